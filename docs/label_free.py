@@ -115,10 +115,12 @@ def _compared(
 ) -> list[dict]:
     """Estimated and true values of some rows, with other rows as the reference."""
     from robust_fairness.auditing.estimates import Reference, estimate, needs_calibration, values
+    from robust_fairness.metrics import find_metric
 
     reference = Reference(model.rows.take(labelled), samples.y[labelled])
     now, group = model.rows.take(rows), model.rows.groups["sex"].index[:, None]
-    told = values(now, reference, needs_calibration(reference.y, reference.rows.score))
+    calibrate = needs_calibration(reference.y, reference.rows.score)
+    told = values(now, reference, calibrate, [find_metric(metric) for metric in METRICS])
     weighted, kept = {}, {}
     for name, columns in (
         ("weighted_by_score", model.rows.score[:, None]), ("weighted_by_features", samples.x)
@@ -127,12 +129,12 @@ def _compared(
         weight = density_ratio(x[labelled], x[rows])
         kept[name] = weight.sum() ** 2 / np.square(weight).sum() / len(weight)
         weighted[name] = _weighted_values(now, reference, weight)
-    intervals = estimate(now, reference, state, 30) if design == PAIRS else None
+    intervals = estimate(now, reference, state, [*METRICS], 30) if design == PAIRS else None
     at_home, known = _true(reference.y, reference.rows), _true(samples.y[rows], now)
     return [
         {
             "design": design, "trained_in": model.state, "state": state, "metric": metric,
-            "at_home": at_home[metric], "estimated": told[key],
+            "at_home": at_home[metric], "estimated": told[key].value,
             **dict(zip(("low", "high"), _interval(intervals, key), strict=True)),
             **{name: found[metric] for name, found in weighted.items()},
             "effective_share": kept["weighted_by_features"], "true": known[metric],
@@ -156,7 +158,9 @@ def _weighted_values(
     weight: np.ndarray,
 ) -> dict[str, float]:
     """Estimates whose calibrators, of all rows and of every group, weight the reference."""
-    from robust_fairness.auditing.estimates import calibrated, expected_counts, gaps, rates
+    from robust_fairness.auditing.cells import scores_of
+    from robust_fairness.auditing.estimates import calibrated, expected_cells
+    from robust_fairness.metrics import find_metric
     from robust_fairness.samples import Groups
 
     common = calibrated(reference.y, reference.rows.score, now.score, weight)
@@ -168,9 +172,11 @@ def _weighted_values(
         own[here] = calibrated(
             reference.y[then], reference.rows.score[then], now.score[here], weight[then]
         )
-    gap = gaps(rates(expected_counts(own, now.positive, groups)))["equalized_odds_difference"]
-    accuracy = rates(expected_counts(common, now.positive, everyone))["accuracy"][0]
-    return {"accuracy": float(accuracy), "equalized_odds_difference": gap}
+    cells = (expected_cells(now, common, everyone), expected_cells(now, own, groups))
+    return {
+        metric: scores_of(find_metric(metric), of)[""].value or 0.0
+        for metric, of in zip(METRICS, cells, strict=True)
+    }
 
 
 def _true(y: np.ndarray, rows: "Scored") -> dict[str, float]:  # noqa: F821

@@ -12,9 +12,10 @@ import robust_fairness as rf
 from robust_fairness.auditing import Options, estimates
 from robust_fairness.auditing.command import audit_file
 from robust_fairness.auditing.estimates import Reference, Scored, calibrated, values
-from robust_fairness.auditing.report import SELECTIONS
+from robust_fairness.auditing.report import CONVENTIONAL, SELECTIONS
 from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
+from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
 
 DATA = Path(__file__).parent / "data"
@@ -36,9 +37,11 @@ def test_estimates_are_those_of_nannyml(kind: str, monkeypatch: pytest.MonkeyPat
     calibrate = estimates.needs_calibration(y, reference.rows.score)
     assert calibrate == GOLDEN[kind]["needs_calibration"]
     monkeypatch.setattr(estimates, "LEAST_LABELS", len(ROWS))
-    monkeypatch.setattr(estimates, "group_weights", lambda now, then: np.ones(len(then.index)))
+    monkeypatch.setattr(estimates, "group_weights", lambda now, then, name: 1.0)
     for number, expected in enumerate(GOLDEN[kind]["chunks"]):
-        found = values(scored(ROWS[ROWS["part"] == f"chunk_{number}"]), reference, calibrate)
+        chunk = scored(ROWS[ROWS["part"] == f"chunk_{number}"])
+        scores = values(chunk, reference, calibrate, [*map(find_metric, CONVENTIONAL)])
+        found = {key: score.value for key, score in scores.items()}
         own = {
             "accuracy": found["", "", "accuracy"],
             "recall": found["", "", "true_positive_rate"],
@@ -85,19 +88,34 @@ def test_a_calibrator_per_group_finds_the_gap_that_a_common_one_hides(
     key = ("group", "", "equal_opportunity_difference")
     truth = true_gap(now)
     assert truth > 0.07
-    assert values(of(now), reference, True)[key] == pytest.approx(truth, abs=0.02)
+    gap = [find_metric(key[2])]
+    assert values(of(now), reference, True, gap)[key].value == pytest.approx(truth, abs=0.02)
     monkeypatch.setattr(estimates, "LEAST_LABELS", len(then))
-    assert values(of(now), reference, True)[key] < 0.02
+    assert (values(of(now), reference, True, gap)[key].value or 0.0) < 0.02
 
 
 def test_equal_weights_change_nothing_and_weights_follow_the_mix() -> None:
     frame = simulated(2000, 0, 0.5)
     y, p = frame["y"].to_numpy(), frame["p"].to_numpy()
     np.testing.assert_array_equal(calibrated(y, p, p), calibrated(y, p, p, np.ones(len(y))))
-    then = Groups(np.array([0, 0, 0, 1, -1]), ("a", "b"))
-    now = Groups(np.array([0, 1]), ("a", "b"))
-    weights = estimates.group_weights(now, then)
+    some, names = np.zeros(5), ("a", "b")
+    then = Scored(some, some > 0, {"group": Groups(np.array([0, 0, 0, 1, -1]), names)})
+    now = Scored(some[:2], some[:2] > 0, {"group": Groups(np.array([0, 1]), names)})
+    weights = estimates.group_weights(now, then, "group")
     assert weights == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1])
+
+
+def test_a_weight_is_so_many_rows_for_estimates() -> None:
+    then, now = simulated(1200, 0, 0.5), simulated(500, 1, 0.3)
+    metrics = [*map(find_metric, CONVENTIONAL)]
+    weights = [np.random.default_rng(2).integers(1, 4, len(one)) for one in (then, now)]
+    rows = [replace(of(one), weight=w * 1.0) for one, w in zip((then, now), weights, strict=True)]
+    weighted = values(rows[1], Reference(rows[0], then["y"].to_numpy()), True, metrics)
+    many = [one.loc[one.index.repeat(w)] for one, w in zip((then, now), weights, strict=True)]
+    repeated = values(of(many[1]), Reference(of(many[0]), many[0]["y"].to_numpy()), True, metrics)
+    assert len(weighted) == len(repeated) > 20
+    for key, score in repeated.items():
+        assert weighted[key].value == pytest.approx(score.value, abs=1e-9), key
 
 
 def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: Path) -> None:

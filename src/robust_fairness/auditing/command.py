@@ -18,7 +18,7 @@ from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions, check, check_unlabelled
-from robust_fairness.auditing.report import SHARE, score, selected
+from robust_fairness.auditing.report import SELECTIONS, score, selected
 from robust_fairness.auditing.result import Audit, audited, known_metrics
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
@@ -225,9 +225,14 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
         _scored(cells, predictions, options)
         for cells, predictions in ((table, now), (earlier, then))
     )
-    known = Reference(labelled, then.samples.y)
-    rows = estimate(scored, known, source.path.name, options.small, options.suppress)
-    rows = rows[rows["metric"].isin([*options.metrics, SHARE])]
+    estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
+    rows = estimate(
+        scored, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
+        options.suppress,
+    )  # fmt: skip
+    selections = [metric for metric in options.metrics if metric in SELECTIONS]
+    known = score(now, replace(options, y_true=None, metrics=selections), source.path.name)
+    rows = pd.concat([rows, known], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = score(then, replace(options, metrics=metrics), reference.name)
     return Audit(
@@ -239,4 +244,4 @@ def _scored(table: pd.DataFrame, predictions: Predictions, options: Options) -> 
     """Scores as they are in a table, decisions, and groups."""
     scores = as_numbers(percentages(table[options.prediction]), f"column {options.prediction}")
     groups = predictions.groups(options.intersections)
-    return Scored(scores.to_numpy(), predictions.prediction == 1, groups)
+    return Scored(scores.to_numpy(), predictions.prediction == 1, groups, predictions.weight)

@@ -2,11 +2,11 @@ r"""Performance and gaps of predictions without labels: confidence-based estimat
 
 With calibrated probabilities :math:`c_i` of the positive class and decisions :math:`h_i`, expected
 counts are :math:`TP = \sum c_i h_i`, :math:`FN = \sum c_i (1 - h_i)`,
-:math:`FP = \sum (1 - c_i) h_i` and :math:`TN = \sum (1 - c_i)(1 - h_i)`; every measure follows
-from them. The calibrator is fitted on a reference with labels, whose rows are weighted by the ratio
-of the shares of the groups now and then, so that another mix of groups is taken into account. Rates
-within groups use a calibrator of the group where it has enough labels: one calibrator for all
-groups hides the miscalibration of a group.
+:math:`FP = \sum (1 - c_i) h_i` and :math:`TN = \sum (1 - c_i)(1 - h_i)`; every metric of cells
+follows from them. The calibrator is fitted on a reference with labels, whose rows are weighted by
+the ratio of the shares of the groups now and then, so that another mix of groups is taken into
+account. Rates within groups use a calibrator of the group where it has enough labels: one
+calibrator for all groups hides the miscalibration of a group.
 
 The assumption is that P(y | score), within groups, is that of the reference. Without labels it
 cannot be checked: a change of Y given X moves no estimate.
@@ -14,16 +14,19 @@ cannot be checked: a change of Y given X moves no estimate.
 Source: Kuberski et al., CBPE of NannyML 0.13, whose values these are where weights are equal.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.report import AUDIT, SHARE
+from robust_fairness.auditing.cells import Cells, in_cells, scores_of
+from robust_fairness.auditing.report import AUDIT
 from robust_fairness.core import tables
-from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
+from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.metrics import Metric, Score, find_metric
+from robust_fairness.metrics.evaluation import GROUPED
 from robust_fairness.samples import Groups
 
 ASSUMPTION = (
@@ -37,20 +40,29 @@ LEAST_LABELS = 200  # of each class, for a calibrator of a group
 RESAMPLES = 100
 MOST_ROWS = 20_000  # of a resample
 TWO = 2
+CLASSES = ("0", "1")
+SUMS = ("delta_eo", "delta_eo_one_vs_rest")  # of two differences, up to 2
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Rows with scores ``[n]``, decisions bool ``[n]`` and the groups of every attribute."""
+    """Rows with scores ``[n]``, decisions bool ``[n]``, groups by attribute and weights ``[n]``."""
 
     score: np.ndarray
     positive: np.ndarray
     groups: Mapping[str, Groups]
+    weight: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "Scored":
         """Some rows, by number."""
         groups = {name: Groups(one.index[rows], one.names) for name, one in self.groups.items()}
-        return Scored(self.score[rows], self.positive[rows], groups)
+        weight = None if self.weight is None else self.weight[rows]
+        return Scored(self.score[rows], self.positive[rows], groups, weight)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights, 1 where there are none."""
+        return np.ones(len(self.score)) if self.weight is None else self.weight
 
 
 @dataclass(frozen=True)
@@ -115,56 +127,35 @@ def _calibration_error(y: np.ndarray, probability: np.ndarray) -> float:
     return float(np.sum(gaps) / len(y))
 
 
-def expected_counts(probability: np.ndarray, positive: np.ndarray, groups: Groups) -> np.ndarray:
-    """Expected rows by group, class and decision, float64 ``[groups, 2, 2]``."""
-    shape = (len(groups.names), TWO)
-    known = groups.index >= 0
-    cell = np.ravel_multi_index((groups.index[known], positive[known].astype(np.int64)), shape)
-    counts = [
-        np.bincount(cell, weights=share[known], minlength=int(np.prod(shape))).reshape(shape)
-        for share in (1 - probability, probability)
+def expected_cells(rows: Scored, probability: np.ndarray, groups: Groups) -> Cells:
+    """Expected sums by group, class and decision, of labels that are 1 with a probability."""
+    decided = rows.positive.astype(np.int64)
+    by_class = [
+        Cells.of(
+            groups,
+            np.full(len(decided), label),
+            decided,
+            CLASSES,
+            rows.weights * share,
+            None,
+            share,
+        )
+        for label, share in enumerate((1 - probability, probability))
     ]
-    return np.stack(counts, axis=1)
+    return by_class[0] + by_class[1]
 
 
-def rates(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Rates by name, float64 ``[groups]``, from counts by group, class and decision."""
-    (tn, fp), (fn, tp) = np.moveaxis(counts, 0, -1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = {
-            "accuracy": (tp + tn) / (tn + fp + fn + tp),
-            "selection_rate": (tp + fp) / (tn + fp + fn + tp),
-            "true_positive_rate": tp / (tp + fn),
-            "false_positive_rate": fp / (fp + tn),
-            "precision": tp / (tp + fp),
-        }
-        found["balanced_accuracy"] = (
-            found["true_positive_rate"] + 1 - found["false_positive_rate"]
-        ) / TWO
-    return found
-
-
-def gaps(of_groups: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Measures between groups from rates within them; NaN where a group has no rate."""
-    spread = {name: float(np.max(one) - np.min(one)) for name, one in of_groups.items()}
-    odds = (spread["true_positive_rate"], spread["false_positive_rate"])
-    return {
-        "demographic_parity_difference": spread["selection_rate"],
-        "equal_opportunity_difference": spread["true_positive_rate"],
-        "equalized_odds_difference": max(odds) if not np.isnan(odds).any() else float("nan"),
-        "worst_group_accuracy": float(np.min(of_groups["accuracy"])),
-    }
-
-
-def group_weights(now: Groups, then: Groups) -> np.ndarray:
+def group_weights(now: Scored, then: Scored, attribute: str) -> np.ndarray:
     """Share of the group of every earlier row now over that then, float64 ``[n]``; 1 if unknown."""
-    shares = dict(zip(now.names, now.counts / max(1, now.counts.sum()), strict=True))
-    before = then.counts / max(1, then.counts.sum())
-    ratio = [
-        shares.get(name, 0.0) / share if share else 1.0
-        for name, share in zip(then.names, before, strict=True)
-    ]
-    return np.array([*ratio, 1.0])[then.index]
+
+    def shares(rows: Scored) -> dict[str, float]:
+        groups, known = rows.groups[attribute], rows.groups[attribute].index >= 0
+        sums = np.bincount(groups.index[known], rows.weights[known], len(groups.names))
+        return dict(zip(groups.names, sums / max(sums.sum(), 1e-300), strict=True))
+
+    current, before = shares(now), shares(then)
+    ratio = [current.get(name, 0.0) / one if one else 1.0 for name, one in before.items()]
+    return np.array([*ratio, 1.0])[then.groups[attribute].index]
 
 
 Key = tuple[str, str, str]  # attribute, group and metric; the first two are "" for all rows
@@ -172,39 +163,46 @@ Labels = Callable[[np.ndarray], np.ndarray]
 
 
 def values(
-    now: Scored, reference: Reference, calibrate: bool, labels: Labels = np.asarray
-) -> dict[Key, float]:
-    """Estimates of all measures.
+    now: Scored,
+    reference: Reference,
+    calibrate: bool,
+    metrics: Sequence[Metric],
+    labels: Labels = np.asarray,
+) -> dict[Key, Score]:
+    """Estimates of metrics of cells; those that do not apply are left out.
 
     Args:
         now: the rows without labels.
         reference: rows with labels.
         calibrate: whether scores are calibrated where rows of all groups are taken together.
+        metrics: the metrics.
         labels: from probabilities to what is counted; default: the probabilities.
     """
-    found: dict[Key, float] = {}
     everyone = Groups(np.zeros(len(now.score), np.int64), ("",))
     plain = _common(now, reference, calibrate)
-    for name, value in rates(expected_counts(labels(plain), now.positive, everyone)).items():
-        found["", "", name] = float(value[0])
+    cells = {"": expected_cells(now, labels(plain), everyone)}
     for attribute, groups in now.groups.items():
-        weight = group_weights(groups, reference.rows.groups[attribute])
+        weight = group_weights(now, reference.rows, attribute)
         own = _by_group(now, reference, attribute, _common(now, reference, calibrate, weight))
-        of_groups = rates(expected_counts(labels(own), now.positive, groups))
-        for name, every in of_groups.items():
-            for group, value in zip(groups.names, every, strict=True):
-                found[attribute, group, f"{name}_by_group"] = float(value)
-        found |= {(attribute, "", name): gap for name, gap in gaps(of_groups).items()}
-    return found
+        cells[attribute] = expected_cells(now, labels(own), groups)
+    return {
+        (attribute, group, metric.name): score
+        for attribute, own in cells.items()
+        for metric in metrics
+        if (GROUPED in metric.needs) == bool(attribute)
+        for group, score in scores_of(metric, own).items()
+        if score.applies
+    }
 
 
 def _common(
-    now: Scored, reference: Reference, calibrate: bool, weight: np.ndarray | None = None
+    now: Scored, reference: Reference, calibrate: bool, weight: np.ndarray | float = 1.0
 ) -> np.ndarray:
     """Probabilities by one calibrator for all rows, or the scores themselves."""
     if not calibrate:
         return now.score
-    return calibrated(reference.y, reference.rows.score, now.score, weight)
+    rows = reference.rows
+    return calibrated(reference.y, rows.score, now.score, rows.weights * weight)
 
 
 def _by_group(now: Scored, reference: Reference, attribute: str, common: np.ndarray) -> np.ndarray:
@@ -214,55 +212,59 @@ def _by_group(now: Scored, reference: Reference, attribute: str, common: np.ndar
     for code, name in enumerate(groups.names):
         labelled = before.index == (before.names.index(name) if name in before.names else None)
         own = groups.index == code
-        y, score = reference.y[labelled], reference.rows.score[labelled]
+        y, rows = reference.y[labelled], reference.rows.take(np.flatnonzero(labelled))
         if own.any() and np.bincount(y, minlength=TWO).min() >= LEAST_LABELS:
-            found[own] = calibrated(y, score, now.score[own])
+            found[own] = calibrated(y, rows.score, now.score[own], rows.weights)
     return found
 
 
 def estimate(
-    now: Scored, reference: Reference, name: str, small: int, suppress: int = 0
-) -> pd.DataFrame:
+    now: Scored, reference: Reference, name: str, metrics: Sequence[str], small: int,
+    suppress: int = 0,
+) -> pd.DataFrame:  # fmt: skip
     """Estimated rows of an audit, with the columns ``AUDIT``, without groups below ``suppress``.
 
-    An interval is the estimate plus and minus the 95 % quantile of its error in ``RESAMPLES``
-    bootstrap samples of the reference and of the current rows (at most ``MOST_ROWS`` of each), for
-    which calibrators are fitted again and labels are drawn.
+    Metrics that are no function of cells are left out. An interval is the estimate plus and minus
+    the 95 % quantile of its error in ``RESAMPLES`` bootstrap samples of the reference and of the
+    current rows (at most ``MOST_ROWS`` of each), for which calibrators are fitted again and labels
+    are drawn.
     """
+    found = [metric for metric in map(find_metric, metrics) if in_cells(metric)]
     calibrate = needs_calibration(reference.y, reference.rows.score)
-    centre = values(now, reference, calibrate)
+    centre = values(now, reference, calibrate, found)
     generator = np.random.default_rng(0)
     errors: dict[Key, list[float]] = {key: [] for key in centre}
 
     def drawn(probability: np.ndarray) -> np.ndarray:
-        return generator.binomial(1, probability)
+        return generator.binomial(1, probability).astype(np.float64)
 
     for _ in range(RESAMPLES):
         some = now.take(_resampled(len(now.score), generator))
         labelled = reference.take(_resampled(len(reference.y), generator))
-        for key, value in values(some, labelled, calibrate, drawn).items():
-            errors[key].append(abs(value - centre[key]))
+        for key, score in values(some, labelled, calibrate, found, drawn).items():
+            value = centre[key].value if key in centre else None
+            if value is not None and score.value is not None:
+                errors[key].append(abs(score.value - value))
     rows = [
-        {**_place(key, now, small), **_bounds(value, errors[key]), "dataset": name}
-        for key, value in centre.items()
+        {**_place(key, now, small), **_bounds(key[2], score, errors[key]), "dataset": name}
+        for key, score in centre.items()
     ]
-    found = tables.table(AUDIT, [*rows, *_shares(now, name, small)])
-    return found[(found["group"] == "") | (found["n"] >= suppress)].reset_index(drop=True)
+    table = tables.table(AUDIT, rows)
+    return table[(table["group"] == "") | (table["n"] >= suppress)].reset_index(drop=True)
 
 
 def _resampled(rows: int, generator: np.random.Generator) -> np.ndarray:
     return generator.integers(0, rows, min(rows, MOST_ROWS))
 
 
-def _bounds(value: float, errors: Sequence[float]) -> dict[str, Any]:
+def _bounds(metric: str, score: Score, errors: Sequence[float]) -> dict[str, Any]:
     """Value and interval; none where no resample has a value."""
-    known = np.asarray(errors)[np.isfinite(errors)]
-    if not len(known) or np.isnan(value):
-        return {"value": value, "note": "no rows of a class", "low": np.nan, "high": np.nan}
-    radius = np.quantile(known, CONFIDENCE)
+    if score.value is None or not errors:
+        return {"value": score.value, "note": score.note or "no rows of a class"}
+    radius, most = float(np.quantile(errors, CONFIDENCE)), 2.0 if metric in SUMS else 1.0
     return {
-        "value": value, "low": max(0.0, value - radius), "high": min(1.0, value + radius),
-        "interval": "bootstrap, CBPE", "note": "",
+        "value": score.value, "low": max(0.0, score.value - radius),
+        "high": min(most, score.value + radius), "interval": "bootstrap, CBPE", "note": "",
     }  # fmt: skip
 
 
@@ -277,17 +279,3 @@ def _place(key: Key, now: Scored, small: int) -> dict[str, Any]:
         "attribute": attribute, "group": group, "metric": metric, "n": n,
         "small": bool(group) and n < small, "applies": True,
     }  # fmt: skip
-
-
-def _shares(now: Scored, name: str, small: int) -> Iterator[dict[str, Any]]:
-    """Shares of the groups, which need no labels, with Wilson's interval."""
-    for attribute, groups in now.groups.items():
-        known = groups.counts.sum()
-        shares = groups.counts / known
-        low, high = wilson_interval(shares, np.full(len(shares), known))
-        for code, group in enumerate(groups.names):
-            place = _place((attribute, group, SHARE), now, small)
-            yield {
-                **place, "dataset": name, "value": shares[code], "low": low[code],
-                "high": high[code], "interval": "Wilson", "note": "",
-            }  # fmt: skip
