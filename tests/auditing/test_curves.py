@@ -8,8 +8,10 @@ from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.samples import Groups
 
 
-def test_a_curve_has_the_metrics_at_every_threshold():
+@pytest.mark.parametrize("block", [7, 2**20])
+def test_a_curve_has_the_metrics_at_every_threshold(block, monkeypatch):
     """Three groups with ties between scores and thresholds, one row without a group."""
+    monkeypatch.setattr("robust_fairness.auditing.curves.BLOCK", block)
     rng = np.random.default_rng(0)
     y, group = rng.integers(0, 2, 600), rng.integers(0, 3, 600)
     score = np.round(np.clip(0.3 * y + rng.normal(0.1 * group, 0.3, 600), 0, 1), 2)

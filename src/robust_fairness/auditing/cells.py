@@ -72,8 +72,10 @@ class Cells:
         so much of a row; the weights contain it.
         """
         shape = (len(groups.names) + 1, len(classes), len(classes))
-        index = groups.index % shape[0] * shape[1] + y
-        index = index * shape[2] + prediction
+        index = np.remainder(groups.codes, shape[0], dtype=np.int64)
+        for size, codes in zip(shape[1:], (y, prediction), strict=True):
+            index *= size
+            index += codes
 
         def summed(weight: Array | None) -> Array:
             return np.bincount(index, weight, int(np.prod(shape))).reshape(shape)

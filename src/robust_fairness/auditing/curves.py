@@ -9,6 +9,7 @@ from robust_fairness.samples import Groups
 STEPS = 100  # of the range of thresholds
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
 TWO = 2
+BLOCK = 2**20  # rows that are counted at once
 
 
 @dataclass(frozen=True)
@@ -41,24 +42,21 @@ def curve(y: np.ndarray, score: np.ndarray, groups: Groups) -> Curve | None:
     """
     first, last = np.quantile(score, [0.01, 0.99])
     threshold = np.linspace(first, last, STEPS + 1)
-    reached = np.searchsorted(threshold, score, side="right")  # thresholds up to the score
-    correct_of_class = _counts(y, y, reached, TWO)
-    known = groups.index >= 0
-    counts = _counts(groups.index[known], y[known], reached[known], len(groups.names))
-    rows = counts.sum(-1)
-    if (rows == 0).any() or len(rows) < TWO:
+    # the last group are the rows without one
+    counts = np.zeros((len(groups.names) + 1, TWO, STEPS + 2), np.int64)
+    for start in range(0, len(y), BLOCK):
+        rows = slice(start, start + BLOCK)
+        reached = np.searchsorted(threshold, score[rows], side="right")  # thresholds up to it
+        group = np.remainder(groups.codes[rows], len(counts), dtype=np.int64)
+        cell = np.ravel_multi_index((group, y[rows], reached), counts.shape)
+        counts += np.bincount(cell, minlength=counts.size).reshape(counts.shape)
+    known = counts[:-1].sum(-1)
+    if (known == 0).any() or len(known) < TWO:
         return None
-    rates = _positive(counts) / rows[..., None]
-    hits = _positive(correct_of_class)
-    accuracy = (hits[1, 1] + len(y) - y.sum() - hits[0, 0]) / len(y)
+    rates = _positive(counts[:-1]) / known[..., None]
+    hits = _positive(counts.sum(0))
+    accuracy = (hits[1] + len(y) - y.sum() - hits[0]) / len(y)
     return Curve(threshold, accuracy, np.ptp(rates, axis=0).max(0))
-
-
-def _counts(group: np.ndarray, y: np.ndarray, reached: np.ndarray, groups: int) -> np.ndarray:
-    """Rows by group, class and number of thresholds reached, ``[groups, 2, STEPS + 2]``."""
-    shape = (groups, TWO, STEPS + 2)
-    cell = np.ravel_multi_index((group, y, reached), shape)
-    return np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
 
 
 def _positive(counts: np.ndarray) -> np.ndarray:
