@@ -19,9 +19,13 @@ GAPS = {
 }
 
 
+@pytest.mark.parametrize("block", [7, 2**20])
 @pytest.mark.parametrize(("digits", "weighted"), [(2, False), (2, True), (6, False)])
-def test_a_curve_has_the_metrics_at_every_threshold(digits: int, weighted: bool) -> None:
+def test_a_curve_has_the_metrics_at_every_threshold(
+    digits: int, weighted: bool, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Three groups with ties between scores and thresholds, one row without a group."""
+    monkeypatch.setattr("robust_fairness.auditing.curves.BLOCK", block)
     rng = np.random.default_rng(0)
     y, group = rng.integers(0, 2, 600), rng.integers(0, 3, 600)
     weight = rng.random(600) + 0.5 if weighted else None

@@ -45,7 +45,10 @@ def test_cells_are_those_of_the_file(
     monkeypatch.setattr(module, "MOST_TEXTS", texts)
     frame = mixed()
     path = tmp_path / name
-    frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
+    if name.endswith("parquet"):
+        frame.to_parquet(path, row_group_size=97)
+    else:
+        frame.to_csv(path, index=False)
     wanted, missing = ["score", "kind", "whole", "code"], ("", "?")
     files = Files(tmp_path)
     found = read_columns(files, name, wanted, missing=missing)

@@ -20,6 +20,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import robust_fairness as rf
 from robust_fairness import training
+from robust_fairness.auditing.command import audit_file
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
 from tests.modules import module
@@ -183,6 +185,26 @@ def test_audit_takes_columns_arrays_and_arrow_tables_alike(table):
     )
     shown = named.summary().set_index(["attribute", "metric"])["value"]
     assert shown["sex", "equalized_odds_difference"] == pytest.approx(gap)
+
+
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_the_audit_of_blocks_is_that_of_the_whole_table(table, weight, tmp_path, monkeypatch):
+    """Bit for bit, with groups beyond the 127 that a code of one byte tells apart."""
+    rows = table.sample(6000, replace=True, random_state=0, ignore_index=True)
+    rows["ward"] = [None if k % 31 == 0 else f"ward {k % 90}" for k in range(len(rows))]
+    attributes = ["sex", "ward"]
+    columns = {"y_true": "income", "y_pred": "probability", "sample_weight": weight}
+    whole = rf.audit(
+        rows, **columns, sensitive_features=attributes, intersections=True, name="t.parquet"
+    )
+    assert whole.rows["group"].nunique() > 127
+    rows.to_parquet(tmp_path / "t.parquet", row_group_size=70)
+    monkeypatch.setattr("robust_fairness.auditing.curves.BLOCK", 70)
+    options = Options(**columns, sensitive_features=attributes, intersections=True)
+    found = audit_file(tmp_path / "t.parquet", options)
+    pd.testing.assert_frame_equal(found.to_frame(), whole.to_frame(), check_exact=True)
+    monkeypatch.undo()
+    assert found.to_html() == whole.to_html()
 
 
 def test_audit_refuses_rows_in_another_order(table):

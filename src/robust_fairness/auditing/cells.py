@@ -77,8 +77,10 @@ class Cells:
         so much of a row; the weights contain it.
         """
         shape = (len(groups.names) + 1, len(classes), len(classes))
-        index = groups.index % shape[0] * shape[1] + y
-        index = index * shape[2] + prediction
+        index = np.remainder(groups.codes, shape[0], dtype=np.int64)
+        for size, codes in zip(shape[1:], (y, prediction), strict=True):
+            index *= size
+            index += codes
 
         def summed(weight: Array | None) -> Array:
             return np.bincount(index, weight, int(np.prod(shape))).reshape(shape)
@@ -86,8 +88,8 @@ class Cells:
         n, units, replicates = summed(share), None, None
         if unit is not None:
             each = np.ones(len(y)) if sample_weight is None else sample_weight
-            size = (int(unit.max(initial=-1)) + 1, n.size)
-            units = sparse.coo_array((each, (unit, index)), shape=size).tocsr()
+            cells = (int(unit.max(initial=-1)) + 1, n.size)
+            units = sparse.coo_array((each, (unit, index)), shape=cells).tocsr()
         weight = n.astype(np.float64)
         if sample_weight is None:
             return cls(groups.names, classes, n, weight, weight, None, units)

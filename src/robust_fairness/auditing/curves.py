@@ -15,6 +15,7 @@ from robust_fairness.samples import Groups
 
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
+BLOCK = 2**20  # rows that are counted at once
 TWO, BINS = 2, 10
 THRESHOLDS = {
     "attribute": "str", "threshold": "float64", "accuracy": "float64", "selected": "float64",
@@ -61,38 +62,31 @@ def curve(
     Thresholds are all scores, or ``STEPS`` quantiles of them, and one above. None if a group lacks
     a class.
     """
-    threshold = np.unique(score)
+    ordered = np.sort(score)
+    threshold = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(threshold) > STEPS:
         places = np.linspace(0, len(score) - 1, STEPS).astype(np.int64)
-        threshold = np.unique(np.sort(score)[places])
+        threshold = np.unique(ordered[places])
     threshold = np.append(threshold, np.nextafter(threshold[-1], np.inf))
-    reached = np.searchsorted(threshold, score, side="right")  # thresholds up to the score
-    weight = np.ones(len(y)) if sample_weight is None else sample_weight
-    steps = len(threshold)
-    everyone = np.zeros(len(y), np.int64)
-    known = groups.index >= 0
-    counts = _counts(
-        groups.index[known], y[known], reached[known], weight[known], (len(groups.names), steps)
-    )
-    rows = counts.sum(-1)
-    if (rows == 0).any() or len(rows) < TWO:
+    # the last group are the rows without one
+    counts = np.zeros((len(groups.names) + 1, TWO, len(threshold) + 1))
+    for start in range(0, len(y), BLOCK):
+        rows = slice(start, start + BLOCK)
+        reached = np.searchsorted(threshold, score[rows], side="right")  # thresholds up to it
+        group = np.remainder(groups.codes[rows], len(counts), dtype=np.int64)
+        cell = np.ravel_multi_index((group, y[rows], reached), counts.shape)
+        weight = None if sample_weight is None else sample_weight[rows]
+        counts += np.bincount(cell, weight, counts.size).reshape(counts.shape)
+    known = counts[:-1].sum(-1)
+    if (known == 0).any() or len(known) < TWO:
         return None
-    positive = _positive(counts)
-    rates = np.ptp(positive / rows[..., None], axis=0)
-    selected = np.ptp(positive.sum(1) / rows.sum(1)[:, None], axis=0)
-    whole = _counts(everyone, y, reached, weight, (1, steps))[0]
+    positive = _positive(counts[:-1])
+    rates = np.ptp(positive / known[..., None], axis=0)
+    selected = np.ptp(positive.sum(1) / known.sum(1)[:, None], axis=0)
+    whole = counts.sum(0)
     hits = _positive(whole)
     accuracy = (hits[1] + whole[0].sum() - hits[0]) / whole.sum()
     return Curve(threshold, accuracy, selected, rates[1], rates[0], rates.max(0))
-
-
-def _counts(
-    group: np.ndarray, y: np.ndarray, reached: np.ndarray, weight: np.ndarray, size: tuple[int, int]
-) -> np.ndarray:
-    """Weights by group, class and number of thresholds reached, ``[groups, 2, steps + 1]``."""
-    shape = (size[0], TWO, size[1] + 1)
-    cell = np.ravel_multi_index((group, y, reached), shape)
-    return np.bincount(cell, weight, int(np.prod(shape))).reshape(shape)
 
 
 def _positive(counts: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from robust_fairness.datasets.raw.columns import (
     as_numbers,
     attribute,
     canonical,
+    has_at_most,
     percentages,
     quantile_edges,
     require_one_spelling,
@@ -476,7 +477,7 @@ def _classes(
 ) -> tuple[np.ndarray, tuple[str, ...], Codes]:
     """Class of every row int64 ``[n]``, names of the classes, and class by value."""
     positive = options.pos_label
-    if typed_as_number(cells) and cells.nunique() > MOST_CODES and not positive:
+    if typed_as_number(cells) and not has_at_most(cells, MOST_CODES) and not positive:
         raise InputError(
             f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
             "continuous"
@@ -526,7 +527,7 @@ def _kind(
                 f"{', '.join(allowed)}; probabilities of several classes are one column per class"
             )
         return declared
-    if cells.nunique() <= len(codes) and codes.keys() >= {
+    if has_at_most(cells, len(codes)) and codes.keys() >= {
         canonical(str(one)) for one in as_categories(cells, place).cat.categories
     }:
         return "class"

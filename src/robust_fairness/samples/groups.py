@@ -15,17 +15,23 @@ class Groups:
     """Group number of every row, with the readable name of each number.
 
     Attributes:
-        index: int64 ``[n]``, 0 to ``len(names) - 1``; -1 where an attribute is missing.
+        codes: integers ``[n]`` of any size, 0 to ``len(names) - 1``; -1 where an attribute is
+            missing.
         names: one per group, for example ``"female"`` or ``"female & black"``.
     """
 
-    index: np.ndarray
+    codes: np.ndarray
     names: tuple[str, ...]
+
+    @property
+    def index(self) -> np.ndarray:
+        """The codes as int64 ``[n]``, to calculate with."""
+        return np.asarray(self.codes, np.int64)
 
     @cached_property
     def counts(self) -> np.ndarray:
         """Rows in each group, int64 ``[groups]``; missing values are not counted."""
-        return np.bincount(self.index[self.index >= 0], minlength=len(self.names))
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
 
 
 def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -52,7 +58,7 @@ def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
     require_categorical(attributes, columns)
     if len(columns) == 1:
         only = attributes[columns[0]].cat
-        return Groups(only.codes.to_numpy().astype(np.int64), tuple(map(str, only.categories)))
+        return Groups(only.codes.to_numpy(), tuple(map(str, only.categories)))
     codes = [attributes[column].cat.codes.to_numpy() for column in columns]
     complete = np.all([code >= 0 for code in codes], axis=0)
     # Numbers of the combinations of the first columns, in order; never more than there are rows.

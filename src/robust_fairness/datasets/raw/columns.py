@@ -21,6 +21,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 
 MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
+FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
 
 Kind = Literal["number", "category"]
@@ -172,7 +173,7 @@ def attribute(
         values = binned(as_numbers(cells, place), place, bins)
     else:
         values = typed(cells, place, kind)
-        codes = kind is None and values.nunique() <= MOST_CODES
+        codes = kind is None and has_at_most(values, MOST_CODES)
         if codes and not isinstance(values.dtype, pd.CategoricalDtype):
             values = as_categories(cells, place)
         if isinstance(values.dtype, pd.CategoricalDtype):
@@ -231,9 +232,14 @@ def quantile_edges(values: pd.Series, bins: int) -> tuple[float, ...]:
     return tuple(np.quantile(values.dropna(), shares).tolist())
 
 
+def has_at_most(values: pd.Series, most: int) -> bool:
+    """Whether there are no more than so many distinct values; a look at few rows often tells."""
+    return values.head(FIRST_ROWS).nunique() <= most and values.nunique() <= most
+
+
 def require_two_values(values: pd.Series, place: str) -> pd.Series:
     """The column, unless it is constant: it would separate no groups or classes."""
-    if values.nunique() == 1:
+    if has_at_most(values, 1) and values.notna().any():
         only = values.dropna().iloc[0]
         raise InputError(f"{place}: every row has the value {only}; at least two are needed")
     return values

@@ -221,7 +221,8 @@ class _Column:
             if text not in self.codes:
                 self.codes[text] = len(self.texts)
                 self.texts.append(text)
-        return np.array([*map(self.codes.__getitem__, texts), -1], np.int32)
+        smallest = np.min_scalar_type(-len(self.texts) - 1)
+        return np.array([*map(self.codes.__getitem__, texts), -1], smallest)
 
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
@@ -308,7 +309,7 @@ def _collected(
 def _parquet_columns(
     files: Files, name: str, columns: Sequence[str] | None, collector: Collector
 ) -> pd.DataFrame:
-    """The columns of a Parquet file, text as its dictionary."""
+    """The columns of a Parquet file, one after the other; text as its dictionary."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -324,17 +325,18 @@ def _parquet_columns(
         texts = [column for column in wanted if _is_text(schema.field(column).type)]
         table: dict[str, pd.Series] = {}
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            cells = file.read(wanted, use_threads=False)
-        for column in wanted if len(cells) else ():
-            if column not in texts:
-                table[column] = cells.column(column).to_pandas()
-                continue
-            collected = collector(column)
-            for chunk in cells.column(column).chunks:
-                coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-                codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-                collected.add(codes, coded.dictionary.to_pylist())
-            table[column] = collected.series()
+            for column in wanted if metadata.num_rows else ():
+                cells = file.read([column], use_threads=False).column(0)
+                if column not in texts:
+                    table[column] = cells.to_pandas()
+                    continue
+                collected = collector(column)
+                for chunk in cells.chunks:
+                    is_coded = pa.types.is_dictionary(chunk.type)
+                    coded = chunk if is_coded else chunk.dictionary_encode()
+                    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+                    collected.add(codes, coded.dictionary.to_pylist())
+                table[column] = collected.series()
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
     return pd.DataFrame(table, columns=wanted, copy=False)
