@@ -28,7 +28,7 @@ from robust_fairness.generation.latents import (
     on_sphere,
 )
 from robust_fairness.shifts.base import LatentShift
-from robust_fairness.shifts.overlap import Overlap
+from robust_fairness.shifts.latent import Overlap
 
 MASS = 0.99
 # Points of the grid that a density of angles is summed on, and its smallest density relative to

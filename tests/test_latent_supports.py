@@ -17,9 +17,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.generation import latents
 from robust_fairness.generation.families import Family
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, Overlap, Truncation
 
 ERRORS = 5  # standard errors that a Monte Carlo estimate may be off
 

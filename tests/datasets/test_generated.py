@@ -16,7 +16,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.generated import generated
 from robust_fairness.experiment.experiment import Dataset, TestSet
 from robust_fairness.generation import latents
-from robust_fairness.shifts.extend import Extend
+from robust_fairness.shifts.latent import Extend
 
 SHAPE = (1, 4, 4)
 ROWS = {"train": 11, "val": 5, "test": 7}

@@ -26,10 +26,8 @@ from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents
 from robust_fairness.generation.chunks import Chunks
 from robust_fairness.generation.families import Family
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.gaussian_noise import GaussianNoise
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, Overlap, Truncation
+from robust_fairness.shifts.noise import GaussianNoise
 
 SHAPE = (1, 4, 4)
 FAMILY = Family("extend", 15.0, Extend.Parameters(), seed=3)

@@ -11,10 +11,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import TestSet
 from robust_fairness.generation import latents
 from robust_fairness.shifts.base import LatentShift, SampleShift
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.full_support import FullSupport
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, FullSupport, Overlap, Truncation
 
 LATENT = (Extend, FullSupport, Overlap, Truncation)
 ALL = pytest.mark.parametrize("subset", LATENT, ids=[one.name for one in LATENT])

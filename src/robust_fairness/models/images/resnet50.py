@@ -17,7 +17,7 @@ from robust_fairness.models.base import (
     initialised,
     require_images,
 )
-from robust_fairness.models.images._staged import require_side
+from robust_fairness.models.images.staged import require_side
 from robust_fairness.models.layers import replace_shortcuts
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import RowShape

@@ -1,10 +1,11 @@
-"""Reductions of fair classification to weighted classification, by fairlearn."""
+"""Fair classification by reductions to weighted classification (Agarwal et al. 2018)."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
+from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
@@ -19,6 +20,7 @@ CONSTRAINTS = {
     "false_positive_rate_parity": "FalsePositiveRateParity",
 }
 TWO = 2
+MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
 
 
 class ReductionParameters(GroupMethodParameters):
@@ -97,3 +99,88 @@ def moment(constraint: str, **options: float) -> Any:
     from fairlearn import reductions
 
     return getattr(reductions, CONSTRAINTS[constraint])(**options)
+
+
+class ExponentiatedGradient(Reduction):
+    r"""The exponentiated gradient reduction (Agarwal et al. 2018).
+
+    The mixture of classifiers with the least error subject to the constraint.
+
+    .. math:: \min_Q \max_{\|\lambda\|_1 \le 1/\epsilon}
+              err(Q) + \lambda^\top (\gamma(Q) - bound)
+
+    A row is decided by a member that is drawn at random, and is scored by the expectation.
+    ``difference_bound`` is on the difference between a group and all rows: two groups may differ
+    by up to twice as much. It holds on training rows.
+
+    Fails if the classifier overfits: the constraint then holds on training rows alone.
+
+    Source: "A Reductions Approach to Fair Classification" (ICML 2018), Algorithm 1.
+    """
+
+    name = "exponentiated_gradient"
+
+    class Parameters(ReductionParameters):
+        """Bound of the constraint and end of the iteration, as in fairlearn."""
+
+        difference_bound: float = Field(0.01, gt=0, le=1, description="of a group to all rows")
+        eps: float = Field(0.01, gt=0, description="inverse bound of the multipliers")
+        iterations: int = Field(50, ge=1, description="at most")
+
+    def reduced(
+        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+    ) -> Sequence[tuple[float, Any]]:
+        from fairlearn.reductions import ExponentiatedGradient as Fairlearn
+
+        bound = self.hparams.difference_bound.item()
+        constraint = moment(self.hparams.constraint, difference_bound=bound)
+        eps, most = self.hparams.eps.item(), self.hparams.iterations
+        found = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
+        found.fit(x, y, sensitive_features=group)
+        return list(zip(found.weights_.tolist(), found.predictors_, strict=True))
+
+
+class GridSearch(Reduction):
+    """The grid search reduction (Agarwal et al. 2018).
+
+    The classifier of a grid of multipliers with the best trade-off on training rows.
+
+    The trade-off is ``(1 - constraint_weight)`` times the error plus ``constraint_weight`` times
+    the largest violation of the constraint. The grid has an axis for each group but one, and twice
+    as many for ``equalized_odds``.
+
+    Fails if there are many groups: the grid is then too coarse.
+
+    Source: "A Reductions Approach to Fair Classification" (ICML 2018), section 3.4.
+    """
+
+    name = "grid_search"
+
+    class Parameters(ReductionParameters):
+        """Size of the grid and weight of the violation, as in fairlearn."""
+
+        constraint_weight: float = Field(0.5, ge=0, le=1, description="of the violation")
+        grid_size: int = Field(10, ge=1, description="multipliers, each a fit")
+        grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
+
+    def reduced(
+        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+    ) -> Sequence[tuple[float, Any]]:
+        from fairlearn.reductions import GridSearch as Fairlearn
+
+        groups = len(np.unique(group))
+        axes = (groups - 1) * (2 if self.hparams.constraint == "equalized_odds" else 1)
+        if axes > MOST_MULTIPLIERS:
+            raise InputError(
+                f"method grid_search: {groups} groups make a grid of {axes} axes, allowed: up to "
+                f"{MOST_MULTIPLIERS}, or method exponentiated_gradient"
+            )
+        found = Fairlearn(
+            oracle,
+            moment(self.hparams.constraint),
+            constraint_weight=self.hparams.constraint_weight.item(),
+            grid_size=self.hparams.grid_size,
+            grid_limit=self.hparams.grid_limit.item(),
+        )
+        found.fit(x, y, sensitive_features=group)
+        return [(1.0, found.predictors_[found.best_idx_])]

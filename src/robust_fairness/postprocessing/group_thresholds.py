@@ -143,3 +143,51 @@ def optimum(
     if not found.success:
         raise InputError(f"post-processing: {found.message}")
     return np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+
+
+class DemographicParity(GroupThresholds):
+    """Demographic parity by thresholds of groups.
+
+    Selection rates of two groups differ by the tolerance at most.
+    """
+
+    name = "demographic_parity"
+
+    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+        return (curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr,)
+
+
+class EqualizedOdds(GroupThresholds):
+    """Equalised odds by thresholds of groups.
+
+    Neither true nor false positive rates of two groups differ by more than the tolerance.
+    """
+
+    name = "equalized_odds"
+
+    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+        return curve.tpr, curve.fpr
+
+
+class TruePositiveRateParity(GroupThresholds):
+    """Equal opportunity by thresholds of groups.
+
+    True positive rates of two groups differ by the tolerance at most.
+    """
+
+    name = "true_positive_rate_parity"
+
+    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+        return (curve.tpr,)
+
+
+class FalsePositiveRateParity(GroupThresholds):
+    """Predictive equality by thresholds of groups.
+
+    False positive rates of two groups differ by the tolerance at most.
+    """
+
+    name = "false_positive_rate_parity"
+
+    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+        return (curve.fpr,)
