@@ -86,7 +86,7 @@ class Design(Settings):
     def _complete(self) -> "Design":
         _require_each_once(self.names)
         if isinstance(self.train, str):
-            if len(self.names) < 2:  # noqa: PLR2004
+            if len(self.names) < 2:
                 raise ValueError(f"names: train: {self.train} needs two domains or more")
             if self.validation or self.test:
                 raise ValueError(f"validation and test are not allowed with train: {self.train}")

@@ -1,4 +1,4 @@
-"""The experiment as models: ``Experiment`` > ``Dataset`` > ``Cell``, test sets and generators.
+"""The experiment as models: ``Experiment`` > ``DatasetConfig`` > ``Cell``; test sets, generators.
 
 Validated in outline, importing this module and its models imports no plug-in; validated fully,
 plug-ins check their own parameters.
@@ -288,7 +288,7 @@ class GeneratorConfig(Settings):
     reference: Cell | None = None
 
 
-class Dataset(Settings):
+class DatasetConfig(Settings):
     """A dataset with everything that runs on it.
 
     Attributes:
@@ -317,7 +317,7 @@ class Dataset(Settings):
     budget: int | None = Field(None, ge=1)
     margin: float = Field(0.05, gt=0, lt=1)
 
-    def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "Dataset":
+    def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "DatasetConfig":
         """The dataset trained on some domains, under another name; ``facts`` are further facets."""
         cells = [
             cell.model_copy(update={"dataset": name, "facets": {**facts, **cell.facets}})
@@ -334,7 +334,7 @@ class Dataset(Settings):
 class Experiment(Settings):
     """The datasets and cells of a run."""
 
-    datasets: tuple[Dataset, ...]
+    datasets: tuple[DatasetConfig, ...]
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -391,7 +391,9 @@ def _number(value: Any) -> int:
     return int(text)
 
 
-def _narrowed(dataset: Dataset, methods: set[str], shifts: set[str], seeds: int | None) -> Dataset:
+def _narrowed(
+    dataset: DatasetConfig, methods: set[str], shifts: set[str], seeds: int | None
+) -> DatasetConfig:
     """The dataset with some of its cells and shifts, and another number of seeds."""
     test_sets = tuple(one for one in dataset.test_sets if one.called in shifts)
     seeds = seeds or dataset.seeds

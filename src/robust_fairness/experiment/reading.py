@@ -12,7 +12,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.domains import Design
 from robust_fairness.experiment.experiment import (
     Cell,
-    Dataset,
+    DatasetConfig,
     Experiment,
     GeneratorConfig,
     Protocol,
@@ -166,7 +166,7 @@ class Reader:
                 self.mistakes.note(text, datasets[one.base].place)
         return Experiment(datasets=tuple(found))
 
-    def trainings(self, base: str, node: Node) -> Iterator[Dataset]:
+    def trainings(self, base: str, node: Node) -> Iterator[DatasetConfig]:
         """The trainings of a dataset, one unless a design of domains has several."""
         dataset = self.dataset(base, node)
         written = node.at(["domains"]) if isinstance(node.value, dict) else NOTHING
@@ -187,7 +187,7 @@ class Reader:
                 facts["trained_until"] = domains.train[-1]
             yield dataset.trained_on(name, domains, facts)
 
-    def dataset(self, base: str, node: Node) -> Dataset | None:
+    def dataset(self, base: str, node: Node) -> DatasetConfig | None:
         """A dataset with its cells, without its domains; None where it has mistakes."""
         before, of = len(self.mistakes.found), f"dataset {base!r}"
         hint = "Fields of all datasets of a file are at its top." if base in DATASET_FIELDS else ""
@@ -216,7 +216,7 @@ class Reader:
                 if field in fields
             },
         }
-        found = self.mistakes.validated(Dataset, written, of, node) if source else None
+        found = self.mistakes.validated(DatasetConfig, written, of, node) if source else None
         if found is not None and found.budget:
             self.require_budget(found, found.budget, methods, fields["budget"].place)
         planes = fields.get("embedding_planes", NOTHING)
@@ -357,7 +357,7 @@ class Reader:
         return [Node({"space": found, **drawn}, place)]
 
     def require_budget(
-        self, dataset: Dataset, budget: int, methods: Mapping[str, Node], place: str
+        self, dataset: DatasetConfig, budget: int, methods: Mapping[str, Node], place: str
     ) -> None:
         """Note cells with another number of trials, and networks without a plain model."""
         of = f"dataset {dataset.name!r}"

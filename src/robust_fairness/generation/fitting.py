@@ -24,7 +24,7 @@ from robust_fairness.generation.generator import (
     Device,
     Generator,
     Network,
-    Settings,
+    GeneratorSettings,
     same_every_time,
 )
 
@@ -92,7 +92,7 @@ class Training:
     ) -> None:
         _require_images(images, labels, classes)
         self.parameters = p = parameters
-        self.settings = Settings(
+        self.settings = GeneratorSettings(
             classes=tuple(classes),
             shape=tuple(images.shape[1:]),
             network=p.network,
@@ -119,7 +119,7 @@ class Training:
             torch.manual_seed(stream(p.seed, "step", self.step))
             x = edm.from_pixels(self.images[rows])
             if p.mirrored:
-                flipped = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
+                flipped = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5
                 x = torch.where(flipped, x.flip(3), x)
             normal = torch.randn(len(x), device=self.device)
             sigmas = edm.training_sigmas(normal, p.noise_mean, p.noise_deviation)

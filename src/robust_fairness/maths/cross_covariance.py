@@ -164,7 +164,7 @@ def low_rank_score(variables: Sequence[Variable], chosen: Sequence[Pivots]) -> T
     a = _inner_products(variables, chosen)
     x, z, shared = a[0, 0], a[1, 1], a[0, 1]
     left, right = x, z
-    if len(variables) > 2:  # noqa: PLR2004
+    if len(variables) > 2:
         y, xy, zy = a[2, 2], a[0, 2], a[1, 2]
         shared = shared - xy @ zy.mT
         left = x - 2 * xy @ xy.mT + xy @ y @ xy.mT

@@ -107,7 +107,7 @@ def probabilities(outputs: Tensor, classes: int) -> Tensor:
     if not classes:
         return outputs
     softmax = outputs.softmax(-1)
-    return softmax[..., 1:] if classes == 2 else softmax  # noqa: PLR2004
+    return softmax[..., 1:] if classes == 2 else softmax
 
 
 @dataclass(frozen=True)

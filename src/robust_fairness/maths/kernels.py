@@ -61,7 +61,7 @@ def _distances(means: Tensor) -> Tensor:
 
 def mean_over_pairs(distances: Tensor, counts: Tensor) -> Tensor:
     """Mean over the pairs of groups with at least two rows each, ``[...]``; 0 without a pair."""
-    present = counts >= 2  # noqa: PLR2004 - one row has no distribution
+    present = counts >= 2  # one row has no distribution
     pairs = (present.unsqueeze(-1) & present.unsqueeze(-2)).triu(1)
     number = pairs.sum((-2, -1)).clamp(min=1)
     return torch.where(pairs, distances, 0).sum((-2, -1)) / number

@@ -30,7 +30,6 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.losses import mean_where
 
 WIDTH_ROWS = 32  # rows whose 496 distances estimate the median
-BINARY = 2
 SHARPNESS = 30  # of the softplus instead of max(., 0), as in the published code
 SMALLEST = 1e-10  # share of a category
 SMALLEST_VARIANCE = 1e-6  # of an attribute that is explained entirely
@@ -50,7 +49,7 @@ class DependenceParameters(GroupMethodParameters):
 
 
 @dataclass(frozen=True)
-class Variable:
+class BatchVariable:
     """An attribute or outcome of the rows of a batch.
 
     Attributes:
@@ -66,16 +65,16 @@ class Variable:
     def continuous(self) -> bool:
         return self.values.shape[-1] == 1
 
-    def where(self, other: "Variable") -> "Variable":
+    def where(self, other: "BatchVariable") -> "BatchVariable":
         """The same, but known only where the other is."""
         known = self.known & other.known
-        return Variable(torch.where(known.unsqueeze(-1), self.values, 0), known)
+        return BatchVariable(torch.where(known.unsqueeze(-1), self.values, 0), known)
 
 
-def variable(numbers: Tensor) -> Variable:
+def variable(numbers: Tensor) -> BatchVariable:
     """The variable of these columns ``[replica, row, column]``, NaN where it is missing."""
     known = numbers.isfinite().all(-1)
-    return Variable(torch.where(known.unsqueeze(-1), numbers, 0), known)
+    return BatchVariable(torch.where(known.unsqueeze(-1), numbers, 0), known)
 
 
 class DependenceMethod(Method):
@@ -116,7 +115,9 @@ class SummedDependenceMethod(DependenceMethod):
         return torch.stack(found).sum(0)
 
     @abstractmethod
-    def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
+    def dependence(
+        self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
+    ) -> Tensor:
         """The dependence of outputs ``[replica, row, output]`` on an attribute, ``[replica]``.
 
         The attribute is known where ``outcome`` is, on which the notion conditions (not ``dp``).
@@ -228,7 +229,9 @@ class Facl(SummedDependenceMethod):
 
     name = "facl"
 
-    def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
+    def dependence(
+        self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
+    ) -> Tensor:
         predicted = scores(outputs, self.problem.classes)
         known = attribute.known.unsqueeze(1)  # one axis for the scores of more than two classes
         densities = 1 + attribute.continuous + (outcome is not None and outcome.continuous)
@@ -243,7 +246,7 @@ class Facl(SummedDependenceMethod):
         return mean_where(chi_squared(distributions), present).mean(1)
 
 
-def cover(of: Variable, known: Tensor, densities: int) -> Tensor:
+def cover(of: BatchVariable, known: Tensor, densities: int) -> Tensor:
     """Cover of a variable ``[replica, 1, bin, row]``: categories as they are, or a density.
 
     ``known`` are the rows that count ``[replica, 1, row]``, ``densities`` the number of variables
@@ -261,7 +264,7 @@ def scores(outputs: Tensor, classes: int) -> Tensor:
     if not classes:
         return outputs.mT
     probabilities = outputs.softmax(-1).mT
-    return probabilities[:, 1:] if classes == BINARY else probabilities
+    return probabilities[:, 1:] if classes == 2 else probabilities
 
 
 class Farmi(SummedDependenceMethod):
@@ -298,7 +301,9 @@ class Farmi(SummedDependenceMethod):
         quadratic: bool = False
         score: Literal["probability", "log_odds"] = "probability"
 
-    def dependence(self, outputs: Tensor, attribute: Variable, outcome: Variable | None) -> Tensor:
+    def dependence(
+        self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
+    ) -> Tensor:
         prediction = self.scores(outputs)
         full = self.likelihood(prediction, outcome, attribute)
         if self.hparams.notion == "cal":
@@ -313,7 +318,9 @@ class Farmi(SummedDependenceMethod):
             return outputs[..., 1:] - outputs[..., :1]
         return outputs.softmax(-1)[..., 1:]
 
-    def likelihood(self, scores: Tensor, outcome: Variable | None, attribute: Variable) -> Tensor:
+    def likelihood(
+        self, scores: Tensor, outcome: BatchVariable | None, attribute: BatchVariable
+    ) -> Tensor:
         """Mean log-likelihood of the attribute given scores and outcome, ``[replica]``."""
         options = self.hparams
         of_class = torch.ones_like(attribute.values[..., :1])
@@ -327,7 +334,9 @@ class Farmi(SummedDependenceMethod):
         return log_likelihood(scores, of_class, attribute, options.ridge)
 
 
-def log_likelihood(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge: Tensor) -> Tensor:
+def log_likelihood(
+    inputs: Tensor, of_class: Tensor, attribute: BatchVariable, ridge: Tensor
+) -> Tensor:
     """Mean log-likelihood of an attribute under the model fitted to it, ``[replica]``.
 
     ``inputs`` are ``[replica, row, input]``; ``of_class`` has a column of 0 and 1 for each class
@@ -342,7 +351,9 @@ def log_likelihood(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge:
     return mean_where((attribute.values * logarithms).sum(-1), attribute.known)
 
 
-def least_squares(inputs: Tensor, of_class: Tensor, attribute: Variable, ridge: Tensor) -> Tensor:
+def least_squares(
+    inputs: Tensor, of_class: Tensor, attribute: BatchVariable, ridge: Tensor
+) -> Tensor:
     """Ridge regression of the attribute's columns in every class, ``[replica, row, column]``.
 
     Each class has an unpenalised intercept: inputs and target are centred. Rows where the attribute

@@ -19,7 +19,6 @@ CONSTRAINTS = {
     "true_positive_rate_parity": "TruePositiveRateParity",
     "false_positive_rate_parity": "FalsePositiveRateParity",
 }
-TWO = 2
 MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
 
 
@@ -52,7 +51,7 @@ class Reduction(Method):
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        if problem.classes != TWO:
+        if problem.classes != 2:
             raise InputError(f"method {self.name}: defined for two classes")
         problem.require_attributes(self.name)
         problem.require_groups(self.name)
@@ -84,7 +83,7 @@ class Reduction(Method):
     def _require_rates(self, group: np.ndarray, y: np.ndarray) -> None:
         """Raise if a group has one class only, without which its rates are undefined."""
         cells = np.unique(np.stack([group, y]), axis=1).shape[1]
-        if self.hparams.constraint != "demographic_parity" and cells < TWO * len(np.unique(group)):
+        if self.hparams.constraint != "demographic_parity" and cells < 2 * len(np.unique(group)):
             raise InputError(
                 f"method {self.name}: a group has training rows of one class only, allowed: groups "
                 "with both, or constraint demographic_parity"

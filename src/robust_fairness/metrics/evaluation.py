@@ -12,7 +12,6 @@ from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
-BINARY = 2
 # What arrays are of that not every prediction has.
 OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
 DECISION = "decision"  # probability of deciding class 1, of predictions that are decided at random
@@ -115,7 +114,7 @@ def _both_decisions(samples: Samples, positive: Array) -> tuple[Samples, dict[st
 
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
     classes = len(arrays["classes"])
-    if metric.definition.binary and classes != BINARY:
+    if metric.definition.binary and classes != 2:
         return {"": NotApplicable(f"{classes} classes, defined for two").score()}
     return metric.scores(arrays)
 
@@ -130,7 +129,7 @@ def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:
     """Arrays of rows that every prediction has."""
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
     found = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
-    if len(samples.classes) == BINARY:
+    if len(samples.classes) == 2:
         found["y_score"] = probability_of_second(outputs)
     return found
 
@@ -210,14 +209,14 @@ def by_columns(
         known = ~(values.isna().any(axis=1) | conditioning.isna().any(axis=1)).to_numpy()
         rows = slice(None) if known.all() else known  # a view where all are known
         own: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
-        own[COLUMNS] = Columns(values[rows])
-        own["conditioning_columns"] = Columns(conditioning[rows])
+        own[COLUMNS] = NumericColumns(values[rows])
+        own["conditioning_columns"] = NumericColumns(conditioning[rows])
         found[" & ".join(names)] = own
     return found
 
 
 @dataclass(frozen=True)
-class Columns:
+class NumericColumns:
     """Attributes as numbers, which are made of the rows that are taken only."""
 
     values: pd.DataFrame

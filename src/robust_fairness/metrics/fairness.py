@@ -20,7 +20,6 @@ from robust_fairness.metrics.classification import (
 from robust_fairness.metrics.groups import as_groups, missing, rates, rates_outside
 from robust_fairness.samples import Groups
 
-TWO = 2
 CLASSES = ("0", "1")
 WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
@@ -112,7 +111,7 @@ def disparate_impact(
     Missing where no group has a positive prediction (0/0).
     """
     groups = _two(as_groups(sensitive_features))
-    means, counts = rates(y_pred == 1, groups.index, TWO, None, sample_weight)
+    means, counts = rates(y_pred == 1, groups.index, 2, None, sample_weight)
     if absent := missing(counts, groups.names):
         return absent
     if means.max() == 0:
@@ -157,7 +156,7 @@ def delta_eo_one_vs_rest(
 
 
 def _two(groups: Groups) -> Groups:
-    if len(groups.names) != TWO:
+    if len(groups.names) != 2:
         raise NotApplicable(f"{len(groups.names)} groups, defined for two")
     return groups
 
@@ -166,7 +165,7 @@ def _gap(
     hits: Array, groups: Groups, where: Array | None = None, sample_weight: Weights = None
 ) -> Score:
     """Absolute difference of two groups' means."""
-    means, counts = rates(hits, _two(groups).index, TWO, where, sample_weight)
+    means, counts = rates(hits, _two(groups).index, 2, where, sample_weight)
     absent = missing(counts, groups.names)
     return absent or Score(float(abs(means[0] - means[1])), int(counts.sum()))
 

@@ -13,7 +13,6 @@ from robust_fairness.metrics.base import Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.metrics.groups import as_groups
 
-TWO = 2
 VECTORS = ("y_true", "y_pred", "y_score", "sample_weight")  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
@@ -136,12 +135,12 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         )
     if classes in ([0], [1]):
         codes, classes = codes + classes[0], [0, 1]
-    if pos_label is not None and (pos_label not in classes or len(classes) > TWO):
+    if pos_label is not None and (pos_label not in classes or len(classes) > 2):
         raise InputError(
             f"metric {metric.name}: pos_label {pos_label!r}, allowed: one of two classes, here "
             f"{', '.join(map(str, classes))}"
         )
-    if metric.definition.binary and len(classes) != TWO:
+    if metric.definition.binary and len(classes) != 2:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
     unclear = pos_label is None and all(kinds.values()) and classes[1:] != [1]
     if metric.definition.binary and unclear:

@@ -10,7 +10,6 @@ from robust_fairness.metrics.groups import as_groups, named_scores, rates
 from robust_fairness.samples import Groups
 
 BINS = tuple(f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10))
-TWO = 2
 
 
 def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
@@ -57,4 +56,4 @@ def probability_shares_by_subgroup(
     """
     groups = as_groups(sensitive_features)
     names = tuple(f"{name} & {label}" for name in groups.names for label in classes)
-    return _shares(y_score, Groups(groups.index * TWO + y_true, names))
+    return _shares(y_score, Groups(groups.index * 2 + y_true, names))

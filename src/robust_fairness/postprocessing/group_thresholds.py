@@ -18,7 +18,7 @@ PRECISION = 1e-9  # of the linear program
 
 
 @dataclass(frozen=True)
-class Curve:
+class RocHull:
     """The vertices of the convex hull of a group's ROC curve.
 
     Attributes:
@@ -61,7 +61,7 @@ class GroupThresholds(PostProcessing):
         tolerance: float = Field(0.05, ge=0, le=1, description="epsilon, largest difference")
 
     @abstractmethod
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         """The rates that may not differ, of the points of a group's curve, ``[vertex]`` each."""
 
     def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
@@ -97,7 +97,7 @@ class Mixtures(Decisions):
         return found.clip(0, 1)
 
 
-def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> Curve:
+def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> RocHull:
     """The ROC hull of a group's rows, which have both classes."""
     fpr, tpr, threshold = roc_curve(y_true, y_score)
     if np.array_equal(fpr, tpr):  # all points are on the diagonal
@@ -105,11 +105,11 @@ def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> Curve:
     else:
         kept = np.sort(ConvexHull(np.stack([fpr, tpr], axis=1)).vertices)
     positives = int(np.sum(y_true == 1))
-    return Curve(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
+    return RocHull(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
 
 
 def optimum(
-    curves: Sequence[Curve], rates: Sequence[Sequence[np.ndarray]], tolerance: float
+    curves: Sequence[RocHull], rates: Sequence[Sequence[np.ndarray]], tolerance: float
 ) -> list[np.ndarray]:
     """Weights of the points of every curve, ``[vertex]``, with the least expected error.
 
@@ -153,7 +153,7 @@ class DemographicParity(GroupThresholds):
 
     name = "demographic_parity"
 
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         return (curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr,)
 
 
@@ -165,7 +165,7 @@ class EqualizedOdds(GroupThresholds):
 
     name = "equalized_odds"
 
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         return curve.tpr, curve.fpr
 
 
@@ -177,7 +177,7 @@ class TruePositiveRateParity(GroupThresholds):
 
     name = "true_positive_rate_parity"
 
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         return (curve.tpr,)
 
 
@@ -189,5 +189,5 @@ class FalsePositiveRateParity(GroupThresholds):
 
     name = "false_positive_rate_parity"
 
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         return (curve.fpr,)

@@ -45,7 +45,7 @@ def fitted_line(
     mean_x, mean_y = (np.bincount(pairs, one) / counts for one in (x, y))
     from_mean = x - mean_x[pairs]
     spread = np.sum(from_mean**2)
-    slope = float(np.sum(from_mean * y) / spread) if spread > 1e-12 else np.nan  # noqa: PLR2004
+    slope = float(np.sum(from_mean * y) / spread) if spread > 1e-12 else np.nan
     return Line(slope, mean_y - slope * mean_x, probit)
 
 

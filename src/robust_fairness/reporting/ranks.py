@@ -162,7 +162,7 @@ def friedman(ranks: np.ndarray) -> Friedman:
         return Friedman(0.0, 0.0, 1.0)
     chi_squared = float(n * (k - 1) * spread / within)
     rest = n * (k - 1) - chi_squared
-    f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # noqa: PLR2004 - rounding
+    f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # rounding
     return Friedman(chi_squared, float(f), float(special.fdtrc(k - 1, (k - 1) * (n - 1), f)))
 
 

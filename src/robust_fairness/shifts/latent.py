@@ -86,7 +86,7 @@ class Truncation(LatentShift):
         return np.float32(severity) * z
 
 
-class Overlap(LatentShift):
+class LatentOverlap(LatentShift):
     r"""A cap of the latent sphere that is turned from t1 towards t2.
 
     Points of the sphere half-way between z and the axis of the cap.

@@ -55,7 +55,7 @@ class StackData:
         self.classes, self.outputs = len(samples.classes), len(samples.classes) or 1
         self._encode_groups(samples, first, reads_attributes)
         self.preprocessing = self._fit_preprocessing(samples)
-        mixed = self.preprocessing.matrix.ndim > 2  # noqa: PLR2004 - [replica, d, d]
+        mixed = self.preprocessing.matrix.ndim > 2  # [replica, d, d]
         names = () if mixed else samples.columns or samples.features
         self.columns = torch.from_numpy(pd.factorize(np.array(names, dtype=object))[0])
         self.y = self._labels(samples)

@@ -16,7 +16,6 @@ from robust_fairness.training import prediction
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-TWO = 2
 MISSING = "missing"
 
 
@@ -59,7 +58,7 @@ def require_groups(samples: Samples, split: str, named: Named | None) -> None:
     """
     if named is None:
         return
-    if len(samples.classes) != TWO:
+    if len(samples.classes) != 2:
         raise InputError(f"postprocessing {named.name}: defined for two classes")
     names = named.parameters.attributes or samples.sensitive
     for name in names:

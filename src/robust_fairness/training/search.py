@@ -14,7 +14,7 @@ from robust_fairness.compute.checkpoints import threads
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
-from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, Scored
+from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, ScoredPart
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
     attributes,
@@ -36,7 +36,7 @@ LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
 
 
-class Trained:
+class TrainedReplicas:
     """Replicas that were fitted, in the order in which they were asked for."""
 
     def __init__(self, samples: Samples, cell: Cell) -> None:
@@ -160,7 +160,7 @@ class Trained:
         hparams = {one.trial: one.changes for one in self.replicas}
         return tables.TRIALS.table(rows, [hparams[trial] for trial in self.stages])
 
-    def scores(self, scored: Scored) -> dict[str, float]:
+    def scores(self, scored: ScoredPart) -> dict[str, float]:
         """Mean score of every trial on validation rows, where it has one."""
         scores = evaluation.criterion_scores([str(scored)], self.validation, self.samples)
         return selection.means(scores, scored)
@@ -190,7 +190,7 @@ class Round:
     should_prune: ShouldPrune | None = None
 
 
-def rounds(trained: Trained) -> Iterator[Round]:
+def rounds(trained: TrainedReplicas) -> Iterator[Round]:
     """The configured trials, then those of every stage around the best trial of the one before.
 
     A stage asks for its next trials once the last ones have trained. The bias mitigation study
@@ -273,6 +273,6 @@ def naming(place: str) -> Iterator[None]:
         raise InputError(f"{place}: {error}") from None
 
 
-def objective(cell: Cell) -> Scored:
+def objective(cell: Cell) -> ScoredPart:
     """The metric that the first criterion of a cell optimises."""
     return Criterion.parse(cell.decides).objective

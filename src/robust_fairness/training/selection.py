@@ -7,7 +7,7 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.criteria import EVERY, Constraint, Criterion, Scored
+from robust_fairness.metrics.criteria import EVERY, Constraint, Criterion, ScoredPart
 
 
 def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
@@ -81,7 +81,7 @@ def _satisfying(scores: pd.DataFrame, constraint: Constraint) -> list[str]:
     return [str(trial) for trial in values.index[kept]]
 
 
-def _by_seed(scores: pd.DataFrame, scored: Scored) -> pd.Series:
+def _by_seed(scores: pd.DataFrame, scored: ScoredPart) -> pd.Series:
     """Means over attributes by trial and seed; missing where one of them is."""
     return (
         scores[scores["criterion"] == str(scored)]
@@ -95,7 +95,7 @@ def _by_trial(by_seed: pd.Series) -> pd.Series:
     return by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
 
 
-def means(scores: pd.DataFrame, scored: Scored) -> dict[str, float]:
+def means(scores: pd.DataFrame, scored: ScoredPart) -> dict[str, float]:
     """Mean score of every trial; trials without one are left out."""
     found = _by_trial(_by_seed(scores, scored)).dropna()
     return {str(trial): float(score) for trial, score in found.items()}

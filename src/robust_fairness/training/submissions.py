@@ -19,7 +19,6 @@ PLAIN = "unshifted"  # name of the dataset's own test rows
 KEYS = ["split", "test_set", "id"]
 PROBABILITY, OUTCOME = "probability", "prediction"
 NETWORK = "submitted"
-TWO = 2
 
 
 def exported(
@@ -91,7 +90,7 @@ def imported(
         InputError: a column is missing, an id is missing, repeated or foreign, or a value is not
             a number or outside [0, 1].
     """
-    if samples.classes and len(samples.classes) != TWO:
+    if samples.classes and len(samples.classes) != 2:
         raise InputError(f"submit: {len(samples.classes)} classes, allowed: two, or an outcome")
     value = PROBABILITY if samples.classes else OUTCOME
     _require_columns(table, value)

@@ -26,7 +26,7 @@ COLORS = {
 
 
 @dataclass(frozen=True)
-class Variable:
+class BiasVariable:
     """A bias variable.
 
     Attributes:
@@ -38,9 +38,9 @@ class Variable:
     own: tuple[int, ...]
 
 
-def _named(values: Iterable[str]) -> Variable:
+def _named(values: Iterable[str]) -> BiasVariable:
     """A variable of ten values, one a digit."""
-    return Variable(tuple(values), tuple(range(DIGITS)))
+    return BiasVariable(tuple(values), tuple(range(DIGITS)))
 
 
 def _hexadecimal(colors: np.ndarray) -> list[str]:
@@ -48,12 +48,12 @@ def _hexadecimal(colors: np.ndarray) -> list[str]:
 
 
 # Ten digits have nine cells: digit 9 shares the cell of digit 4.
-CORRECTED_POSITION = Variable(
+CORRECTED_POSITION = BiasVariable(
     tuple(f"cell {cell}" for cell in range(CELLS)), (0, 1, 2, 3, 4, 5, 6, 7, 8, 4)
 )
 # The published list has cell 4 twice, and both count as the last entry: see ``draw_factors``.
 PUBLISHED_POSITION = _named([*CORRECTED_POSITION.values, "cell 4 again"])
-VARIABLES: dict[str, Variable] = {
+VARIABLES: dict[str, BiasVariable] = {
     "background_color": _named(_hexadecimal(COLORS["background_color"])),
     "digit_color": _named(_hexadecimal(COLORS["digit_color"])),
     "digit_position": CORRECTED_POSITION,

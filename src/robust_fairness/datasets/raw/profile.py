@@ -33,7 +33,7 @@ BINS = 3  # groups of a numeric attribute
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnProfile:
     """A column of a table.
 
     Attributes:
@@ -70,7 +70,7 @@ class Column:
 class Profile:
     """A table in outline: its columns by name, rows, column separator, marks of missing values."""
 
-    columns: dict[str, Column]
+    columns: dict[str, ColumnProfile]
     rows: int
     delimiter: str
     missing: tuple[str, ...]
@@ -115,14 +115,14 @@ def _counts(cells: pd.Series) -> pd.Series:
     return counts[counts > 0].set_axis(counts.index[counts > 0].map(str).astype(object))
 
 
-def _column(name: str, counts: pd.Series, rows: int) -> Column:
-    return Column(name, _type(list(counts.index), rows), rows - int(counts.sum()), counts)
+def _column(name: str, counts: pd.Series, rows: int) -> ColumnProfile:
+    return ColumnProfile(name, _type(list(counts.index), rows), rows - int(counts.sum()), counts)
 
 
 def _type(values: list[str], rows: int) -> Type:
     """Type of the distinct values of a column."""
-    if len(values) <= 2:  # noqa: PLR2004
-        return "binary" if len(values) == 2 else "constant"  # noqa: PLR2004
+    if len(values) <= 2:
+        return "binary" if len(values) == 2 else "constant"
     if _are_numbers(values):
         return "number"
     if pd.to_datetime(pd.Series(values), format="ISO8601", errors="coerce", utc=True).notna().all():
@@ -153,7 +153,7 @@ def suggested(table: Profile) -> Roles:
     ]  # fmt: skip
     domains = [
         name for name in _named(columns, DOMAINS)
-        if 2 <= len(columns[name].counts) <= MOST_DOMAINS  # noqa: PLR2004
+        if 2 <= len(columns[name].counts) <= MOST_DOMAINS
     ]  # fmt: skip
     domains += [name for name, one in columns.items() if one.type == "date"]
     keys = [name for name in columns if name.casefold().endswith("id") or name in UNITS]
@@ -176,7 +176,7 @@ def suggested(table: Profile) -> Roles:
     return roles
 
 
-def positive_value(target: Column) -> str:
+def positive_value(target: ColumnProfile) -> str:
     """The value of a target that is probably the positive one: the last in order if unclear."""
     values = target.values or [""]
     return next((one for one in values if one.casefold() in POSITIVE), values[-1])

@@ -14,7 +14,7 @@ from robust_fairness.datasets.raw import columns as raw_columns
 from robust_fairness.datasets.tables._tables import MISSING
 
 
-class Table(TableDataset):
+class TableOfColumns(TableDataset):
     """Columns of a table; class 1 of a binary target is the positive one."""
 
     class Parameters(RawTableParameters):
@@ -76,7 +76,7 @@ def _with_missing(features: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
-def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
+def _features(columns: list[str], parameters: TableOfColumns.Parameters) -> list[str]:
     """Names of the columns that are features, in order."""
     for name in (*parameters.columns, *parameters.drop):
         if name not in columns:
