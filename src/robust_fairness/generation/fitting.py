@@ -23,8 +23,8 @@ from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import (
     Device,
     Generator,
-    Network,
     GeneratorSettings,
+    Network,
     same_every_time,
 )
 
