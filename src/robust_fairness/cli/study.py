@@ -101,7 +101,7 @@ def rows_path(counts: Path) -> Path:
     return counts.with_name(f"{counts.stem}_rows.parquet")
 
 
-def tested_in(dataset: "Dataset", domain: str) -> "Dataset":
+def tested_in(dataset: "DatasetConfig", domain: str) -> "DatasetConfig":
     """The dataset with its training tested in a further domain alone; ``acs`` reads that state.
 
     Raises:
