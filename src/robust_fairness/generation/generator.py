@@ -154,9 +154,9 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
     try:
         settings = GeneratorSettings.model_validate(written_settings(metadata, path))
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"])) or "settings"
-        raise InputError(f"{path}: {where}: {found['msg']}"[:LONGEST_MESSAGE]) from None
+        result = error.errors(include_url=False)[0]
+        where = ".".join(map(str, result["loc"])) or "settings"
+        raise InputError(f"{path}: {where}: {result['msg']}"[:LONGEST_MESSAGE]) from None
     if classes is not None and settings.classes != tuple(classes):
         raise InputError(
             f"{path}: {len(settings.classes)} classes ({', '.join(settings.classes):.80}), "

@@ -19,14 +19,14 @@ def mixed_rbf(a: Tensor, b: Tensor, bandwidths: Sequence[float] = BANDWIDTHS) ->
     """
     square = (a.unsqueeze(-1) - b.unsqueeze(-2)).square()
     widest = bandwidths[-1]
-    one = torch.exp(square * (-0.5 / widest**2))
-    total = one
+    kernel = torch.exp(square * (-0.5 / widest**2))
+    total = kernel
     for wider, narrower in zip(bandwidths[:0:-1], bandwidths[-2::-1], strict=True):
         if wider == 2 * narrower:
-            one = one.square().square()
+            kernel = kernel.square().square()
         else:
-            one = torch.exp(square * (-0.5 / narrower**2))
-        total = total + one
+            kernel = torch.exp(square * (-0.5 / narrower**2))
+        total = total + kernel
     return total
 
 

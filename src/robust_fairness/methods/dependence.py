@@ -108,11 +108,11 @@ class SummedDependenceMethod(DependenceMethod):
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
         attributes = map(variable, batch.attributes.split(self.problem.attribute_widths, dim=-1))
         outcome = None if self.hparams.notion == "dp" else variable(batch.conditioning)
-        found = [
+        result = [
             self.dependence(outputs, attribute.where(outcome) if outcome else attribute, outcome)
             for attribute in attributes
         ]
-        return torch.stack(found).sum(0)
+        return torch.stack(result).sum(0)
 
     @abstractmethod
     def dependence(
@@ -160,8 +160,8 @@ class Faircocco(DependenceMethod):
         predicted = probabilities(outputs, self.problem.classes)
         known = complete_rows(torch.cat([batch.attributes, batch.conditioning], dim=-1))
         prediction, attribute, outcome = (
-            one.gather(1, known.unsqueeze(-1).expand(-1, -1, one.shape[-1]))
-            for one in (predicted, batch.attributes, batch.conditioning)
+            item.gather(1, known.unsqueeze(-1).expand(-1, -1, item.shape[-1]))
+            for item in (predicted, batch.attributes, batch.conditioning)
         )
         attribute, outcome = attribute.nan_to_num(), outcome.nan_to_num()
         score = self._score(prediction, attribute, outcome)
@@ -177,7 +177,7 @@ class Faircocco(DependenceMethod):
             options.notion, prediction, attribute, outcome,
             options.extended, options.standardise, WIDTH_ROWS,
         )  # fmt: skip
-        return low_rank_score(variables, [evenly(one, options.pivots) for one in variables])
+        return low_rank_score(variables, [evenly(item, options.pivots) for item in variables])
 
 
 def exchanged(given: Tensor) -> Tensor:
@@ -365,6 +365,6 @@ def least_squares(
     centred = inputs - of_class @ (shares @ inputs)
     # the inputs of other classes are 0: one system holds the regressions of all
     columns = (counted.unsqueeze(-1) * centred.unsqueeze(-2)).flatten(-2)
-    one = torch.eye(columns.shape[-1], dtype=inputs.dtype, device=inputs.device)
-    gram = columns.mT @ columns + ridge[:, None, None] * one
+    identity = torch.eye(columns.shape[-1], dtype=inputs.dtype, device=inputs.device)
+    gram = columns.mT @ columns + ridge[:, None, None] * identity
     return means + columns @ torch.linalg.solve(gram, columns.mT @ (attribute.values - means))

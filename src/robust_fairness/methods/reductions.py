@@ -68,14 +68,14 @@ class Reduction(Method):
         self._require_rates(group, batch.y[0, known].cpu().numpy())
 
         def reduction(oracle: Any, x: np.ndarray, y: np.ndarray) -> Mixture:
-            found = [one for one in self.reduced(oracle, x, y, group) if one[0] > 0]
+            result = [item for item in self.reduced(oracle, x, y, group) if item[0] > 0]
             # fairlearn replaces the classifier where all rows have the same label
-            fitted = [one for one in found if isinstance(one[1], type(oracle))]
-            constant = [one for one in found if not isinstance(one[1], type(oracle))]
+            fitted = [item for item in result if isinstance(item[1], type(oracle))]
+            constant = [item for item in result if not isinstance(item[1], type(oracle))]
             return Mixture(
                 [classifier for _, classifier in fitted],
                 [share for share, _ in fitted],
-                sum((share * float(one.predict(x[:1])[0]) for share, one in constant), 0.0),
+                sum((share * float(item.predict(x[:1])[0]) for share, item in constant), 0.0),
             )
 
         cast("Any", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
@@ -134,9 +134,9 @@ class ExponentiatedGradient(Reduction):
         bound = self.hparams.difference_bound.item()
         constraint = moment(self.hparams.constraint, difference_bound=bound)
         eps, most = self.hparams.eps.item(), self.hparams.iterations
-        found = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
-        found.fit(x, y, sensitive_features=group)
-        return list(zip(found.weights_.tolist(), found.predictors_, strict=True))
+        result = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
+        result.fit(x, y, sensitive_features=group)
+        return list(zip(result.weights_.tolist(), result.predictors_, strict=True))
 
 
 class GridSearch(Reduction):
@@ -174,12 +174,12 @@ class GridSearch(Reduction):
                 f"method grid_search: {groups} groups make a grid of {axes} axes, allowed: up to "
                 f"{MOST_MULTIPLIERS}, or method exponentiated_gradient"
             )
-        found = Fairlearn(
+        result = Fairlearn(
             oracle,
             moment(self.hparams.constraint),
             constraint_weight=self.hparams.constraint_weight.item(),
             grid_size=self.hparams.grid_size,
             grid_limit=self.hparams.grid_limit.item(),
         )
-        found.fit(x, y, sensitive_features=group)
-        return [(1.0, found.predictors_[found.best_idx_])]
+        result.fit(x, y, sensitive_features=group)
+        return [(1.0, result.predictors_[result.best_idx_])]

@@ -108,8 +108,8 @@ class Criterion:
 
 def scored_by(criteria: Iterable[str]) -> list[ScoredPart]:
     """All that criteria need scores of, each once; ``every`` needs none."""
-    found = [one for text in criteria if text != EVERY for one in Criterion.parse(text).scored]
-    return list(dict.fromkeys(found))
+    result = [item for text in criteria if text != EVERY for item in Criterion.parse(text).scored]
+    return list(dict.fromkeys(result))
 
 
 def criterion_text(value: str | Mapping[str, object]) -> str:

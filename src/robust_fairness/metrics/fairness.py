@@ -41,8 +41,8 @@ def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
         y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
     ) -> Score:
         of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        found = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
-        return _first_missing(found) or worst(found, key=lambda score: score.value or 0)
+        result = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
+        return _first_missing(result) or worst(result, key=lambda score: score.value or 0)
 
     measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
     rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])

@@ -18,11 +18,11 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
     A bin includes its lower bound, and the last one 1 as well.
     """
     bins = np.minimum((y_score * len(BINS)).astype(np.int64), len(BINS) - 1)
-    found: dict[str, Score] = {}
+    result: dict[str, Score] = {}
     for number, interval in enumerate(BINS):
         means, counts = rates(bins == number, groups.index, len(groups.names))
-        found |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
-    return found
+        result |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
+    return result
 
 
 @measure(better="higher", needs=("y_score", "sensitive_features"), binary=True, unshifted_only=True)

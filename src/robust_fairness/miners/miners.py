@@ -33,8 +33,8 @@ class Random(Miner):
     name = "random"
 
     def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
-        found = anchors(labels, generator)
-        return Triplets(found.anchor, found.positive, choose(alike(found.negatives), generator))
+        result = anchors(labels, generator)
+        return Triplets(result.anchor, result.positive, choose(alike(result.negatives), generator))
 
 
 class SemiHard(Miner):
@@ -60,12 +60,14 @@ class SemiHard(Miner):
         margin: float = Field(0.2, gt=0, description="gamma: how much farther than the positive")
 
     def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
-        found = anchors(labels, generator)
-        distance = distances(embeddings)[found.anchor]
-        positive = distance.gather(1, found.positive[:, None])
-        near = (positive < distance) & (distance < positive + self.hparams.margin) & found.negatives
-        allowed = torch.where(near.any(1, keepdim=True), near, found.negatives)
-        return Triplets(found.anchor, found.positive, choose(alike(allowed), generator))
+        result = anchors(labels, generator)
+        distance = distances(embeddings)[result.anchor]
+        positive = distance.gather(1, result.positive[:, None])
+        near = (
+            (positive < distance) & (distance < positive + self.hparams.margin) & result.negatives
+        )
+        allowed = torch.where(near.any(1, keepdim=True), near, result.negatives)
+        return Triplets(result.anchor, result.positive, choose(alike(allowed), generator))
 
 
 def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Float[Tensor, "..."]:
@@ -117,14 +119,14 @@ class DistanceWeighted(Miner):
             return self
 
     def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
-        found = anchors(labels, generator)
-        distance, largest = distances(embeddings)[found.anchor], self.hparams.largest_distance
+        result = anchors(labels, generator)
+        distance, largest = distances(embeddings)[result.anchor], self.hparams.largest_distance
         kept = distance.clamp(self.hparams.smallest_distance, largest)
         log_weights = log_inverse_density(kept, embeddings.shape[1])
-        allowed = found.negatives
+        allowed = result.negatives
         if largest is not None and self.hparams.farther == "left_out":
             near = allowed & (distance <= largest)
             # where all are too far, clipping has made their weights equal
             allowed = torch.where(near.any(1, keepdim=True), near, allowed)
         negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
-        return Triplets(found.anchor, found.positive, negative)
+        return Triplets(result.anchor, result.positive, negative)

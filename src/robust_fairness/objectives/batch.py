@@ -215,9 +215,9 @@ class ProxyNca(BatchObjective):
 
     def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         distance = self._distance(unit_length(embeddings), unit_length(self.proxies))
-        own = nn.functional.one_hot(labels, len(self.proxies)).bool()
-        others = (-distance).masked_fill(own, -torch.inf).logsumexp(1)
-        return (distance[own] + others).mean()
+        is_class = nn.functional.one_hot(labels, len(self.proxies)).bool()
+        others = (-distance).masked_fill(is_class, -torch.inf).logsumexp(1)
+        return (distance[is_class] + others).mean()
 
     def _distance(self, x: Tensor, y: Tensor) -> Tensor:
         """Distances ``[row, proxy]`` of rows from proxies, both scaled to length ``scale``."""

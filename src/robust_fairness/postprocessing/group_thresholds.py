@@ -67,11 +67,11 @@ class GroupThresholds(PostProcessing):
     def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
         names = np.unique(group)
         curves = [curve_of(y_true[group == name], y_score[group == name]) for name in names]
-        weights = optimum(curves, [self.rates(one) for one in curves], self.hparams.tolerance)
+        weights = optimum(curves, [self.rates(curve) for curve in curves], self.hparams.tolerance)
         return Mixtures(
             {
-                str(name): (one.threshold[::-1], weight[::-1].cumsum())
-                for name, one, weight in zip(names, curves, weights, strict=True)
+                str(name): (item.threshold[::-1], weight[::-1].cumsum())
+                for name, item, weight in zip(names, curves, weights, strict=True)
             }
         )
 
@@ -83,18 +83,18 @@ class Mixtures(Decisions):
     of_group: dict[str, tuple[np.ndarray, np.ndarray]]
 
     def __call__(self, y_score: np.ndarray, group: np.ndarray) -> np.ndarray:
-        found = np.full(len(y_score), np.nan)
+        result = np.full(len(y_score), np.nan)
         for name, (thresholds, probability) in self.of_group.items():
-            own = group == name
-            reached = np.searchsorted(thresholds, y_score[own], side="right")
-            found[own] = np.concatenate([[0.0], probability])[reached]
-        unknown = np.unique(group[np.isnan(found)])
+            mask = group == name
+            reached = np.searchsorted(thresholds, y_score[mask], side="right")
+            result[mask] = np.concatenate([[0.0], probability])[reached]
+        unknown = np.unique(group[np.isnan(result)])
         if len(unknown):
             raise InputError(
                 f"post-processing: group {', '.join(map(str, unknown))} has no validation rows, "
                 f"allowed: {', '.join(self.of_group)}"
             )
-        return found.clip(0, 1)
+        return result.clip(0, 1)
 
 
 def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> RocHull:
@@ -116,18 +116,18 @@ def optimum(
     Variables are all weights and, for each kind of rate, the lowest of a group; the rate of each
     group is between it and it plus the tolerance.
     """
-    sizes = [len(one.fpr) for one in curves]
-    kinds, rows = len(rates[0]), sum(one.negatives + one.positives for one in curves)
-    error = [one.negatives * one.fpr - one.positives * one.tpr for one in curves]
+    sizes = [len(curve.fpr) for curve in curves]
+    kinds, rows = len(rates[0]), sum(curve.negatives + curve.positives for curve in curves)
+    error = [curve.negatives * curve.fpr - curve.positives * curve.tpr for curve in curves]
     sums = block_diag([np.ones((1, size)) for size in sizes])
     above = []
     for kind in range(kinds):
         lowest = np.zeros((len(curves), kinds))
         lowest[:, kind] = 1
-        own = block_diag([one[kind][None] for one in rates])
-        above.append(csr_array(np.hstack([own.toarray(), -lowest])))
+        rates_of_kind = block_diag([rate[kind][None] for rate in rates])
+        above.append(csr_array(np.hstack([rates_of_kind.toarray(), -lowest])))
     gaps = vstack(above)
-    found = linprog(
+    result = linprog(
         np.concatenate([*error, np.zeros(kinds)]) / rows,
         A_ub=vstack([gaps, -gaps]),
         b_ub=np.repeat([tolerance, 0.0], gaps.shape[0]),
@@ -140,9 +140,9 @@ def optimum(
             "dual_feasibility_tolerance": PRECISION,
         },
     )
-    if not found.success:
-        raise InputError(f"post-processing: {found.message}")
-    return np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    if not result.success:
+        raise InputError(f"post-processing: {result.message}")
+    return np.split(result.x[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
 class DemographicParity(GroupThresholds):

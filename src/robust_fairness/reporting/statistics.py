@@ -24,8 +24,8 @@ def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         return rows[list(keys)].assign(ours=0.0, std=0.0, seeds=0)
     by_seed = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
     values = by_seed.groupby(level=list(keys), sort=False)
-    found = {"ours": values.mean(), "std": values.std(), "seeds": values.count()}
-    return pd.DataFrame(found).reset_index()
+    result = {"ours": values.mean(), "std": values.std(), "seeds": values.count()}
+    return pd.DataFrame(result).reset_index()
 
 
 def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
@@ -38,11 +38,11 @@ def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
 def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
     """Mean over seeds with Student's interval by keys: columns ours, low, high, seeds."""
     values = rows.groupby(list(keys), sort=False, dropna=False)[value]
-    found = values.agg(ours="mean", low="var", high="var", seeds="count")
-    seeds = found["seeds"].to_numpy()
-    part = Component(found["low"].to_numpy() / seeds, np.maximum(seeds - 1.0, 1))
-    found["low"], found["high"] = Estimate(found["ours"].to_numpy(), {REFITS: part}).interval()
-    return found.reset_index()
+    result = values.agg(ours="mean", low="var", high="var", seeds="count")
+    seeds = result["seeds"].to_numpy()
+    part = Component(result["low"].to_numpy() / seeds, np.maximum(seeds - 1.0, 1))
+    result["low"], result["high"] = Estimate(result["ours"].to_numpy(), {REFITS: part}).interval()
+    return result.reset_index()
 
 
 def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
         the test rows that another split trains on, and test by training rows, or 0 if nothing is
         shared.
     """
-    found = splits.groupby("dataset", sort=False).agg(
+    result = splits.groupby("dataset", sort=False).agg(
         **{
             "splits": ("split", "size"),
             "trained on": ("train_rows", "mean"),
@@ -64,8 +64,8 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
             "reused": ("reused", "mean"),
         }
     )
-    found["ratio"] = (found["tested"] / found["trained on"]).where(found["reused"] > 0, 0.0)
-    return found.reset_index()
+    result["ratio"] = (result["tested"] / result["trained on"]).where(result["reused"] > 0, 0.0)
+    return result.reset_index()
 
 
 def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
@@ -116,7 +116,7 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     from scipy import stats
 
     ranks = (stats.rankdata(values, axis=-1) for values in (a, b))
-    x, y = (one - one.mean(-1, keepdims=True) for one in ranks)
+    x, y = (rank - rank.mean(-1, keepdims=True) for rank in ranks)
     scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
     shared = (x * y).sum(-1)
     return np.divide(shared, scale, out=np.full_like(shared, np.nan), where=scale > 0)
@@ -131,15 +131,15 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
     """
-    one, other = np.triu_indices(a.shape[-1], 1)
+    first, second = np.triu_indices(a.shape[-1], 1)
     # means of the same numbers in another order differ by rounding only: a tie
-    differences = (values[..., one] - values[..., other] for values in (a, b))
+    differences = (values[..., first] - values[..., second] for values in (a, b))
     s, t = (np.sign(np.round(difference, TIE)) for difference in differences)
     scale = np.sqrt(np.nansum(s**2, -1) * np.nansum(t**2, -1))
-    found: np.ndarray = np.divide(
+    result: np.ndarray = np.divide(
         np.nansum(s * t, -1), scale, out=np.full_like(scale, np.nan), where=scale > 0
     )
-    return found
+    return result
 
 
 def rank_agreement(a: np.ndarray, b: np.ndarray) -> dict[str, float]:

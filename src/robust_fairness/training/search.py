@@ -142,8 +142,8 @@ class TrainedReplicas:
         goal = objective(self.cell) if self.cell.decides else None
         scores = self.scores(goal) if goal else {}
         epochs: dict[str, int] = {}
-        for one in self.curves:
-            epochs[one["trial"]] = max(epochs.get(one["trial"], 0), one["epoch"] + 1)
+        for curve in self.curves:
+            epochs[curve["trial"]] = max(epochs.get(curve["trial"], 0), curve["epoch"] + 1)
         rows = [
             {
                 "dataset": self.cell.dataset,
@@ -157,7 +157,7 @@ class TrainedReplicas:
             }
             for trial, stage in self.stages.items()
         ]
-        hparams = {one.trial: one.changes for one in self.replicas}
+        hparams = {replica.trial: replica.changes for replica in self.replicas}
         return tables.TRIALS.table(rows, [hparams[trial] for trial in self.stages])
 
     def scores(self, scored: ScoredPart) -> dict[str, float]:
@@ -167,7 +167,7 @@ class TrainedReplicas:
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
         criterion = str(Criterion.parse(criterion).over_seeds)  # stages are shared by all seeds
-        among = [one for one in self.validation if one.trial in trials]
+        among = [item for item in self.validation if item.trial in trials]
         if not among:
             raise InputError(
                 f"search of {self.cell.dataset}.{self.cell.label}: every trial of a stage failed, "

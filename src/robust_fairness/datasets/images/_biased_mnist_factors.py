@@ -31,11 +31,11 @@ class BiasVariable:
 
     Attributes:
         values: names of its values.
-        own: for every digit, the value that it has most often.
+        usual: for every digit, the value that it has most often.
     """
 
     values: tuple[str, ...]
-    own: tuple[int, ...]
+    usual: tuple[int, ...]
 
 
 def _named(values: Iterable[str]) -> BiasVariable:
@@ -87,7 +87,7 @@ def draw_factors(
         excess = (p_bias[name] - UNBIASED) / (1 - UNBIASED)
         biased = generator.random(len(digits)) < excess
         anything = generator.integers(len(variable.values), size=len(digits))
-        codes = np.where(biased, np.asarray(variable.own)[digits], anything)
+        codes = np.where(biased, np.asarray(variable.usual)[digits], anything)
         if variable is PUBLISHED_POSITION:
             codes = np.where(codes == CELLS // 2, len(variable.values) - 1, codes)
         columns[name] = pd.Categorical.from_codes(codes, pd.Index(variable.values))

@@ -148,8 +148,8 @@ def joined(sources: Mapping[str, ImageSource]) -> ImageSource:
     names = {f"{key}/{name}" for key, each in sources.items() for name in each.names}
 
     def read(name: str) -> bytes:
-        key, _, own = name.partition("/")
-        return sources[key].read(own)
+        key, _, source_name = name.partition("/")
+        return sources[key].read(source_name)
 
     return ImageSource(" + ".join(each.place for each in sources.values()), names, read, formats)
 

@@ -91,13 +91,13 @@ class Lfw(ImageDataset):
 def _people(source: ImageSource) -> pd.Series:
     """Person of every image, by its name; categories in alphabetical order."""
     names = sorted(source.names)
-    found = [IMAGE.fullmatch(name) for name in names]
-    for name, match in zip(names, found, strict=True):
+    result = [IMAGE.fullmatch(name) for name in names]
+    for name, match in zip(names, result, strict=True):
         if match is None:
             raise InputError(
                 f"{source.place}: image {name}; expected names such as Person/Person_0001.jpg"
             )
-    people = pd.Categorical([match["person"] for match in found if match is not None])
+    people = pd.Categorical([match["person"] for match in result if match is not None])
     return pd.Series(people, index=pd.Index(names, dtype=object))
 
 

@@ -55,16 +55,16 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     if roles.id:
         lines["id"] = (roles.id, "names of rows")
     dates = {
-        one.name: "quarter" if one.name == roles.domain else "number"
-        for one in columns.values()
-        if one.type == "date"
+        column.name: "quarter" if column.name == roles.domain else "number"
+        for column in columns.values()
+        if column.type == "date"
     }
     if dates:
         lines["dates"] = (dates, "year, quarter, month, day, or number (days since 1970)")
-    mixed = {one.name: "category" for one in columns.values() if _is_mixed(one, roles)}
+    mixed = {column.name: "category" for column in columns.values() if _is_mixed(column, roles)}
     if mixed:
         lines["types"] = (mixed, "numbers and text: or declare the text missing, and a number")
-    if any(one.missing for one in columns.values()):
+    if any(column.missing for column in columns.values()):
         lines["missing"] = (list(table.missing), "texts of missing values")
         lines["incomplete"] = ("impute", "median and indicator; or drop rows, or refuse")
     if roles.ignored:
