@@ -1,13 +1,11 @@
 """Means over seeds, sizes of splits, and rank correlations with their uncertainty."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
-from robust_fairness.inference import LEVEL, REFITS, Component, Estimate, over_refits
+from robust_fairness.inference import REFITS, Component, Estimate, over_refits
 from robust_fairness.inference.variance import resampled
 
 TIE = 12  # decimals
@@ -66,25 +64,6 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
     )
     result["ratio"] = (result["tested"] / result["trained on"]).where(result["reused"] > 0, 0.0)
     return result.reset_index()
-
-
-def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
-    """The mean of n values, with this standard error, that a two-sided t-test finds.
-
-    From the noncentral t distribution of the statistic.
-    """
-    critical = special.stdtrit(n - 1, 1 - level / 2)
-    return special.nctdtrinc(n - 1, 1 - power, critical) * error
-
-
-def equivalence_p(mean: Any, error: Any, n: Any, margin: Any) -> Any:
-    """P-value of a mean beyond ±margin: the larger one of two one-sided t-tests.
-
-    Below a level, the mean of n values with this standard error is equivalent to 0 within the
-    margin (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
-    J. Pharmacokinetics and Biopharmaceutics 15, 1987).
-    """
-    return special.stdtr(n - 1, (np.abs(mean) - margin) / error)
 
 
 def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple[Estimate, Estimate]:
