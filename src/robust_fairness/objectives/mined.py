@@ -4,9 +4,6 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from pytorch_metric_learning.distances import LpDistance
-from pytorch_metric_learning.losses import ContrastiveLoss, TripletMarginLoss
-from pytorch_metric_learning.reducers import MeanReducer
 from torch import nn
 
 from robust_fairness.core.registry import PluginParameters
@@ -40,12 +37,14 @@ class Contrastive(MinedObjective):
     def __init__(
         self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
+        from pytorch_metric_learning import distances, losses, reducers
+
         super().__init__(hparams, classes, dimensions, randomness)
-        self.loss = ContrastiveLoss(
+        self.loss = losses.ContrastiveLoss(
             pos_margin=0,
             neg_margin=hparams.margin,
-            distance=LpDistance(normalize_embeddings=False),
-            reducer=MeanReducer(),
+            distance=distances.LpDistance(normalize_embeddings=False),
+            reducer=reducers.MeanReducer(),
         )
 
     def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
@@ -138,12 +137,14 @@ class Triplet(MinedObjective):
     def __init__(
         self, hparams: Parameters, classes: int, dimensions: int, randomness: Randomness
     ) -> None:
+        from pytorch_metric_learning import distances, losses, reducers
+
         super().__init__(hparams, classes, dimensions, randomness)
         power = 2 if hparams.distance == "squared" else 1
-        self.loss = TripletMarginLoss(
+        self.loss = losses.TripletMarginLoss(
             hparams.margin,
-            distance=LpDistance(normalize_embeddings=False, power=power),
-            reducer=MeanReducer(),
+            distance=distances.LpDistance(normalize_embeddings=False, power=power),
+            reducer=reducers.MeanReducer(),
         )
 
     def of_triplets(self, embeddings: Rows, labels: Labels, triplets: Triplets) -> Loss:
