@@ -28,7 +28,7 @@ from robust_fairness.generation.latents import (
     on_sphere,
 )
 from robust_fairness.shifts.base import LatentShift
-from robust_fairness.shifts.overlap import Overlap
+from robust_fairness.shifts.latent import LatentOverlap
 
 MASS = 0.99
 # Points of the grid that a density of angles is summed on, and its smallest density relative to
@@ -120,7 +120,7 @@ def support_of(
     """
     if shift.name == "truncation":
         return Ball(float(np.quantile(norms(latents), MASS)))
-    axis = shift.axis(severity, targets) if isinstance(shift, Overlap) else targets.first
+    axis = shift.axis(severity, targets) if isinstance(shift, LatentOverlap) else targets.first
     return Cap(axis, float(np.quantile(angles(latents, axis), MASS)))
 
 

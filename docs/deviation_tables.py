@@ -14,7 +14,7 @@ import yaml
 from pages import DOCS, Page
 from pydantic import BaseModel
 
-from robust_fairness.experiment.experiment import Cell, Dataset, Experiment
+from robust_fairness.experiment.experiment import Cell, DatasetConfig, Experiment
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
@@ -36,7 +36,7 @@ def value_at(experiment: Experiment, path: str) -> Any:
     return getattr(_owner(dataset, place), field)
 
 
-def _owner(dataset: Dataset, place: Sequence[str]) -> Dataset | Cell | BaseModel:
+def _owner(dataset: DatasetConfig, place: Sequence[str]) -> DatasetConfig | Cell | BaseModel:
     """What has a field: the dataset, its source, a cell, or a part of its default trial."""
     if not place:
         return dataset

@@ -28,7 +28,7 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.ingestion.pipeline import ingest
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.bias_mitigation import table_1
@@ -77,13 +77,13 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 @cache
-def datasets() -> dict[str, Dataset]:
+def datasets() -> dict[str, DatasetConfig]:
     """The datasets of ``conf/paper`` by name."""
     loader = ConfigLoader(str(ROOT / "conf"), "paper", **CONFIG_LOADER_ARGS)
     return {one.name: one for one in loader.validated_experiment.datasets}
 
 
-def dataset_of(name: str, toy: bool) -> Dataset:
+def dataset_of(name: str, toy: bool) -> DatasetConfig:
     """A dataset of ``conf/paper``, or its toy."""
     dataset = datasets()[name]
     if not toy:
@@ -94,7 +94,7 @@ def dataset_of(name: str, toy: bool) -> Dataset:
     )
 
 
-def cell_of(dataset: Dataset, method: str, seed: int, changes: dict[str, Any]) -> Cell:
+def cell_of(dataset: DatasetConfig, method: str, seed: int, changes: dict[str, Any]) -> Cell:
     """The default trial of a cell with one seed, whose protocol has changes."""
     cell = next(one for one in dataset.cells if one.label == method)
     protocol = cell.protocol.model_copy(update=changes)
@@ -131,7 +131,7 @@ def train(folder: Path, toy: bool, precision: str) -> None:
         print(f"{path.stem}: {time.monotonic() - start:.0f} s", flush=True)
 
 
-def available(dataset: Dataset) -> Samples | None:
+def available(dataset: DatasetConfig) -> Samples | None:
     """The samples of a dataset, None where its files are missing."""
     try:
         samples: Samples = ingest(dataset)

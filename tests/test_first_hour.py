@@ -24,7 +24,7 @@ from robust_fairness import __version__
 from robust_fairness.cli.main import cli
 from robust_fairness.core import registry
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables.table import Table
+from robust_fairness.datasets.tables.table import TableOfColumns
 from robust_fairness.runs import configuration
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project, copy_configuration
@@ -110,7 +110,9 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     written = yaml.safe_load((tmp_path / "conf/local/parameters_visits.yml").read_text())
     fields = written["datasets"]["visits"]
     assert fields.pop("source") == "table"
-    samples = Table(Table.Parameters(**fields)).load(Files(tmp_path / "data" / "01_raw"), 2)
+    samples = TableOfColumns(TableOfColumns.Parameters(**fields)).load(
+        Files(tmp_path / "data" / "01_raw"), 2
+    )
     assert samples.classes == ("no", "yes")
     assert samples.domain == "hospital"
     assert samples.units is not None

@@ -9,7 +9,7 @@ import pytest
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.generation import unet
-from robust_fairness.generation.generator import Generator, Settings, load
+from robust_fairness.generation.generator import Generator, GeneratorSettings, load
 from tests.project import Project
 from tests.test_runs import SMOKE, contents, manifest
 
@@ -76,7 +76,7 @@ def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
 def save_generator(project: Project, classes: tuple[str, ...] = tuple("0123456789")) -> str:
     """An untrained generator in the place of one that was trained elsewhere; its hash."""
     network = unet.Parameters(channels=(8, 16), groups=4)
-    settings = Settings.model_validate(
+    settings = GeneratorSettings.model_validate(
         {"classes": classes, "shape": (1, 8, 8), "network": network, "sampler": {"steps": 2}}
     )
     path = project.root / OWN

@@ -17,9 +17,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.generation import latents
 from robust_fairness.generation.families import Family
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
 
 ERRORS = 5  # standard errors that a Monte Carlo estimate may be off
 
@@ -119,7 +117,7 @@ def test_the_intensity_of_extend_is_its_closed_form(dimension):
 
 @pytest.mark.parametrize("dimension", [4, 8, 64])
 def test_the_intensity_of_overlap_is_its_integral(dimension):
-    found = table_of(Overlap, 0.0, (2.0, 10.0, 45.0), dimension)
+    found = table_of(LatentOverlap, 0.0, (2.0, 10.0, 45.0), dimension)
     for theta in (2.0, 10.0, 45.0):
         expected = overlap_closed(theta, dimension)
         assert found[theta, "volume"] == pytest.approx(expected, abs=0.06)
@@ -128,7 +126,7 @@ def test_the_intensity_of_overlap_is_its_integral(dimension):
 def test_the_intensity_of_two_arcs_is_how_far_they_are_apart():
     """d = 2, brute force: caps are arcs, of which a known part is covered."""
     targets = latents.targets(0, 2)
-    middle = Overlap().axis(20.0, targets)
+    middle = LatentOverlap().axis(20.0, targets)
     z, chance = draws(2)
     found = intensity(Cap(targets.first, 50.0), Cap(middle, 50.0), z, chance)
     assert abs(found.value - 20 / 100) < ERRORS * found.error
@@ -153,7 +151,7 @@ def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
     """Of both caps by volume, at the size of a small image in colour."""
     grown = table_of(Extend, 0.0, (5.0, 10.0), 3072, rows=300)
     assert grown.min() > 0.98
-    turned = table_of(Overlap, 0.0, (5.0, 10.0), 3072, rows=300)
+    turned = table_of(LatentOverlap, 0.0, (5.0, 10.0), 3072, rows=300)
     assert turned[5.0, "volume"] > 0.9
     assert turned[10.0, "volume"] > 0.98
 

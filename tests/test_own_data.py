@@ -55,7 +55,7 @@ def test_predictions_of_the_table_are_audited(project: Project) -> None:
 
 
 def test_every_source_of_the_page_is_accepted() -> None:
-    sources = {"table": table.Table, "image_folder": image_folder.ImageFolder}
+    sources = {"table": table.TableOfColumns, "image_folder": image_folder.ImageFolder}
     found = {}
     for language, text in blocks("own_data.md"):
         content = yaml.safe_load(text) if language == "yaml" else {}
@@ -101,7 +101,7 @@ def test_missing_values_of_attributes_are_counted_in_every_step(
         cells.loc[cells.index[20 + number :: len(cells) // 6][:5], column] = None
     cells.to_csv(path, index=False)
     fields |= {"incomplete": "impute", "domain": domain, "missing_sensitive": missing_sensitive}
-    samples = table.Table(table.Table.Parameters(**fields)).load(
+    samples = table.TableOfColumns(table.TableOfColumns.Parameters(**fields)).load(
         Files(tmp_path / "data" / "01_raw"), 1
     )
     is_group = missing_sensitive == "group"

@@ -21,7 +21,7 @@ from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import GeneratorConfig, TestSet
 from robust_fairness.generation import unet
-from robust_fairness.generation.generator import Generator, Settings
+from robust_fairness.generation.generator import Generator, GeneratorSettings
 from robust_fairness.pipeline_registry import register_pipelines
 from robust_fairness.pipelines import (
     evaluation,
@@ -254,7 +254,7 @@ def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
 def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, int]) -> Generator:
     """An untrained generator in a file."""
     network = unet.Parameters(channels=(8, 16), groups=4)
-    settings = Settings(classes=classes, shape=shape, network=network)
+    settings = GeneratorSettings(classes=classes, shape=shape, network=network)
     made = Generator(settings, settings.build().unet.state_dict(), "cpu")
     made.save(path)
     return made

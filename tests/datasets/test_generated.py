@@ -14,9 +14,9 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.generated import generated
-from robust_fairness.experiment.experiment import Dataset, TestSet
+from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.generation import latents
-from robust_fairness.shifts.extend import Extend
+from robust_fairness.shifts.latent import Extend
 
 SHAPE = (1, 4, 4)
 ROWS = {"train": 11, "val": 5, "test": 7}
@@ -238,7 +238,7 @@ def test_bad_settings_are_refused_before_anything_is_made(change, message):
     values = {"generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0}, **change}
     source = {"name": "generated", **values}
     with pytest.raises(InputError, match=message) as told:
-        Dataset.model_validate({"name": "d", "source": source})
+        DatasetConfig.model_validate({"name": "d", "source": source})
     assert "\n" not in str(told.value)
     assert not checkpoints.root().exists()
 

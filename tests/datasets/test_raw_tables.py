@@ -51,7 +51,9 @@ def written(root: Path, frame: pd.DataFrame, name: str = "own/loans.csv") -> Non
 
 def load(root: Path, splits: int = 2, **options: object) -> Samples:
     """The samples below the root."""
-    return table.Table(table.Table.Parameters(**{**LOAN, **options})).load(Files(root), splits)
+    return table.TableOfColumns(table.TableOfColumns.Parameters(**{**LOAN, **options})).load(
+        Files(root), splits
+    )
 
 
 @pytest.mark.parametrize("name", ["own/loans.csv", "own/loans.csv.gz", "own/loans.parquet"])
@@ -265,7 +267,7 @@ def test_a_csv_file_under_the_name_of_parquet_and_a_large_one_are_refused(
 )
 def test_parameters_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        table.Table.Parameters(**{**LOAN, **wrong})
+        table.TableOfColumns.Parameters(**{**LOAN, **wrong})
 
 
 def test_text_of_a_csv_file_is_taken_as_it_stands(tmp_path: Path) -> None:

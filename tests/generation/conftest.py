@@ -4,7 +4,7 @@ import torch
 
 from robust_fairness.generation import edm, unet
 from robust_fairness.generation.fitting import GeneratorParameters
-from robust_fairness.generation.generator import Generator, Settings
+from robust_fairness.generation.generator import Generator, GeneratorSettings
 
 NETWORK = unet.Parameters(channels=(8, 16), groups=4)
 CLASSES = ("dark", "light", "striped")
@@ -18,7 +18,7 @@ def make_generator(seed: int = 0, **settings) -> Generator:
         "network": NETWORK,
         "sampler": edm.Sampler(steps=3),
     }
-    made = Settings.model_validate({**values, **settings})
+    made = GeneratorSettings.model_validate({**values, **settings})
     weights = made.build(seed).unet.state_dict()
     draws = torch.Generator().manual_seed(seed)
     for name in ("conv_out.weight", "conv_out.bias"):

@@ -26,10 +26,8 @@ from robust_fairness.generation import chunks as module
 from robust_fairness.generation import latents
 from robust_fairness.generation.chunks import Chunks
 from robust_fairness.generation.families import Family
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.gaussian_noise import GaussianNoise
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
+from robust_fairness.shifts.noise import GaussianNoise
 
 SHAPE = (1, 4, 4)
 FAMILY = Family("extend", 15.0, Extend.Parameters(), seed=3)
@@ -136,7 +134,7 @@ def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch
         chunks(tmp_path, family=replace(FAMILY, seed=4)),
         chunks(tmp_path, family=replace(FAMILY, target_seed=4)),
         chunks(tmp_path, family=replace(FAMILY, parameters=Extend.Parameters(form="as_printed"))),
-        chunks(tmp_path, family=Family("overlap", 15.0, Overlap.Parameters(), seed=3)),
+        chunks(tmp_path, family=Family("overlap", 15.0, LatentOverlap.Parameters(), seed=3)),
         chunks(tmp_path, family=Family("truncation", 15.0, Truncation.Parameters(), seed=3)),
     ]
     names = {other.content for other in others} | {plain}

@@ -10,8 +10,7 @@ from torch.nn.functional import one_hot
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.methods.base import Batch, Problem
-from robust_fairness.methods.facl import Facl
-from robust_fairness.methods.farmi import Farmi
+from robust_fairness.methods.dependence import Facl, Farmi
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import linear
 from robust_fairness.training import train

@@ -5,7 +5,7 @@ import torch
 
 from robust_fairness import training
 from robust_fairness.maths.faircocco import variables_of
-from robust_fairness.methods.faircocco import Faircocco, complete_rows, exchanged
+from robust_fairness.methods.dependence import Faircocco, complete_rows, exchanged
 from robust_fairness.training.evaluation import score
 from robust_fairness.training.prediction import predict
 from tests.maths.test_cross_covariance import exact_score

@@ -4,10 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
-from robust_fairness.methods.adv_debias import AdvDebias, projected
+from robust_fairness.methods.adversarial import AdvDebias, Cuma, Laftr, projected
 from robust_fairness.methods.base import Batch, Problem
-from robust_fairness.methods.cuma import Cuma
-from robust_fairness.methods.laftr import Laftr
 from robust_fairness.models.losses import mean_where, task_loss
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.tables import mlp

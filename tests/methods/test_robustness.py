@@ -16,16 +16,18 @@ from sklearn.preprocessing import StandardScaler
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.maths.kernels import indicators, mean_over_pairs
+from robust_fairness.methods.alignment import (
+    covariance_distances,
+    mmd_distances,
+    moment_distances,
+    reversal,
+)
 from robust_fairness.methods.base import Batch, Problem
-from robust_fairness.methods.chi_square_dro import worst_weights
-from robust_fairness.methods.coral import covariance_distances, moment_distances
-from robust_fairness.methods.cvar_dro import worst_rows
-from robust_fairness.methods.dann import reversal
 from robust_fairness.methods.dfr import averaged_regressions
+from robust_fairness.methods.dro import worst_rows, worst_weights
 from robust_fairness.methods.importance_weighting import density_ratio, normalised
 from robust_fairness.methods.lisa import partners
 from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
-from robust_fairness.methods.mmd import mmd_distances
 from robust_fairness.methods.subsampling import Subsampling, balanced
 from robust_fairness.methods.vrex import mean_and_variance
 from robust_fairness.models.losses import ABSENT, task_loss

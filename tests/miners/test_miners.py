@@ -10,7 +10,7 @@ from scipy import stats
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.miners.distance_weighted import log_inverse_density
+from robust_fairness.miners.triplets import log_inverse_density
 
 NAMES = ("distance_weighted", "random", "semi_hard")
 GRID = 0.25  # distances of multiples of it, and a margin that is one, are compared exactly

@@ -13,7 +13,7 @@ from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.models.base import require_images
-from robust_fairness.models.images import shake_shake
+from robust_fairness.models.images import staged
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.training import fitting, prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
@@ -275,7 +275,7 @@ def test_mixer_by_sums_over_tokens_and_channels():
 
 def test_shake_shake_mixes_by_one_number_a_image_and_differentiates_by_another():
     """Both in [0, 1); neither 1/2."""
-    block = shake_shake.ShakeShakeBlock(4, 4, 1)
+    block = staged.ShakeShakeBlock(4, 4, 1)
     first = torch.randn(5, 4, 3, 3, requires_grad=True)
     second = torch.randn(5, 4, 3, 3, requires_grad=True)
     mixed = block.mixture(first, second, noise())
@@ -292,7 +292,7 @@ def test_shake_shake_mixes_by_one_number_a_image_and_differentiates_by_another()
 
 def test_shake_shake_without_noise_is_the_mean_over_many_draws():
     """Of value and gradient; the mean of 4,000 uniform numbers is within 0.03 of 1/2."""
-    block = shake_shake.ShakeShakeBlock(4, 4, 1)
+    block = staged.ShakeShakeBlock(4, 4, 1)
     one, other = (torch.randn(1, 4, 3, 3).expand(4000, -1, -1, -1) for _ in range(2))
     first, second = one.clone().requires_grad_(), other.clone()
     drawn = block.mixture(first, second, noise())

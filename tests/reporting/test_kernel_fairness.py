@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.methods.facl import Facl
+from robust_fairness.methods.dependence import Facl
 from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import kernel_fairness as kernel

@@ -24,11 +24,13 @@ from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts import base
-from robust_fairness.shifts.brightness import Brightness
-from robust_fairness.shifts.contrast import Contrast
-from robust_fairness.shifts.gaussian_blur import GaussianBlur
-from robust_fairness.shifts.jpeg_compression import JpegCompression
-from robust_fairness.shifts.pixelate import Pixelate
+from robust_fairness.shifts.corruptions import (
+    Brightness,
+    Contrast,
+    GaussianBlur,
+    JpegCompression,
+    Pixelate,
+)
 
 CORRUPTIONS = (GaussianBlur, Contrast, Brightness, Pixelate, JpegCompression)
 NEUTRAL = {Pixelate: 1.0}

@@ -11,14 +11,11 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import TestSet
 from robust_fairness.generation import latents
 from robust_fairness.shifts.base import LatentShift, SampleShift
-from robust_fairness.shifts.extend import Extend
-from robust_fairness.shifts.full_support import FullSupport
-from robust_fairness.shifts.overlap import Overlap
-from robust_fairness.shifts.truncation import Truncation
+from robust_fairness.shifts.latent import Extend, FullSupport, LatentOverlap, Truncation
 
-LATENT = (Extend, FullSupport, Overlap, Truncation)
+LATENT = (Extend, FullSupport, LatentOverlap, Truncation)
 ALL = pytest.mark.parametrize("subset", LATENT, ids=[one.name for one in LATENT])
-SEVERITY = {Extend: 20.0, FullSupport: 0.0, Overlap: 20.0, Truncation: 0.9}
+SEVERITY = {Extend: 20.0, FullSupport: 0.0, LatentOverlap: 20.0, Truncation: 0.9}
 DEGREES = st.floats(0, 90)
 DIMENSIONS = st.sampled_from([3, 8, 64, 300])
 SEEDS = st.integers(0, 1000)
@@ -92,8 +89,8 @@ def test_all_caps_start_as_the_same_hemisphere(dimension, seed):
     assert latents.angles(first, targets.first).max() <= 90
     for subset, options in (
         (Extend, {"form": "as_printed"}),
-        (Overlap, {}),
-        (Overlap, {"second_target": "as_drawn"}),
+        (LatentOverlap, {}),
+        (LatentOverlap, {"second_target": "as_drawn"}),
     ):
         _, _, found = moved(subset, 0.0, dimension, seed, **options)
         np.testing.assert_allclose(found, first, atol=1e-5)
@@ -103,12 +100,12 @@ def test_all_caps_start_as_the_same_hemisphere(dimension, seed):
 def test_the_middle_of_overlap_is_turned_by_the_angle_asked_for(theta, dimension, seed):
     """In the plane of the targets; towards t2 as drawn, by its share of their angle."""
     targets = latents.targets(seed, dimension)
-    middle = Overlap().axis(theta, targets)
+    middle = LatentOverlap().axis(theta, targets)
     assert latents.angles(middle, targets.first) == pytest.approx(theta, abs=1e-6)
     radians = np.radians(theta)
     expected = np.cos(radians) * targets.first + np.sin(radians) * targets.orthogonal_second
     np.testing.assert_allclose(middle, expected, atol=1e-9)
-    drawn = Overlap(Overlap.Parameters(second_target="as_drawn")).axis(theta, targets)
+    drawn = LatentOverlap(LatentOverlap.Parameters(second_target="as_drawn")).axis(theta, targets)
     between = latents.angles(targets.first, targets.second)
     assert latents.angles(drawn, targets.first) == pytest.approx(theta / 90 * between, abs=1e-5)
 
@@ -116,15 +113,15 @@ def test_the_middle_of_overlap_is_turned_by_the_angle_asked_for(theta, dimension
 @pytest.mark.parametrize("theta", [0.0, 15.0, 60.0, 90.0])
 def test_the_mean_direction_of_overlap_turns_by_the_angle(theta):
     """Measured on draws, to the error that 4000 of them leave: about half a degree."""
-    _, targets, found = moved(Overlap, theta, 16, seed=1, rows=4000)
+    _, targets, found = moved(LatentOverlap, theta, 16, seed=1, rows=4000)
     assert latents.angles(found.mean(axis=0), targets.first) == pytest.approx(theta, abs=1.5)
 
 
 @given(DEGREES, DIMENSIONS, SEEDS)
 def test_overlap_is_half_way_to_its_middle(theta, dimension, seed):
     """The bisector of two unit vectors is the direction of their sum."""
-    z, targets, found = moved(Overlap, theta, dimension, seed)
-    middle = Overlap().axis(theta, targets)
+    z, targets, found = moved(LatentOverlap, theta, dimension, seed)
+    middle = LatentOverlap().axis(theta, targets)
     total = z / np.linalg.norm(z, axis=1, keepdims=True) + middle
     expected = np.sqrt(dimension) * total / np.linalg.norm(total, axis=1, keepdims=True)
     np.testing.assert_allclose(found, expected, atol=1e-4)
@@ -146,7 +143,7 @@ def test_full_support_is_the_prior_or_its_sphere():
 
 WRONG = {
     Extend: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
-    Overlap: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
+    LatentOverlap: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
     Truncation: ([0.0, -1.0], "R .* allowed: finite numbers greater than 0"),
     FullSupport: ([0.1, -1.0], "one set only, allowed: 0"),
 }
@@ -173,7 +170,7 @@ def test_latents_of_one_dimension_are_refused(subset):
     ("subset", "options"),
     [
         (Extend, {"form": "printed"}),
-        (Overlap, {"second_target": "t2"}),
+        (LatentOverlap, {"second_target": "t2"}),
         (FullSupport, {"form": "ball"}),
         (Truncation, {"radius": 1}),
     ],

@@ -14,8 +14,7 @@ from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts.base import SampleShift
-from robust_fairness.shifts.gaussian_noise import GaussianNoise
-from robust_fairness.shifts.uniform_noise import UniformNoise
+from robust_fairness.shifts.noise import GaussianNoise, UniformNoise
 
 NOISES = pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
 UNIT = {

@@ -12,9 +12,7 @@ from scipy import stats
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts import base
-from robust_fairness.shifts.gaussian_noise import GaussianNoise
-from robust_fairness.shifts.impulse_noise import ImpulseNoise
-from robust_fairness.shifts.uniform_noise import UniformNoise
+from robust_fairness.shifts.noise import GaussianNoise, ImpulseNoise, UniformNoise
 
 NOISES = (GaussianNoise, UniformNoise, ImpulseNoise)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.samples import Samples
-from robust_fairness.shifts._resampling import kept_rows
+from robust_fairness.shifts.resampling import kept_rows
 
 
 def samples(rows: int = 400) -> Samples:

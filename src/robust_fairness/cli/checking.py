@@ -7,7 +7,7 @@ from typing import Any
 
 from robust_fairness.cli.power import Counts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
-from robust_fairness.experiment.experiment import Dataset, Experiment
+from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
 from robust_fairness.pipelines.ingestion.pipeline import within_domains
 from robust_fairness.pipelines.nodes import source_of
@@ -109,7 +109,7 @@ def _check_domains(
         raise together(mistakes, "the domains")
 
 
-def _check_dataset(samples: Any, dataset: Dataset, found: Findings, place: str) -> None:
+def _check_dataset(samples: Any, dataset: DatasetConfig, found: Findings, place: str) -> None:
     """Check domains, test sets and cells of a dataset."""
     from robust_fairness.training import check as check_cell
 

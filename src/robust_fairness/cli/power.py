@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Dataset
+from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.inference.gaps import gap
 from robust_fairness.inference.power import detectable
 from robust_fairness.samples import Samples
@@ -39,7 +39,7 @@ class Counts:
     away: np.ndarray
 
 
-def counts(samples: Samples, dataset: Dataset) -> Iterator[Counts]:
+def counts(samples: Samples, dataset: DatasetConfig) -> Iterator[Counts]:
     """Numbers of rows of the first split for every sensitive attribute and domain."""
     if len(samples.classes) != BINARY or not samples.domain:
         return

@@ -20,7 +20,7 @@ import pandas as pd
 from robust_fairness.cli.commands import ProjectCommand
 
 if TYPE_CHECKING:
-    from robust_fairness.experiment.experiment import Cell, Dataset
+    from robust_fairness.experiment.experiment import Cell, DatasetConfig
     from robust_fairness.samples import Samples
     from robust_fairness.training.records import Prediction
 
@@ -101,7 +101,7 @@ def rows_path(counts: Path) -> Path:
     return counts.with_name(f"{counts.stem}_rows.parquet")
 
 
-def tested_in(dataset: "Dataset", domain: str) -> "Dataset":
+def tested_in(dataset: "DatasetConfig", domain: str) -> "DatasetConfig":
     """The dataset with its training tested in a further domain alone; ``acs`` reads that state.
 
     Raises:
@@ -177,7 +177,9 @@ def _write(path: Path, table: pd.DataFrame) -> None:
         )
 
 
-def due(dataset: "Dataset", done: pd.DataFrame) -> Iterator[tuple[list["Cell"], tuple[int, ...]]]:
+def due(
+    dataset: "DatasetConfig", done: pd.DataFrame
+) -> Iterator[tuple[list["Cell"], tuple[int, ...]]]:
     """Trainings of a dataset, each with its cells and the refits whose counts are missing."""
     shared: dict[str, list[Cell]] = {}
     for cell in dataset.cells:
@@ -256,7 +258,7 @@ def run_block(
     from robust_fairness.compute.checkpoints import ROOT_VARIABLE
     from robust_fairness.runs.session import environment
     from robust_fairness.training import decisions, prediction
-    from robust_fairness.training.search import Round, Trained
+    from robust_fairness.training.search import Round, TrainedReplicas
 
     plain = cells[0].model_copy(update={"postprocessing": None, "seeds": tuple(seeds)})
     seen = adapting(samples, everything) if SEES_TARGET in plain.sees else samples
@@ -264,7 +266,7 @@ def run_block(
     with tempfile.TemporaryDirectory() as folder, environment({ROOT_VARIABLE: folder}):
         fitted, validated, curves = [], [], []
         if SEARCHED in seeds:
-            first = Trained(seen, plain.model_copy(update={"seeds": (SEARCHED,)}))
+            first = TrainedReplicas(seen, plain.model_copy(update={"seeds": (SEARCHED,)}))
             training.fit(first, Round(first.cell.replicas()))
             selected = training.select(seen, first.validation, plain)
             chosen = selected.groupby("trial", sort=False)["selection"].agg("; ".join).to_dict()
@@ -275,7 +277,7 @@ def run_block(
             chosen = dict(zip(rows["trial"], rows["selections"], strict=True))
         later = tuple(seed for seed in seeds if seed != SEARCHED)
         if later:
-            then = Trained(seen, plain.model_copy(update={"seeds": later}))
+            then = TrainedReplicas(seen, plain.model_copy(update={"seeds": later}))
             again = [changes[str(trial)] for trial in chosen]
             training.fit(then, Round(then.cell.replicas(again)))
             fitted += then.fitted

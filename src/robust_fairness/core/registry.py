@@ -1,7 +1,7 @@
 """Plug-ins by name: of the package, of a project's ``plugins/`` folder, of installed packages.
 
-A plug-in of the package is the file of that name in the packages of its kind: ``methods/cuma.py``
-is the method ``cuma``; a file whose classes state a ``name`` holds several. One of a project is a
+A plug-in of the package is the file of that name in the packages of its kind: ``methods/jtt.py``
+is the method ``jtt``; a file whose classes state a ``name`` holds several. One of a project is a
 file below its ``plugins/`` folder (``plugins/methods/mine.py``), one of an installed package an
 entry point of the group ``robust_fairness.methods``. Listing the names imports nothing.
 """

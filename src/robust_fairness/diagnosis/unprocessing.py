@@ -9,7 +9,7 @@ import pandas as pd
 from robust_fairness.core import tables
 from robust_fairness.metrics.evaluation import probability_of_second
 from robust_fairness.postprocessing.base import Decisions
-from robust_fairness.postprocessing.equalized_odds import EqualizedOdds
+from robust_fairness.postprocessing.group_thresholds import EqualizedOdds
 from robust_fairness.samples import Samples
 from robust_fairness.training.decisions import MISSING, group_names
 from robust_fairness.training.evaluation import by_domain

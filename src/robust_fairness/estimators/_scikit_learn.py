@@ -69,17 +69,17 @@ def estimator_class(name: str) -> type[BaseEstimator]:
             f"estimator {name!r}: allowed: an estimator of {', '.join(packages())}, or of the "
             f"packages in {FURTHER_PACKAGES}"
         )
-    module, _, own = name.rpartition(".")
+    module, _, class_name = name.rpartition(".")
     try:
-        found = getattr(import_module(module), own, None)
+        result = getattr(import_module(module), class_name, None)
     except ImportError as error:
         raise InputError(
             f"estimator {name!r}: {first_line(error)}; LightGBM and XGBoost are installed by "
             "robust-fairness[trees]"
         ) from None
-    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+    if not (isinstance(result, type) and issubclass(result, BaseEstimator)):
         raise InputError(f"estimator {name!r}: no estimator of scikit-learn's interface")
-    return found
+    return result
 
 
 def built(name: str, params: Mapping[str, Any]) -> BaseEstimator:
@@ -87,14 +87,14 @@ def built(name: str, params: Mapping[str, Any]) -> BaseEstimator:
 
     A parameter of an inner estimator has scikit-learn's name, such as ``model__max_depth``.
     """
-    found = estimator_class(name)
-    own = {key: value for key, value in params.items() if "__" not in key}
+    result = estimator_class(name)
+    outer = {key: value for key, value in params.items() if "__" not in key}
     inner = {key: value for key, value in params.items() if "__" in key}
-    accepted = signature(found).parameters
-    if not any(one.kind == Parameter.VAR_KEYWORD for one in accepted.values()):
-        _require_known(name, own, accepted)
+    accepted = signature(result).parameters
+    if not any(item.kind == Parameter.VAR_KEYWORD for item in accepted.values()):
+        _require_known(name, outer, accepted)
     try:
-        estimator = found(**{key: _resolved(value) for key, value in own.items()})
+        estimator = result(**{key: _resolved(value) for key, value in outer.items()})
     except TypeError as error:
         raise InputError(f"estimator {name}: {first_line(error)}") from None
     _require_known(name, inner, estimator.get_params())
@@ -112,9 +112,9 @@ def _resolved(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "estimator" in value and not value.keys() - {"estimator", "params"}:
             return built(str(value["estimator"]), value.get("params") or {})
-        return {key: _resolved(one) for key, one in value.items()}
+        return {key: _resolved(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_resolved(one) for one in value]
+        return [_resolved(item) for item in value]
     return value
 
 
@@ -122,10 +122,10 @@ def prepared(estimator: BaseEstimator, seed: int, threads: int) -> BaseEstimator
     """The estimator with a seed where ``random_state`` is not given, and that many threads."""
     changes: dict[str, int] = {}
     for key, value in estimator.get_params().items():
-        own = key.rpartition("__")[2]
-        if own == "random_state" and value is None:
+        subset = key.rpartition("__")[2]
+        if subset == "random_state" and value is None:
             changes[key] = seed
-        elif own == "n_jobs":
+        elif subset == "n_jobs":
             changes[key] = threads
     return estimator.set_params(**changes)
 
@@ -168,16 +168,16 @@ def with_categories(x: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
     Several features are the indicators of categories, whatever their scale: the largest one names
     the category.
     """
-    found = {}
+    result = {}
     for number in range(columns.max() + 1):
-        own = x[:, columns == number]
-        is_category = own.shape[1] > 1
-        found[str(number)] = (
-            pd.Categorical.from_codes(own.argmax(1), pd.RangeIndex(own.shape[1]))
+        subset = x[:, columns == number]
+        is_category = subset.shape[1] > 1
+        result[str(number)] = (
+            pd.Categorical.from_codes(subset.argmax(1), pd.RangeIndex(subset.shape[1]))
             if is_category
-            else own[:, 0]
+            else subset[:, 0]
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:
@@ -219,8 +219,8 @@ class Skops(Format):
 
         trusted, further = set(TRUSTED), packages()[len(PACKAGES) :]
         if further:
-            found = get_untrusted_types(data=content)
-            trusted |= {name for name in found if package_of(name) in further}
+            result = get_untrusted_types(data=content)
+            trusted |= {name for name in result if package_of(name) in further}
         try:
             return prediction_of(loads(content, trusted=sorted(trusted)))
         except UntrustedTypesFoundException as error:
@@ -250,7 +250,7 @@ class LightGBM(Format):
         booster: Any = Booster(model_str=content.decode())
         if not is_classifier(unfitted) or booster.num_model_per_iteration() > 1:
             return booster.predict
-        return lambda rows: np.stack([1 - (one := booster.predict(rows)), one], axis=1)
+        return lambda rows: np.stack([1 - (positive := booster.predict(rows)), positive], axis=1)
 
 
 FORMATS: dict[str, Format] = {"xgboost": XGBoost(), "lightgbm": LightGBM()}

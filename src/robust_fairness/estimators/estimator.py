@@ -62,10 +62,10 @@ class ScikitLearn(Estimator):
 
         @model_validator(mode="after")
         def _usable(self) -> "ScikitLearn.Parameters":
-            found = self.built()
-            if is_classifier(found) and not hasattr(found, "predict_proba"):
+            result = self.built()
+            if is_classifier(result) and not hasattr(result, "predict_proba"):
                 raise InputError(f"estimator {self.estimator}: has no predict_proba")
-            if not (is_classifier(found) or is_regressor(found)):
+            if not (is_classifier(result) or is_regressor(result)):
                 raise InputError(
                     f"estimator {self.estimator}: allowed: a classifier or a regressor"
                 )
@@ -152,12 +152,14 @@ class ScikitLearn(Estimator):
         if len(self.present) == 1:
             return
         with self._calling():
-            found = reduction(Oracle(self._unfitted(), self._rows), inputs.numpy(), outcome.numpy())
-            self._store([one.machine for one in found.members])
-        share = torch.tensor(found.share, dtype=torch.float64)
-        self.keep(share=share, always=torch.tensor([found.always], dtype=torch.float64))
-        members = [prediction_of(one.machine) for one in found.members]
-        self._predict = mixture_of(members, found.share, found.always)
+            result = reduction(
+                Oracle(self._unfitted(), self._rows), inputs.numpy(), outcome.numpy()
+            )
+            self._store([member.machine for member in result.members])
+        share = torch.tensor(result.share, dtype=torch.float64)
+        self.keep(share=share, always=torch.tensor([result.always], dtype=torch.float64))
+        members = [prediction_of(member.machine) for member in result.members]
+        self._predict = mixture_of(members, result.share, result.always)
 
     def _unfitted(self) -> Any:
         """The estimator with the seed of the replica and the number of threads."""
@@ -173,26 +175,26 @@ class ScikitLearn(Estimator):
 
     def _store(self, machines: Sequence[Any]) -> None:
         """Keep fitted estimators in the format of their package."""
-        contents = [format_of(self.hparams.estimator).dumps(one) for one in machines]
+        contents = [format_of(self.hparams.estimator).dumps(machine) for machine in machines]
         self.keep(
             content=_bytes(b"".join(contents)),
             package=_bytes(PACKAGE.encode()),
-            lengths=torch.tensor([len(one) for one in contents]),
+            lengths=torch.tensor([len(content) for content in contents]),
         )
 
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         rows = features[0].detach().double().cpu().numpy()
         if len(self.present) == 1:
-            found = features.new_zeros(features.shape[1], 1)
-            return self.of_all_classes(found)[None]
+            result = features.new_zeros(features.shape[1], 1)
+            return self.of_all_classes(result)[None]
         if self._predict is None:
             self._predict = self._restored()
         with self._calling():
-            found = torch.as_tensor(self._predict(self._rows(rows)), dtype=torch.float64)
-        found = found.to(features.device)
+            result = torch.as_tensor(self._predict(self._rows(rows)), dtype=torch.float64)
+        result = result.to(features.device)
         if self.classes > 1:
-            found = self.of_all_classes(found.clamp(min=LEAST_PROBABILITY).log())
-        return found.view(1, len(rows), self.classes).to(features.dtype)
+            result = self.of_all_classes(result.clamp(min=LEAST_PROBABILITY).log())
+        return result.view(1, len(rows), self.classes).to(features.dtype)
 
     def _restored(self) -> Predict:
         """The prediction of the fitted estimator from its content."""
@@ -205,11 +207,11 @@ class ScikitLearn(Estimator):
         contents = self.content.cpu().split(self.lengths.tolist())
         read = format_of(self.hparams.estimator).loads
         with self._calling():
-            found = [read(bytes(one.numpy()), self.hparams.built()) for one in contents]
+            result = [read(bytes(content.numpy()), self.hparams.built()) for content in contents]
         if not len(self.always):
-            return found[0]
+            return result[0]
         share, always = self.share.tolist(), self.always.item()
-        return mixture_of(found, share, always)
+        return mixture_of(result, share, always)
 
     @contextmanager
     def _calling(self) -> Iterator[None]:
@@ -226,7 +228,7 @@ class ScikitLearn(Estimator):
                 raise
             except Exception as error:
                 raise InputError(f"{what}: {first_line(error)}") from error
-        for line in dict.fromkeys(str(one.message) for one in noted):
+        for line in dict.fromkeys(str(item.message) for item in noted):
             LOGGER.warning("%s: %s", what, line)
 
     def _load_from_state_dict(

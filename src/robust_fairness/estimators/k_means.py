@@ -59,10 +59,12 @@ class KMeans(Classifier):
         counts = pairs.bincount(minlength=number * classes).view(number, classes)
         used = counts.sum(1) > 0
         owners, places = counts[used].argmax(1).unique(return_inverse=True)
-        own = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
-        most = max(len(one) for one in own)
+        clusters_of_class = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
+        most = max(len(item) for item in clusters_of_class)
         self.keep(
             present=self.present.cpu()[owners],
             centroids=torch.from_numpy(clusters.cluster_centers_)[used],
-            members=torch.stack([torch.cat([one, one[:1].expand(most - len(one))]) for one in own]),
+            members=torch.stack(
+                [torch.cat([item, item[:1].expand(most - len(item))]) for item in clusters_of_class]
+            ),
         )

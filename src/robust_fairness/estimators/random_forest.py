@@ -119,17 +119,17 @@ class RandomForest(Classifier):
 
 def arrays_of(tree: Any) -> dict[str, np.ndarray]:
     """A tree of scikit-learn as arrays by the names of the network's buffers."""
-    own, leaf = np.arange(tree.node_count), tree.children_left < 0
+    nodes, leaf = np.arange(tree.node_count), tree.children_left < 0
     shares = tree.value[:, 0] * leaf[:, None]  # [node, class]; of leaves alone
     shares = shares / np.where(leaf, shares.sum(1), 1)[:, None]
     node, entry = np.nonzero(shares)
     return {
         "feature": np.where(leaf, 0, tree.feature),
         "threshold": np.where(leaf, 0.0, tree.threshold),
-        "left": np.where(leaf, own, tree.children_left),
-        "right": np.where(leaf, own, tree.children_right),
+        "left": np.where(leaf, nodes, tree.children_left),
+        "right": np.where(leaf, nodes, tree.children_right),
         "levels": np.array(tree.max_depth),
-        "offsets": np.concatenate([[0], np.bincount(node, minlength=len(own)).cumsum()]),
+        "offsets": np.concatenate([[0], np.bincount(node, minlength=len(nodes)).cumsum()]),
         "entries": entry,
         "shares": shares[node, entry],
     }

@@ -101,8 +101,10 @@ def one_against_rest(decisions: Tensor, classes: int) -> Tensor:
     if classes == 2:
         return torch.cat([decisions, -decisions], dim=1) / 2
     first, second = (
-        functional.one_hot(torch.tensor(one, device=decisions.device), classes).to(decisions.dtype)
-        for one in zip(*combinations(range(classes), 2), strict=True)
+        functional.one_hot(torch.tensor(combination, device=decisions.device), classes).to(
+            decisions.dtype
+        )
+        for combination in zip(*combinations(range(classes), 2), strict=True)
     )
     confidence = decisions @ (first - second)
     won = (decisions >= 0).to(decisions.dtype)

@@ -10,14 +10,14 @@ from robust_fairness.experiment.plugins import Settings
 def _texts(value: object) -> object:
     """Whole numbers of YAML, such as years, as text."""
     if isinstance(value, list | tuple):
-        return tuple(str(one) if type(one) is int else one for one in value)
+        return tuple(str(item) if type(item) is int else item for item in value)
     return value
 
 
 def _designed(value: object) -> object:
     """One of ``SEVERAL``, or names of domains; one error for both."""
     names = _texts(value)
-    if value in SEVERAL or (isinstance(names, tuple) and all(type(one) is str for one in names)):
+    if value in SEVERAL or (isinstance(names, tuple) and all(type(name) is str for name in names)):
         return names
     raise ValueError(f"allowed: a list of domains, or {', '.join(SEVERAL)}")
 
@@ -86,7 +86,7 @@ class Design(Settings):
     def _complete(self) -> "Design":
         _require_each_once(self.names)
         if isinstance(self.train, str):
-            if len(self.names) < 2:  # noqa: PLR2004
+            if len(self.names) < 2:
                 raise ValueError(f"names: train: {self.train} needs two domains or more")
             if self.validation or self.test:
                 raise ValueError(f"validation and test are not allowed with train: {self.train}")

@@ -1,4 +1,4 @@
-"""The experiment as models: ``Experiment`` > ``Dataset`` > ``Cell``, test sets and generators.
+"""The experiment as models: ``Experiment`` > ``DatasetConfig`` > ``Cell``; test sets, generators.
 
 Validated in outline, importing this module and its models imports no plug-in; validated fully,
 plug-ins check their own parameters.
@@ -171,12 +171,12 @@ class Cell(Settings):
         """
         choices = [choice for stage in self.search for choice in stage.samples]
         trials = [self.settings | override for override in [{}, *self.trials, *choices]]
-        found = {name for one in trials for name in _changed(self.method.parameters, one).sees}
+        result = {name for trial in trials for name in _changed(self.method.parameters, trial).sees}
         if self.postprocessing:
-            found.add("groups at prediction")
-        if any(_changed(self.protocol, one).remove_correlation for one in trials):
-            found |= {"groups", "groups at prediction"}
-        return tuple(sorted(found))
+            result.add("groups at prediction")
+        if any(_changed(self.protocol, trial).remove_correlation for trial in trials):
+            result |= {"groups", "groups at prediction"}
+        return tuple(sorted(result))
 
     def replicas(self, overrides: Sequence[Mapping[str, Any]] | None = None) -> list["Replica"]:
         """Replicas of overrides, by default of all configured trials, each with every seed."""
@@ -288,7 +288,7 @@ class GeneratorConfig(Settings):
     reference: Cell | None = None
 
 
-class Dataset(Settings):
+class DatasetConfig(Settings):
     """A dataset with everything that runs on it.
 
     Attributes:
@@ -317,14 +317,14 @@ class Dataset(Settings):
     budget: int | None = Field(None, ge=1)
     margin: float = Field(0.05, gt=0, lt=1)
 
-    def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "Dataset":
+    def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "DatasetConfig":
         """The dataset trained on some domains, under another name; ``facts`` are further facets."""
         cells = [
             cell.model_copy(update={"dataset": name, "facets": {**facts, **cell.facets}})
             for cell in self.cells
         ]
-        own = {"name": name, "domains": domains, "facets": {**facts, **self.facets}}
-        return self.model_copy(update={**own, "cells": tuple(cells)})
+        changes = {"name": name, "domains": domains, "facets": {**facts, **self.facets}}
+        return self.model_copy(update={**changes, "cells": tuple(cells)})
 
     @property
     def drawn_cells(self) -> tuple[Cell, ...]:
@@ -334,7 +334,7 @@ class Dataset(Settings):
 class Experiment(Settings):
     """The datasets and cells of a run."""
 
-    datasets: tuple[Dataset, ...]
+    datasets: tuple[DatasetConfig, ...]
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -343,8 +343,8 @@ class Experiment(Settings):
     @property
     def generators(self) -> tuple[GeneratorConfig, ...]:
         """The generators of its datasets, each once."""
-        found = [dataset.generator for dataset in self.datasets if dataset.generator]
-        return tuple({generator.name: generator for generator in found}.values())
+        result = [dataset.generator for dataset in self.datasets if dataset.generator]
+        return tuple({generator.name: generator for generator in result}.values())
 
     def narrowed(self, selected: Mapping[str, Any]) -> "Experiment":
         """The part of the experiment that names and a number of ``seeds`` select.
@@ -362,12 +362,12 @@ class Experiment(Settings):
             "shift", selected.get("shifts"), [t.called for d in self.datasets for t in d.test_sets]
         )
         seeds = selected.get("seeds")
-        found = [
+        result = [
             _narrowed(dataset, methods, shifts, None if seeds is None else _number(seeds))
             for dataset in self.datasets
             if {dataset.name, dataset.base} & datasets
         ]
-        kept = tuple(dataset for dataset in found if dataset.cells)
+        kept = tuple(dataset for dataset in result if dataset.cells)
         if not kept:
             raise InputError("grid: none of the selected datasets has a selected method")
         return self.model_copy(update={"datasets": kept})
@@ -391,13 +391,15 @@ def _number(value: Any) -> int:
     return int(text)
 
 
-def _narrowed(dataset: Dataset, methods: set[str], shifts: set[str], seeds: int | None) -> Dataset:
+def _narrowed(
+    dataset: DatasetConfig, methods: set[str], shifts: set[str], seeds: int | None
+) -> DatasetConfig:
     """The dataset with some of its cells and shifts, and another number of seeds."""
-    test_sets = tuple(one for one in dataset.test_sets if one.called in shifts)
+    test_sets = tuple(item for item in dataset.test_sets if item.called in shifts)
     seeds = seeds or dataset.seeds
-    places = {one.name: (one.called, one.severity) for one in test_sets}
+    places = {item.name: (item.called, item.severity) for item in test_sets}
     changes = {"test_sets": places, "seeds": tuple(range(seeds))}
-    cells = [one.model_copy(update=changes) for one in dataset.cells if one.label in methods]
+    cells = [cell.model_copy(update=changes) for cell in dataset.cells if cell.label in methods]
     return dataset.model_copy(
         update={"seeds": seeds, "test_sets": test_sets, "cells": tuple(cells)}
     )
@@ -430,7 +432,7 @@ class Replica:
 
 def require_replicas(replicas: Sequence[Replica]) -> None:
     """Raise an error if two trials have the same name."""
-    counts = Counter(f"{one.trial} (seed {one.seed})" for one in replicas)
+    counts = Counter(f"{replica.trial} (seed {replica.seed})" for replica in replicas)
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise InputError(f"trials: defined twice: {', '.join(twice)}; each must be defined once")

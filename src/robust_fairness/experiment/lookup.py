@@ -35,11 +35,11 @@ class Lookup:
 
     def section(self, name: str) -> dict[str, Any]:
         """A section of the parameters, such as ``methods``."""
-        found = self.parameters.get(name) or {}
-        if isinstance(found, dict):
-            return found
+        result = self.parameters.get(name) or {}
+        if isinstance(result, dict):
+            return result
         place = self.places.place_of([name])
-        self.mistakes.note(f"{name}: {found!r}, allowed: names with fields", place)
+        self.mistakes.note(f"{name}: {result!r}, allowed: names with fields", place)
         return {}
 
     def known(self, kind: str) -> set[str]:
@@ -57,13 +57,13 @@ class Lookup:
         if name not in configured and name not in self.names(kind):
             self.mistakes.unknown(kind, name, of, place, self.known(kind))
             return None
-        own = f"{kind} {name!r}"
+        described = f"{kind} {name!r}"
         if original not in self.names(kind):
-            self.mistakes.unknown(kind, original, own, node.place, self.names(kind))
+            self.mistakes.unknown(kind, original, described, node.place, self.names(kind))
             return None
         if self.mistakes.fully:
             parameters = registry.find(kind, original).Parameters
-            if self.mistakes.validated(parameters, options, own, node) is None:
+            if self.mistakes.validated(parameters, options, described, node) is None:
                 return None
         return Named(kind=kind, name=original, options=options)
 
@@ -75,12 +75,12 @@ class Lookup:
 
     def shift(self, name: str, source: Named | None, of: str, place: str) -> Named | None:
         """A shift that applies to a source."""
-        found, kind = self.plugin("shift", name, of, place), self.data_kind(source)
-        if found is None or not kind:
-            return found
-        allowed = registry.find("shift", found.name).applies_to
+        result, kind = self.plugin("shift", name, of, place), self.data_kind(source)
+        if result is None or not kind:
+            return result
+        allowed = registry.find("shift", result.name).applies_to
         if kind in allowed:
-            return found
+            return result
         text = f"Shift {name!r} does not apply to {of}, whose data are of kind {kind!r}"
         self.mistakes.note(text, place, f"Allowed: {', '.join(allowed)}.")
         return None
@@ -92,12 +92,12 @@ class Lookup:
             self.mistakes.note(f"{of} has no network", place, f"Allowed: {allowed}.")
             return None
         name = self.mistakes.name(node, f"network of {of}")
-        found = self.plugin("network", name, of, node.place) if name else None
+        result = self.plugin("network", name, of, node.place) if name else None
         kind = self.data_kind(source)
-        if found is None or not kind:
-            return found
-        if registry.find("network", found.name).reads_questions == (kind == "question"):
-            return found
+        if result is None or not kind:
+            return result
+        if registry.find("network", result.name).reads_questions == (kind == "question"):
+            return result
         text = f"Network {node.plain!r} of {of} does not fit data of kind {kind!r}"
         self.mistakes.note(text, node.place)
         return None

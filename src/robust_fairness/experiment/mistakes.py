@@ -99,19 +99,19 @@ class Mistakes:
             # not ``model_validate``, which raises an error without the fields' places
             return _adapter(model).validate_python(written, context=context)
         except ValidationError as error:
-            for found in error.errors(include_url=False):
-                loc = keys_of(found, written)
+            for item in error.errors(include_url=False):
+                loc = keys_of(item, written)
                 keys, place = [str(key) for key in loc], node.place_of(loc)
-                mistake = (*keys, message(found), place)
+                mistake = (*keys, message(item), place)
                 if place and mistake in self.noted:
                     continue
                 self.noted.add(mistake)
-                if found["type"] == "extra_forbidden" and len(keys) == 1:
+                if item["type"] == "extra_forbidden" and len(keys) == 1:
                     self.unknown("field", keys[0], of, place, model.model_fields)
                 else:
                     field = f"{'.'.join(keys)} of {of}" if keys else of
-                    is_text = found["type"] == "tuple_type" and isinstance(found["input"], str)
+                    is_text = item["type"] == "tuple_type" and isinstance(item["input"], str)
                     key = f"{loc[-1]}: " if loc and isinstance(loc[-1], str) else ""
-                    hint = f"Write `{key}[{found['input']}]`." if is_text else ""
-                    self.note(f"{field}: {message(found)}", place, hint)
+                    hint = f"Write `{key}[{item['input']}]`." if is_text else ""
+                    self.note(f"{field}: {message(item)}", place, hint)
             return None

@@ -31,8 +31,8 @@ class Settings(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
 def one_line(error: ValidationError, written: Any) -> str:
     """All errors of pydantic in one line: field, what is wrong, and its value."""
     return "; ".join(
-        f"{'.'.join(map(str, keys_of(found, written))) or 'parameters'}: {message(found)}"
-        for found in error.errors(include_url=False)
+        f"{'.'.join(map(str, keys_of(match, written))) or 'parameters'}: {message(match)}"
+        for match in error.errors(include_url=False)
     )
 
 
@@ -47,10 +47,10 @@ def keys_of(error: Any, written: Any) -> list[Any]:
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
-def message(found: Any) -> str:
+def message(error: Any) -> str:
     """What is wrong, of one error of pydantic, and the value unless it is the whole model."""
-    text = found["msg"].removeprefix("Value error, ")
-    return text if isinstance(found["input"], dict) else f"{text} (got {found['input']!r:.80})"
+    text = error["msg"].removeprefix("Value error, ")
+    return text if isinstance(error["input"], dict) else f"{text} (got {error['input']!r:.80})"
 
 
 class Named(BaseModel, frozen=True):
@@ -79,11 +79,11 @@ def named(kind: str) -> BeforeValidator:
 
     def resolved(value: Any, info: Any) -> Any:
         options = dict(value) if isinstance(value, dict) else {"name": value}
-        found = value
+        result = value
         if not isinstance(value, Named):
-            found = Named(kind=kind, name=str(options.pop("name", "")), options=options)
+            result = Named(kind=kind, name=str(options.pop("name", "")), options=options)
         if not is_outline(info):
-            found.parameters  # noqa: B018 - raises where they are invalid
-        return found
+            result.parameters  # noqa: B018 - raises where they are invalid
+        return result
 
     return BeforeValidator(resolved)

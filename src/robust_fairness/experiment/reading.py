@@ -12,7 +12,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.domains import Design
 from robust_fairness.experiment.experiment import (
     Cell,
-    Dataset,
+    DatasetConfig,
     Experiment,
     GeneratorConfig,
     Protocol,
@@ -77,13 +77,13 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
         named = {name: file.fields[name] for name in SECTIONS[1:] if name in file.fields}
         sections = deep_merged(sections, Node(named))
     datasets: dict[str, Node] = {}
-    for name, fields, own in _datasets(chosen, defaults):
+    for name, fields, complete in _datasets(chosen, defaults):
         if name in datasets:
             places = f"{datasets[name].place}, {fields.place}"
             raise InputError(f"Dataset {name!r} is defined twice ({places})")
-        datasets[name] = own
-    for name, fields, own in _datasets(local, defaults):
-        datasets[name] = deep_merged(datasets[name], fields) if name in datasets else own
+        datasets[name] = complete
+    for name, fields, complete in _datasets(local, defaults):
+        datasets[name] = deep_merged(datasets[name], fields) if name in datasets else complete
     return Node({**sections.value, "datasets": Node(datasets)})
 
 
@@ -92,10 +92,10 @@ def _datasets(
 ) -> Iterator[tuple[str, Node, Node]]:
     """Names and fields of the datasets of files, the fields also with their defaults."""
     for file in files:
-        own = {**defaults, **without(file, SECTIONS)}
+        with_defaults = {**defaults, **without(file, SECTIONS)}
         for name, fields in file.fields.get("datasets", NOTHING).fields.items():
             if isinstance(fields.value, dict | None):
-                yield name, fields, Node({**own, **fields.fields}, fields.place)
+                yield name, fields, Node({**with_defaults, **fields.fields}, fields.place)
             else:
                 yield name, fields, fields
 
@@ -111,12 +111,12 @@ def read(
     mistakes = Mistakes(fully)
     lookup = Lookup(parameters, places, mistakes)
     lookup.require_known_sections()
-    found = Reader(experiment, lookup).experiment()
+    result = Reader(experiment, lookup).experiment()
     if mistakes.found and not fully:
         return read(experiment, parameters, places, fully=True)
     if mistakes.found:
         raise mistakes.error()
-    return found
+    return result
 
 
 def require_files(
@@ -131,8 +131,10 @@ def require_files(
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):
         nodes |= places.fields.get(section, NOTHING).fields
-    sources: dict[str, Named | None] = {one.base: one.source for one in experiment.datasets}
-    sources |= {one.name: one.source for one in experiment.generators}
+    sources: dict[str, Named | None] = {
+        dataset.base: dataset.source for dataset in experiment.datasets
+    }
+    sources |= {generator.name: generator.source for generator in experiment.generators}
     mistakes = Mistakes(fully=True)
     for name, source in sources.items():
         if name not in names or source is None:
@@ -155,18 +157,20 @@ class Reader:
         datasets = self.written.fields["datasets"].fields
         if not datasets:
             self.mistakes.note("The experiment has no datasets, allowed: at least one", "")
-        found = [one for name, node in datasets.items() for one in self.trainings(name, node)]
-        counts = Counter(one.name for one in found)
-        for one in found:
-            if counts[one.name] > 1 and one.name != one.base:
+        result = [
+            training for name, node in datasets.items() for training in self.trainings(name, node)
+        ]
+        counts = Counter(dataset.name for dataset in result)
+        for dataset in result:
+            if counts[dataset.name] > 1 and dataset.name != dataset.base:
                 text = (
-                    f"Dataset {one.base!r} has a training called {one.name!r}, as another dataset "
-                    "is; domains differ in letters a to z and digits"
+                    f"Dataset {dataset.base!r} has a training called {dataset.name!r}, as another "
+                    "dataset is; domains differ in letters a to z and digits"
                 )
-                self.mistakes.note(text, datasets[one.base].place)
-        return Experiment(datasets=tuple(found))
+                self.mistakes.note(text, datasets[dataset.base].place)
+        return Experiment(datasets=tuple(result))
 
-    def trainings(self, base: str, node: Node) -> Iterator[Dataset]:
+    def trainings(self, base: str, node: Node) -> Iterator[DatasetConfig]:
         """The trainings of a dataset, one unless a design of domains has several."""
         dataset = self.dataset(base, node)
         written = node.at(["domains"]) if isinstance(node.value, dict) else NOTHING
@@ -187,7 +191,7 @@ class Reader:
                 facts["trained_until"] = domains.train[-1]
             yield dataset.trained_on(name, domains, facts)
 
-    def dataset(self, base: str, node: Node) -> Dataset | None:
+    def dataset(self, base: str, node: Node) -> DatasetConfig | None:
         """A dataset with its cells, without its domains; None where it has mistakes."""
         before, of = len(self.mistakes.found), f"dataset {base!r}"
         hint = "Fields of all datasets of a file are at its top." if base in DATASET_FIELDS else ""
@@ -216,9 +220,9 @@ class Reader:
                 if field in fields
             },
         }
-        found = self.mistakes.validated(Dataset, written, of, node) if source else None
-        if found is not None and found.budget:
-            self.require_budget(found, found.budget, methods, fields["budget"].place)
+        result = self.mistakes.validated(DatasetConfig, written, of, node) if source else None
+        if result is not None and result.budget:
+            self.require_budget(result, result.budget, methods, fields["budget"].place)
         planes = fields.get("embedding_planes", NOTHING)
         for label in planes.value if isinstance(planes.value, list) else ():
             if str(label.plain) not in methods:
@@ -228,23 +232,23 @@ class Reader:
         if isinstance(written.get("contact_sheet"), str) and written["generator"] is not None:
             text = f"contact_sheet of {of}: an attribute, allowed: true, false"
             self.mistakes.note(text, fields["contact_sheet"].place)
-        return found if len(self.mistakes.found) == before else None
+        return result if len(self.mistakes.found) == before else None
 
     def test_sets(self, node: Node, of: str, source: Named | None) -> list[TestSet]:
-        found: dict[str, TestSet] = {}
+        result: dict[str, TestSet] = {}
         for name, severities in self.mistakes.mapping(node, f"shifts of {of}").items():
             shift = self.lookup.shift(name, source, of, severities.place)
             if shift is None:
                 continue
-            for one in self.mistakes.elements(severities, f"{name} of {of}"):
-                written = {"shift": shift, "severity": one.plain, "label": name}
-                made = self.mistakes.validated(TestSet, written, f"shift {name!r} of {of}", one)
-                if made is not None and made.name in found:
-                    text = f"Severity {one.plain} of {name!r} occurs twice for {of}"
-                    self.mistakes.note(text, one.place)
+            for element in self.mistakes.elements(severities, f"{name} of {of}"):
+                written = {"shift": shift, "severity": element.plain, "label": name}
+                made = self.mistakes.validated(TestSet, written, f"shift {name!r} of {of}", element)
+                if made is not None and made.name in result:
+                    text = f"Severity {element.plain} of {name!r} occurs twice for {of}"
+                    self.mistakes.note(text, element.place)
                 elif made is not None:
-                    found[made.name] = made
-        return list(found.values())
+                    result[made.name] = made
+        return list(result.values())
 
     def cells(
         self,
@@ -263,12 +267,12 @@ class Reader:
             "dataset": dataset,
             "protocol": protocol or Protocol(),
             "seeds": range(seeds) if isinstance(seeds, int) and seeds > 0 else (0,),
-            "test_sets": {one.name: (one.called, one.severity) for one in test_sets},
+            "test_sets": {item.name: (item.called, item.severity) for item in test_sets},
             "facets": self.facets(fields, of),
             **{name: fields[name].plain for name in CELL_FIELDS_OF_DATASET if name in fields},
         }
-        found = [self.cell(label, own, node, shared, source) for label, own in methods.items()]
-        return [one for one in found if one is not None]
+        result = [self.cell(label, part, node, shared, source) for label, part in methods.items()]
+        return [item for item in result if item is not None]
 
     def cell(
         self, label: str, node: Node, dataset: Node, shared: Mapping[str, Any], source: Named | None
@@ -290,12 +294,12 @@ class Reader:
         settings = fields.get("settings", NOTHING)
         trials = self.expanded(fields.get("trials", NOTHING), "trials", of)
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
-        plugins = [one for one in (network, method) if one and self.mistakes.fully]
-        parts = [shared["protocol"], *(one.parameters for one in plugins)]
+        plugins = [item for item in (network, method) if item and self.mistakes.fully]
+        parts = [shared["protocol"], *(plugin.parameters for plugin in plugins)]
         known = {name for part in parts for name in part.searched}
         hints = {
-            name: f"Write `{label}: {{settings: {{{name}: {one.plain}}}}}`."
-            for name, one in fields.items()
+            name: f"Write `{label}: {{settings: {{{name}: {item.plain}}}}}`."
+            for name, item in fields.items()
             if name in known
         }
         self.mistakes.unknown_fields(fields, of, CELL_FIELDS, hints=hints)
@@ -305,9 +309,9 @@ class Reader:
             pairs = ((str(trained.plain), network.name), (str(named.plain), method.name))
             search = self.budgeted(dataset.fields["budget"], pairs, of, node.place)
         if self.mistakes.fully:
-            spaces = [one.fields.get("space", one) for one in search]
-            for one in (settings, *trials, *spaces):
-                names = self.mistakes.mapping(one, f"hyperparameters of {of}")
+            spaces = [item.fields.get("space", item) for item in search]
+            for trial in (settings, *trials, *spaces):
+                names = self.mistakes.mapping(trial, f"hyperparameters of {of}")
                 self.mistakes.unknown_fields(names, of, known, "hyperparameter")
         if len(self.mistakes.found) > before:
             return None
@@ -317,21 +321,21 @@ class Reader:
             "method": method,
             "network": network,
             "settings": settings.plain or {},
-            "trials": [one.plain for one in trials],
+            "trials": [trial.plain for trial in trials],
             "postprocessing": fields.get("postprocessing", NOTHING).plain,
             "facets": shared["facets"] | self.facets(fields, of),
         }
         places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)
-        found: Cell | None = self.mistakes.validated(Cell, written, of, places)
+        result: Cell | None = self.mistakes.validated(Cell, written, of, places)
         stages = [
-            self.mistakes.validated(Stage, one.plain, f"search of {of}", one) for one in search
+            self.mistakes.validated(Stage, item.plain, f"search of {of}", item) for item in search
         ]
-        if len(self.mistakes.found) == before and found is not None and self.mistakes.fully:
-            self.values(found, settings, trials, zip(stages, spaces, strict=True))
+        if len(self.mistakes.found) == before and result is not None and self.mistakes.fully:
+            self.values(result, settings, trials, zip(stages, spaces, strict=True))
         if len(self.mistakes.found) > before:
             return None
         complete = {**written, "search": stages}
-        return self.mistakes.validated(Cell, complete, of, places) if search else found
+        return self.mistakes.validated(Cell, complete, of, places) if search else result
 
     def budgeted(
         self, budget: Node, names: Sequence[tuple[str, str]], of: str, place: str
@@ -343,21 +347,21 @@ class Reader:
         """
         if not isinstance(budget.plain, int) or budget.plain < FEWEST_SEARCHED:
             return []
-        spaces, found = self.lookup.section("spaces"), Node({}, place)
+        spaces, result = self.lookup.section("spaces"), Node({}, place)
         for written, plugin in names:
             name = written if written in spaces else plugin
             if name in spaces:
-                found = deep_merged(found, self.lookup.places.at(["spaces", name]))
-        if not found.fields:
+                result = deep_merged(result, self.lookup.places.at(["spaces", name]))
+        if not result.fields:
             (network, _), (method, _) = names
             text = f"budget: no ranges for network {network!r} or method {method!r} of {of}"
             self.mistakes.note(text, place, "Add them to the section spaces of the parameters.")
             return []
         drawn = {"sampler": Node("random"), "trials": Node(budget.plain - 1)}
-        return [Node({"space": found, **drawn}, place)]
+        return [Node({"space": result, **drawn}, place)]
 
     def require_budget(
-        self, dataset: Dataset, budget: int, methods: Mapping[str, Node], place: str
+        self, dataset: DatasetConfig, budget: int, methods: Mapping[str, Node], place: str
     ) -> None:
         """Note cells with another number of trials, and networks without a plain model."""
         of = f"dataset {dataset.name!r}"
@@ -380,15 +384,17 @@ class Reader:
         """The trials or stages of a cell; a name stands for those of a section of the file."""
         known, what = self.written.fields[section].fields, f"{section} of {of}"
         is_name = isinstance(node.value, str)
-        found: list[Node] = []
-        for one in [node] if is_name else self.mistakes.elements(node, what):
-            if not isinstance(one.value, str):
-                found.append(one)
-            elif one.value in known:
-                found += self.mistakes.elements(known[one.value], f"{section} {one.value!r}")
+        result: list[Node] = []
+        for element in [node] if is_name else self.mistakes.elements(node, what):
+            if not isinstance(element.value, str):
+                result.append(element)
+            elif element.value in known:
+                result += self.mistakes.elements(
+                    known[element.value], f"{section} {element.value!r}"
+                )
             else:
-                self.mistakes.unknown(section, one.value, of, one.place, known)
-        return [one for one in found if self.mistakes.mapping(one, what)]
+                self.mistakes.unknown(section, element.value, of, element.place, known)
+        return [item for item in result if self.mistakes.mapping(item, what)]
 
     def values(
         self,
@@ -462,10 +468,10 @@ class Reader:
             self.mistakes.note(f"{text}, allowed: a dataset that is read", place)
             return {}
         reference = node.fields.get("reference", Node(None, node.place))
-        own = self.mistakes.mapping(reference, of)
-        self.mistakes.unknown_fields(own, of, ("network", "protocol"))
-        network = self.lookup.network(own.get("network", NOTHING), source, of, reference.place)
-        protocol = self.lookup.protocol(own.get("protocol", NOTHING), of, reference.place)
+        fields = self.mistakes.mapping(reference, of)
+        self.mistakes.unknown_fields(fields, of, ("network", "protocol"))
+        network = self.lookup.network(fields.get("network", NOTHING), source, of, reference.place)
+        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, reference.place)
         if network is None or protocol is None or source is None:
             return {}
         named = {"dataset": name, "label": "reference", "method": "erm"}
@@ -480,12 +486,12 @@ def _listed(value: Any) -> Collection[Any]:
 def place_of_value(values: Node, value: Any) -> str:
     """Where a value of a list, or a bound of a range, is written."""
     written = values.value.values() if isinstance(values.value, dict) else values.value
-    return next((one.place for one in written if one.plain == value), values.place)
+    return next((item.place for item in written if item.plain == value), values.place)
 
 
 def as_label(text: str) -> str:
     """A text with "_" in the place of all but letters and digits."""
-    return "".join(one if one.isalnum() and one.isascii() else "_" for one in text)
+    return "".join(item if item.isalnum() and item.isascii() else "_" for item in text)
 
 
 def is_label(text: str) -> bool:

@@ -86,8 +86,8 @@ class Stage(BaseModel, extra="forbid", frozen=True):
             )
         ranges = [name for name, values in self.space.items() if isinstance(values, Range)]
         if self.sampler == "grid" and (ranges or self.trials):
-            found = f"a range of {ranges[0]}" if ranges else f"trials {self.trials}"
-            raise ValueError(f"a grid with {found}, allowed: lists; or sampler random or tpe")
+            result = f"a range of {ranges[0]}" if ranges else f"trials {self.trials}"
+            raise ValueError(f"a grid with {result}, allowed: lists; or sampler random or tpe")
         if self.sampler != "grid" and not self.trials:
             raise ValueError(f"sampler {self.sampler} without trials, allowed: a number of them")
         return self

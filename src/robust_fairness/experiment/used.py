@@ -21,50 +21,50 @@ def used_by(experiment: Experiment) -> dict[str, list[str]]:
 
     Trials count; ``augmentation`` is that of training, and ``generator`` the kind of generator.
     """
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     cells = list(experiment.cells)
     for dataset in experiment.datasets:
-        _note({"source": dataset.source.model_dump()}, found)
+        _note({"source": dataset.source.model_dump()}, result)
         for test_set in dataset.test_sets:
-            _note({"shift": test_set.shift.model_dump()}, found)
+            _note({"shift": test_set.shift.model_dump()}, result)
     for generator in experiment.generators:
-        found.setdefault("generator", set()).add("edm")  # the only kind
+        result.setdefault("generator", set()).add("edm")  # the only kind
         if generator.source and generator.reference:
-            _note({"source": generator.source.model_dump()}, found)
+            _note({"source": generator.source.model_dump()}, result)
             cells.append(generator.reference)
     for cell in cells:
-        _note_cell(cell, found)
-    return {kind: sorted(names) for kind, names in found.items()}
+        _note_cell(cell, result)
+    return {kind: sorted(names) for kind, names in result.items()}
 
 
-def _note_cell(cell: Cell, found: dict[str, set[str]]) -> None:
+def _note_cell(cell: Cell, used: dict[str, set[str]]) -> None:
     """Note the names of a cell: of its metrics, and of its method and network in every trial."""
     from robust_fairness.metrics.criteria import scored_by
 
-    scored = {one.metric for one in scored_by(cell.selections)}
-    found.setdefault("metric", set()).update(cell.metrics, scored)
-    _note({"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}, found)
+    scored = {selection.metric for selection in scored_by(cell.selections)}
+    used.setdefault("metric", set()).update(cell.metrics, scored)
+    _note({"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}, used)
     if cell.postprocessing:
-        _note({"postprocessing": {"name": cell.postprocessing.name}}, found)
+        _note({"postprocessing": {"name": cell.postprocessing.name}}, used)
     changes = [
         *({field: value} for trial in cell.trials for field, value in trial.items()),
         *(sample for stage in cell.search for sample in stage.samples),
     ]
-    naming = [one for one in changes if not NAMING.keys().isdisjoint(one)]
+    naming = [change for change in changes if not NAMING.keys().isdisjoint(change)]
     for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
         for part in (replica.method, replica.network, replica.protocol):
-            _note(part.model_dump(), found)
+            _note(part.model_dump(), used)
 
 
-def _note(fields: Mapping[str, Any], found: dict[str, set[str]]) -> None:
+def _note(fields: Mapping[str, Any], used: dict[str, set[str]]) -> None:
     """Note the names in the fields of ``NAMING``, alone or with parameters, at any depth."""
     for field, value in fields.items():
         kind = NAMING.get(field, "")
         name = value.get("name") if isinstance(value, Mapping) else value
         if kind and isinstance(name, str) and name in _names(kind):
-            found.setdefault(kind, set()).add(name)
+            used.setdefault(kind, set()).add(name)
         if isinstance(value, Mapping):
-            _note(value, found)
+            _note(value, used)
 
 
 @cache

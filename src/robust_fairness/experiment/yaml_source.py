@@ -190,4 +190,4 @@ def deep_merged(first: Node, second: Node) -> Node:
 
 def without(node: Node, names: Sequence[str]) -> dict[str, Node]:
     """The fields of a mapping but some."""
-    return {name: one for name, one in node.fields.items() if name not in names}
+    return {name: item for name, item in node.fields.items() if name not in names}

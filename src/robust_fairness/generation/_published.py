@@ -174,46 +174,46 @@ def _converted(
     file: str,
 ) -> tuple[Shape, dict[str, Tensor]]:
     """All weights under their new names; each is used once and none is left over."""
-    left, found = dict(weights), {}
+    left, result = dict(weights), {}
     names = {
         part: dict(zip(rows["diffusers"], rows[form], strict=True))
         for part, rows in NAMES.groupby("part")
     }
     for target, source in names["ends"].items():
         for part in ("weight",) if target == "class_embedding" else ("weight", "bias"):
-            found[f"{target}.{part}"] = _taken(left, f"{source}.{part}", file)
+            result[f"{target}.{part}"] = _taken(left, f"{source}.{part}", file)
     for target, source in blocks.items():
         attention = ".attentions." in target
         for new, old in names["attention" if attention else "block"].items():
             if new == "conv_shortcut" and f"{source}.{old}.weight" not in left:
                 continue
             for part in ("weight", "bias"):
-                found[f"{target}.{new}.{part}"] = _taken(left, f"{source}.{old}.{part}", file)
+                result[f"{target}.{new}.{part}"] = _taken(left, f"{source}.{old}.{part}", file)
         if attention:
-            found |= _attention(target, source, left, form, head_width, file)
-            matrix = found[f"{target}.to_out.0.weight"]
-            found[f"{target}.to_out.0.weight"] = matrix.flatten(1)
+            result |= _attention(target, source, left, form, head_width, file)
+            matrix = result[f"{target}.to_out.0.weight"]
+            result[f"{target}.to_out.0.weight"] = matrix.flatten(1)
     if left:
         raise InputError(f"{file}: weight {min(left)} is unknown, allowed: an ADM network")
     widths = tuple(
-        len(found[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
+        len(result[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
     )
     shape = Shape(
         widths=widths,
         layers=layers,
         attends=tuple(attends),
-        scale_shift=len(found["down_blocks.0.resnets.0.time_emb_proj.weight"]) == 2 * widths[0],
-        classes=len(found["class_embedding.weight"]),
-        channels=len(found["conv_out.weight"]),
+        scale_shift=len(result["down_blocks.0.resnets.0.time_emb_proj.weight"]) == 2 * widths[0],
+        classes=len(result["class_embedding.weight"]),
+        channels=len(result["conv_out.weight"]),
     )
-    return shape, found
+    return shape, result
 
 
 def _attention(
     target: str, source: str, left: dict[str, Tensor], form: Form, head_width: int, file: str
 ) -> dict[str, Tensor]:
     """Queries, keys and values, separated: weights ``[channels, channels]``, biases."""
-    found = {}
+    result = {}
     for part in ("weight", "bias"):
         joint = _taken(left, f"{source}.qkv.{part}", file).flatten(1 if part == "weight" else 0)
         if len(joint) % (3 * head_width):
@@ -223,8 +223,8 @@ def _attention(
             )
         by_role = joint.unflatten(0, (-1, 3)).unbind(1) if form == "nvlabs" else joint.chunk(3)
         for role, tensor in zip("qkv", by_role, strict=True):
-            found[f"{target}.to_{role}.{part}"] = tensor.contiguous()
-    return found
+            result[f"{target}.to_{role}.{part}"] = tensor.contiguous()
+    return result
 
 
 def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]:

@@ -103,12 +103,12 @@ class Chunks:
             uint8 ``[n, channels, height, width]``.
         """
         self.make(places)
-        found = np.empty((len(places), *self.decoder.shape), dtype=np.uint8)
+        result = np.empty((len(places), *self.decoder.shape), dtype=np.uint8)
         for number in np.unique(places // self.chunk).tolist():
             rows = np.flatnonzero(places // self.chunk == number)
             kept, images = self._kept(number)
-            found[rows] = images[np.searchsorted(kept, places[rows])]
-        return found
+            result[rows] = images[np.searchsorted(kept, places[rows])]
+        return result
 
     def labels(self, places: np.ndarray) -> np.ndarray:
         """Labels at some places of the family, int64 ``[n]`` both; nothing is decoded."""

@@ -266,7 +266,7 @@ def _require_fit(path: Path, settings: Settings, weights: Weights) -> None:
     """Weights have the names and shapes of the network that the settings describe."""
     try:
         with torch.device("meta"):  # no weight is computed
-            network = generator.Settings.model_validate(settings).build()
+            network = generator.GeneratorSettings.model_validate(settings).build()
         require_fit(network.unet.state_dict(), weights)
     except (InputError, ValidationError) as error:
         reason = " ".join(str(error).split())[:LONGEST_MESSAGE]

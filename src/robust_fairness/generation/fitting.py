@@ -23,8 +23,8 @@ from robust_fairness.generation import edm, unet
 from robust_fairness.generation.generator import (
     Device,
     Generator,
+    GeneratorSettings,
     Network,
-    Settings,
     same_every_time,
 )
 
@@ -92,7 +92,7 @@ class Training:
     ) -> None:
         _require_images(images, labels, classes)
         self.parameters = p = parameters
-        self.settings = Settings(
+        self.settings = GeneratorSettings(
             classes=tuple(classes),
             shape=tuple(images.shape[1:]),
             network=p.network,
@@ -114,12 +114,12 @@ class Training:
         """One batch: loss, gradient, Adam, average."""
         p = self.parameters
         rows = self.rows()
-        own = [self.device] if self.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=own), same_every_time():
+        devices = [self.device] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), same_every_time():
             torch.manual_seed(stream(p.seed, "step", self.step))
             x = edm.from_pixels(self.images[rows])
             if p.mirrored:
-                flipped = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5  # noqa: PLR2004
+                flipped = torch.rand(len(x), 1, 1, 1, device=self.device) < 0.5
                 x = torch.where(flipped, x.flip(3), x)
             normal = torch.randn(len(x), device=self.device)
             sigmas = edm.training_sigmas(normal, p.noise_mean, p.noise_deviation)
@@ -150,10 +150,10 @@ class Training:
     def state(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, by name."""
         tensors = {
-            f"weights/{name}": one for name, one in self.denoiser.network.state_dict().items()
+            f"weights/{name}": item for name, item in self.denoiser.network.state_dict().items()
         }
-        tensors |= {f"average/{name}": one for name, one in self.average.state_dict().items()}
-        tensors |= {f"adam/{name}": one for name, one in self.optimiser.state().items()}
+        tensors |= {f"average/{name}": item for name, item in self.average.state_dict().items()}
+        tensors |= {f"adam/{name}": item for name, item in self.optimiser.state().items()}
         return tensors | {"losses": self.losses[: self.step]}
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -192,7 +192,7 @@ class Training:
 
     def generator(self) -> Generator:
         """The generator of the averaged weights."""
-        weights = {name: one.clone() for name, one in self.average.unet.state_dict().items()}
+        weights = {name: item.clone() for name, item in self.average.unet.state_dict().items()}
         return Generator(self.settings, weights, self.parameters.device)
 
     def curve(self) -> pd.DataFrame:

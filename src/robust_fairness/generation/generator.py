@@ -42,7 +42,7 @@ Network = Annotated[
 ]
 
 
-class Settings(BaseModel, extra="forbid", frozen=True):
+class GeneratorSettings(BaseModel, extra="forbid", frozen=True):
     """Everything about a generator except its weights."""
 
     classes: tuple[str, ...] = Field(min_length=1)
@@ -68,7 +68,7 @@ class Generator:
     """
 
     def __init__(
-        self, settings: Settings, weights: Mapping[str, Tensor], device: Device = "auto"
+        self, settings: GeneratorSettings, weights: Mapping[str, Tensor], device: Device = "auto"
     ) -> None:
         self.settings = settings
         self.device = device_named(device, "generator")
@@ -152,11 +152,11 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
     _require_safetensors(path)
     metadata, weights = read(path)
     try:
-        settings = Settings.model_validate(written_settings(metadata, path))
+        settings = GeneratorSettings.model_validate(written_settings(metadata, path))
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"])) or "settings"
-        raise InputError(f"{path}: {where}: {found['msg']}"[:LONGEST_MESSAGE]) from None
+        result = error.errors(include_url=False)[0]
+        where = ".".join(map(str, result["loc"])) or "settings"
+        raise InputError(f"{path}: {where}: {result['msg']}"[:LONGEST_MESSAGE]) from None
     if classes is not None and settings.classes != tuple(classes):
         raise InputError(
             f"{path}: {len(settings.classes)} classes ({', '.join(settings.classes):.80}), "

@@ -112,12 +112,12 @@ class Pivots:
 
 
 @torch.no_grad()
-def pivots(one: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS) -> Pivots:
+def pivots(v: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS) -> Pivots:
     """Choose pivots greedily: always the row that is explained least (Harbrecht et al. 2012).
 
     Stops when this share of the trace is left, or at ``most`` pivots.
     """
-    x = one.x.detach()
+    x = v.x.detach()
     count = x.shape[-2]
     most = min(most, count)
     unexplained = x.new_ones(x.shape[:-1])
@@ -126,14 +126,14 @@ def pivots(one: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS)
     # small tensors made between large ones would keep the allocator from using these again
     rows = torch.empty(most, *x.shape[:-2], dtype=torch.int64, device=x.device)
     rests = x.new_empty(most, *x.shape[:-2])
-    found = 0
+    chosen = 0
     for number in range(most):
         rest = unexplained.mean(-1)
         rest = torch.where(rest > tolerance, rest, 0.0)
         if not rest.any():
             break
         worst, row = unexplained.max(-1, keepdim=True)
-        column = one.kernel(x, one.at(row).detach()).squeeze(-1)
+        column = v.kernel(x, v.at(row).detach()).squeeze(-1)
         before = columns[:number]
         at_row = before.gather(-1, row.expand(number, *row.shape)).squeeze(-1)
         # a product of a matrix and a vector: the terms of the sum would be another such matrix
@@ -142,16 +142,16 @@ def pivots(one: Variable, tolerance: float = TOLERANCE, most: int = MOST_PIVOTS)
         columns[number] = column
         unexplained = (unexplained - column.square()).clamp(min=0).scatter(-1, row, 0.0)
         rows[number], rests[number] = row.squeeze(-1), rest
-        found = number + 1
-    return Pivots(rows[:found].movedim(0, -1), rests[:found].movedim(0, -1))
+        chosen = number + 1
+    return Pivots(rows[:chosen].movedim(0, -1), rests[:chosen].movedim(0, -1))
 
 
-def evenly(one: Variable, count: int) -> Pivots:
+def evenly(v: Variable, count: int) -> Pivots:
     """Evenly spaced rows as pivots: random ones of a shuffled batch."""
-    rows = one.x.shape[-2]
-    places = torch.linspace(0, rows - 1, min(count, rows), device=one.x.device).long()
-    leading = one.x.shape[:-2]
-    rest = one.x.new_ones(*leading, len(places))
+    rows = v.x.shape[-2]
+    places = torch.linspace(0, rows - 1, min(count, rows), device=v.x.device).long()
+    leading = v.x.shape[:-2]
+    rest = v.x.new_ones(*leading, len(places))
     return Pivots(places.expand(*leading, -1), rest, JITTER)
 
 
@@ -164,7 +164,7 @@ def low_rank_score(variables: Sequence[Variable], chosen: Sequence[Pivots]) -> T
     a = _inner_products(variables, chosen)
     x, z, shared = a[0, 0], a[1, 1], a[0, 1]
     left, right = x, z
-    if len(variables) > 2:  # noqa: PLR2004
+    if len(variables) > 2:
         y, xy, zy = a[2, 2], a[0, 2], a[1, 2]
         shared = shared - xy @ zy.mT
         left = x - 2 * xy @ xy.mT + xy @ y @ xy.mT
@@ -192,8 +192,8 @@ def _inner_products(
         for (u, v), product in products.items()
     }
     factors = [
-        _factor(one, few, centred[u, u], count)
-        for u, (one, few) in enumerate(zip(variables, chosen, strict=True))
+        _factor(item, few, centred[u, u], count)
+        for u, (item, few) in enumerate(zip(variables, chosen, strict=True))
     ]
     inner = {}
     for (u, v), product in centred.items():
@@ -210,31 +210,31 @@ def _column_products(
 ) -> tuple[dict[tuple[int, int], Tensor], list[Tensor]]:
     """Products of the variables' kernel columns over some rows, by pair, and the columns' sums."""
     columns = [
-        one.kernel(one.x[..., rows, :], one.at(few.rows)) * (few.rest > 0).unsqueeze(-2)
-        for one, few in zip(variables, chosen, strict=True)
+        item.kernel(item.x[..., rows, :], item.at(few.rows)) * (few.rest > 0).unsqueeze(-2)
+        for item, few in zip(variables, chosen, strict=True)
     ]
     products = {(u, v): columns[u].mT @ columns[v] for u, v in pairs}
-    return products, [one.sum(-2) for one in columns]
+    return products, [column.sum(-2) for column in columns]
 
 
-def _factor(one: Variable, few: Pivots, gram: Tensor, count: int) -> Tensor:
+def _factor(v: Variable, few: Pivots, gram: Tensor, count: int) -> Tensor:
     r"""Lower triangular C, ``[..., r, r]``: :math:`C C^T = K_{Pn} H K_{nP} + \epsilon n K_{PP}`.
 
     With it :math:`F = H K_{nP} C^{-T}` for the kernel matrix that the pivots span.
     """
-    at = one.at(few.rows)
+    at = v.at(few.rows)
     needed = few.rest > 0
     identity = torch.eye(at.shape[-2], dtype=at.dtype, device=at.device)
     both = needed.unsqueeze(-1) & needed.unsqueeze(-2)
-    kernel = torch.where(both, one.kernel(at, at), identity)
+    kernel = torch.where(both, v.kernel(at, at), identity)
     return torch.linalg.cholesky(gram + EPSILON * count * (kernel + few.jitter * identity))
 
 
-def features(one: Variable, chosen: Pivots) -> Tensor:
+def features(v: Variable, chosen: Pivots) -> Tensor:
     """Features F ``[n, r]`` of a variable without leading axes, with :math:`R = F F^T`."""
-    kernel = one.kernel(one.x, one.at(chosen.rows))
+    kernel = v.kernel(v.x, v.at(chosen.rows))
     centred = kernel - kernel.mean(0)
-    factor = _factor(one, chosen, centred.mT @ centred, len(kernel))
+    factor = _factor(v, chosen, centred.mT @ centred, len(kernel))
     return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
 
 

@@ -92,7 +92,7 @@ def exact_curvature(outputs: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     if classes == 1:
         return 2 * _norm(input_gradient(z[..., 0], x), rows).square()
     p = z.detach().softmax(-1)
-    if classes == 2:  # noqa: PLR2004
+    if classes == 2:
         gradient = input_gradient(z[..., 1] - z[..., 0], x)
         return p[..., 0] * p[..., 1] * _norm(gradient, rows).square()
     jacobian = torch.stack(

@@ -79,8 +79,8 @@ def _ranks(x: Tensor, y: Tensor) -> Tensor:
         square = left[a] @ right[b].T
         if y[b.start] <= y[a.stop - 1]:
             square.masked_fill_(y[a, None] == y[b], torch.inf)
-        for rows, others, one in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
-            near, far = (_count(one <= bound[rows, None]) for bound in (low, high))
+        for rows, others, item in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
+            near, far = (_count(item <= bound[rows, None]) for bound in (low, high))
             doubt = torch.nonzero(near != far)[:, 0]
             if len(doubt):
                 exact = _squares(x[rows][doubt], x[others])
@@ -118,7 +118,7 @@ def _block_pairs(rows: int) -> Iterator[tuple[slice, slice]]:
 
 def _squares(a: Tensor, b: Tensor) -> Tensor:
     """Squared distances of every two rows ``[m, d]`` and ``[k, d]``."""
-    lengths = [torch.linalg.vecdot(one, one) for one in (a, b)]
+    lengths = [torch.linalg.vecdot(item, item) for item in (a, b)]
     return torch.addmm(lengths[0][:, None] + lengths[1], a, b.T, alpha=-2)
 
 
@@ -138,8 +138,8 @@ def clusters(
     rows = _finite(embedding)
     if len(rows):
         first = np.random.default_rng(seed).permutation(len(rows))[:number]
-        found = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
-        cluster[rows] = found.cpu().numpy()
+        result = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
+        cluster[rows] = result.cpu().numpy()
     return cluster
 
 
@@ -160,12 +160,12 @@ def _k_means(x: Tensor, first: Tensor) -> Tensor:
 def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
     """Number of the nearest centre of every row; the first of equally near ones."""
     size = max(1, VALUES // len(centres))
-    right, found = _sides(centres.to(quick.dtype))[1], []
+    right, result = _sides(centres.to(quick.dtype))[1], []
     for exact, rough in zip(x.split(size), quick.split(size), strict=True):
         square = rough @ right.T
         nearest, label = square.min(1)
         doubt = torch.nonzero(_count(square <= nearest[:, None] + 2 * _slack(x)) > 1)[:, 0]
         if len(doubt):
             label[doubt] = _squares(exact[doubt], centres).argmin(1)
-        found.append(label)
-    return torch.cat(found)
+        result.append(label)
+    return torch.cat(result)

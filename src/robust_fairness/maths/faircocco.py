@@ -63,8 +63,8 @@ def variables_of(
 
     if notion == "dp":
         return [make(prediction), make(attribute)]
-    one, given = (prediction, outcome) if notion == "eo" else (outcome, prediction)
-    first = make(one, given) if extended == "both" else make(one)
+    left, given = (prediction, outcome) if notion == "eo" else (outcome, prediction)
+    first = make(left, given) if extended == "both" else make(left)
     return [first, make(attribute, given), make(given)]
 
 
@@ -88,15 +88,15 @@ def remembered_width(x: Tensor, rows: int) -> Tensor:
     return x.new_tensor(remembered("width", used, lambda: float(median_distance(used, rows))))
 
 
-def remembered_pivots(one: Variable) -> Pivots:
+def remembered_pivots(v: Variable) -> Pivots:
     """``pivots`` of a variable with that width, remembered."""
 
-    def found() -> tuple[list[int], list[float]]:
-        chosen = pivots(one)
+    def choose() -> tuple[list[int], list[float]]:
+        chosen = pivots(v)
         return chosen.rows.tolist(), chosen.rest.tolist()
 
-    rows, rest = remembered("pivots", one.x, found)
-    return Pivots(torch.tensor(rows, dtype=torch.int64), one.x.new_tensor(rest))
+    rows, rest = remembered("pivots", v.x, choose)
+    return Pivots(torch.tensor(rows, dtype=torch.int64), v.x.new_tensor(rest))
 
 
 def probabilities(outputs: Tensor, classes: int) -> Tensor:
@@ -107,7 +107,7 @@ def probabilities(outputs: Tensor, classes: int) -> Tensor:
     if not classes:
         return outputs
     softmax = outputs.softmax(-1)
-    return softmax[..., 1:] if classes == 2 else softmax  # noqa: PLR2004
+    return softmax[..., 1:] if classes == 2 else softmax
 
 
 @dataclass(frozen=True)

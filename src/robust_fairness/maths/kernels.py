@@ -19,14 +19,14 @@ def mixed_rbf(a: Tensor, b: Tensor, bandwidths: Sequence[float] = BANDWIDTHS) ->
     """
     square = (a.unsqueeze(-1) - b.unsqueeze(-2)).square()
     widest = bandwidths[-1]
-    one = torch.exp(square * (-0.5 / widest**2))
-    total = one
+    kernel = torch.exp(square * (-0.5 / widest**2))
+    total = kernel
     for wider, narrower in zip(bandwidths[:0:-1], bandwidths[-2::-1], strict=True):
         if wider == 2 * narrower:
-            one = one.square().square()
+            kernel = kernel.square().square()
         else:
-            one = torch.exp(square * (-0.5 / narrower**2))
-        total = total + one
+            kernel = torch.exp(square * (-0.5 / narrower**2))
+        total = total + kernel
     return total
 
 
@@ -61,7 +61,7 @@ def _distances(means: Tensor) -> Tensor:
 
 def mean_over_pairs(distances: Tensor, counts: Tensor) -> Tensor:
     """Mean over the pairs of groups with at least two rows each, ``[...]``; 0 without a pair."""
-    present = counts >= 2  # noqa: PLR2004 - one row has no distribution
+    present = counts >= 2  # one row has no distribution
     pairs = (present.unsqueeze(-1) & present.unsqueeze(-2)).triu(1)
     number = pairs.sum((-2, -1)).clamp(min=1)
     return torch.where(pairs, distances, 0).sum((-2, -1)) / number

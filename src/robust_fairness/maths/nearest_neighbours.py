@@ -52,8 +52,8 @@ def set_distances(
     for space, seen in spaces.items():
         origin = seen(training)
         for (shift, severity), images in test_sets.items():
-            found = nearest_distances(seen(images), origin, device)
-            rows.append((dataset, shift, severity, space, float(found.mean()), len(found)))
+            result = nearest_distances(seen(images), origin, device)
+            rows.append((dataset, shift, severity, space, float(result.mean()), len(result)))
     return pd.DataFrame(rows, columns=list(tables.DISTANCES)).astype(dict(tables.DISTANCES))
 
 
@@ -102,7 +102,7 @@ def _nearest(rows: np.ndarray, others: np.ndarray, device: str) -> np.ndarray:
             y = torch.from_numpy(np.array(others[other])).to(device)
             pairs = _candidates(x_single, _centred(y, centre, torch.float32), best)
             if len(pairs) > MOST_UNDECIDED * len(x):
-                x_double, y_double = (_centred(one, centre, torch.float64) for one in (x, y))
+                x_double, y_double = (_centred(item, centre, torch.float64) for item in (x, y))
                 pairs = _candidates(x_double, y_double, best)
             for row, place in (some.T for some in pairs.split(_rows_of(y, OTHER_BLOCK_BYTES))):
                 square = (x[row].double() - y[place].double()).square().sum(1)

@@ -1,4 +1,4 @@
-"""Training methods, one per file; ``methods.base.Method`` documents what a method is."""
+"""Training methods; ``methods.base.Method`` documents what a method is."""
 
 from robust_fairness.core.callable_package import make_callable
 

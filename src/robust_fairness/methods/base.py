@@ -292,8 +292,8 @@ class Method(Plugin, nn.Module, ABC):
 
         Default: the network, and an adversary of the method's own trainable parameters.
         """
-        own = [one for one in self.parameters() if one.requires_grad]
-        return {"model": model.parameters()} | ({"adversary": own} if own else {})
+        trainable = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        return {"model": model.parameters()} | ({"adversary": trainable} if trainable else {})
 
     def optimiser_options(self, player: str) -> dict[str, float]:
         """Options of a player's optimiser that differ from the protocol's, such as ``lr``."""

@@ -185,7 +185,7 @@ def averaged_regressions(
         if regression.n_iter_.max() >= ITERATIONS:
             LOGGER.warning("dfr: not converged after %d iterations", ITERATIONS)
         learnt = np.column_stack([regression.coef_, regression.intercept_])
-        if len(present) == 2:  # noqa: PLR2004 - the logit of the second minus that of the first
+        if len(present) == 2:  # the logit of the second minus that of the first
             learnt = np.array([[-0.5], [0.5]]) * learnt
         coefficients[number][:, present] = learnt[:, :-1].T
         intercepts[number, present] = learnt[:, -1]

@@ -134,6 +134,6 @@ def hinge_loss(outputs: Tensor, y: Tensor) -> Tensor:
 
     For two classes the hinge loss of the difference of the logits.
     """
-    own = outputs.gather(-1, y.unsqueeze(-1))
+    of_label = outputs.gather(-1, y.unsqueeze(-1))
     others = 1 - functional.one_hot(y, outputs.shape[-1])
-    return (outputs - own + others).amax(-1)
+    return (outputs - of_label + others).amax(-1)

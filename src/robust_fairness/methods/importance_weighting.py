@@ -51,7 +51,7 @@ class ImportanceWeighting(Erm):
         batches = list(problem.training_batches())
         source = torch.cat([batch.x.flatten(2) for batch in batches], dim=1)
         rows = torch.cat([batch.rows for batch in batches], dim=1)
-        found = torch.ones(len(problem.seeds), problem.rows, dtype=source.dtype)
+        result = torch.ones(len(problem.seeds), problem.rows, dtype=source.dtype)
         for number, target in enumerate(problem.target_inputs()):
             ratio = density_ratio(
                 source[number].cpu().numpy(),
@@ -67,8 +67,8 @@ class ImportanceWeighting(Erm):
                 level, "importance_weighting: effective sample size %.0f of %d rows (%.0f %%)",
                 share * len(weight), len(weight), 100 * share,
             )  # fmt: skip
-            found[number, rows[number].cpu()] = torch.from_numpy(weight).to(found)
-        self.register_buffer("weight", found)
+            result[number, rows[number].cpu()] = torch.from_numpy(weight).to(result)
+        self.register_buffer("weight", result)
 
     def row_weight(self, batch: Batch) -> Tensor:
         return self.weight.gather(1, batch.rows)

@@ -82,11 +82,13 @@ class Irmv1(Method):
         options, batch_size = self.hparams, self.problem.batch_size
         blocks = options.environments_per_batch
         batches = len(rows.y) // batch_size + 1
-        found, counts = rows.subgroup[rows.subgroup >= 0].unique(return_counts=True)
+        result, counts = rows.subgroup[rows.subgroup >= 0].unique(return_counts=True)
         first_last = counts.cumsum(0)
         order = rows.subgroup.argsort(stable=True)[(rows.subgroup < 0).sum() :]
         device = generator.device
-        drawn = torch.randint(len(found), (batches * blocks, 1), generator=generator, device=device)
+        drawn = torch.randint(
+            len(result), (batches * blocks, 1), generator=generator, device=device
+        )
         share = torch.rand(
             batches * blocks, batch_size // blocks, generator=generator, device=device
         )

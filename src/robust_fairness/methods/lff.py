@@ -74,18 +74,18 @@ class Lff(Method):
         yield Step({"biased_model": amplified.mean(-1)})
         losses = cross_entropy(model(batch.x, batch.noise), batch.y)
         self._remember(batch, biased_losses.detach(), losses.detach())
-        biased, own = (
+        biased, debiased = (
             remembered.gather(1, batch.rows) / self._largest(remembered).gather(1, batch.y)
             for remembered in (self.biased_loss, self.own_loss)
         )
-        weight = biased / (biased + own + SMALLEST)
+        weight = biased / (biased + debiased + SMALLEST)
         yield Step({"model": (weight * losses).mean(-1)})
 
-    def _remember(self, batch: Batch, biased: Tensor, own: Tensor) -> None:
+    def _remember(self, batch: Batch, biased: Tensor, plain: Tensor) -> None:
         """Move the averages of the batch's rows; a row's first loss is taken as it is."""
         visited = self.visited.gather(1, batch.rows)
         share = torch.where(visited, self.hparams.memory.unsqueeze(-1), 0)
-        for remembered, losses in ((self.biased_loss, biased), (self.own_loss, own)):
+        for remembered, losses in ((self.biased_loss, biased), (self.own_loss, plain)):
             old = remembered.gather(1, batch.rows)
             remembered.scatter_(1, batch.rows, share * old + (1 - share) * losses)
         self.label.scatter_(1, batch.rows, batch.y)

@@ -38,14 +38,14 @@ class Mined(nn.Module):
         self, objective: Named, miner: Named, classes: int, model: Embedding, problem: Problem
     ) -> None:
         super().__init__()
-        found: type[Objective] = find("objective", objective.name)
-        if model.normalised != found.normalised:
-            told = "of length 1" if found.normalised else "as they come"
+        result: type[Objective] = find("objective", objective.name)
+        if model.normalised != result.normalised:
+            told = "of length 1" if result.normalised else "as they come"
             raise InputError(
                 f"objective {objective.name}: takes embeddings {told}, allowed: network "
-                f"embedding with normalised {str(found.normalised).lower()}"
+                f"embedding with normalised {str(result.normalised).lower()}"
             )
-        self.objective = found(objective.parameters, classes, model.feature_width, problem.heads)
+        self.objective = result(objective.parameters, classes, model.feature_width, problem.heads)
         self.miner: Miner = find("miner", miner.name)(miner.parameters)
         self.mining = problem.mining
         self.learning_rate = self.objective.learning_rate(problem.learning_rate)
@@ -97,13 +97,13 @@ class MetricLearning(Method):
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         """The network, its last layer where it learns at a rate of its own, and the proxies."""
         model = require_embedding(model)
-        own: dict[str, list[nn.Parameter]] = {"objective": list(self.target.parameters())}
+        optional: dict[str, list[nn.Parameter]] = {"objective": list(self.target.parameters())}
         if self.hparams.embedding_learning_rate:
-            own["embedding"] = list(model.projection.parameters())
-        apart = {id(one) for one in own.get("embedding", ())}
-        rest = [one for one in model.parameters() if id(one) not in apart]
-        found: dict[str, Iterable[nn.Parameter]] = {"model": rest}
-        return found | {name: some for name, some in own.items() if some}
+            optional["embedding"] = list(model.projection.parameters())
+        apart = {id(item) for item in optional.get("embedding", ())}
+        rest = [parameter for parameter in model.parameters() if id(parameter) not in apart]
+        result: dict[str, Iterable[nn.Parameter]] = {"model": rest}
+        return result | {name: some for name, some in optional.items() if some}
 
     def optimiser_options(self, player: str) -> dict[str, float]:
         """Learning rates of proxies and boundaries, which have no weight decay (D.3)."""

@@ -71,6 +71,6 @@ def mixed_loss(model: Model, batch: Batch, partner: Tensor, share: Tensor) -> Te
     replica = torch.arange(len(partner), device=partner.device).unsqueeze(1)
     other = batch.x[replica, partner]
     outputs = model(other.lerp(batch.x, share[axes].expand_as(other)), batch.noise)
-    own = model.task_loss(outputs, batch.y)
+    unmixed = model.task_loss(outputs, batch.y)
     others = model.task_loss(outputs, batch.y.gather(1, partner))
-    return (share * own + (1 - share) * others).mean(-1)
+    return (share * unmixed + (1 - share) * others).mean(-1)

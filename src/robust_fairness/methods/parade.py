@@ -81,12 +81,12 @@ class Parade(MetricLearning):
         self.attribute_objectives = nn.ModuleList(objectives)
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
-        own = {
+        of_attributes = {
             "attribute_heads": list(self.attribute_heads.parameters()),
             "attribute_objectives": list(self.attribute_objectives.parameters()),
             "adversary": list(self.adversaries.parameters()),
         }
-        return super().players(model) | {name: some for name, some in own.items() if some}
+        return super().players(model) | {name: some for name, some in of_attributes.items() if some}
 
     def optimiser_options(self, player: str) -> dict[str, float]:
         """No weight decay where DiVA has none; all last layers learn at the same rate."""
@@ -109,16 +109,16 @@ class Parade(MetricLearning):
         labels = attribute_labels(batch.attributes[0], self.widths)
         attribute_loss = torch.stack(
             [
-                mined(one[known], values[known])
-                for mined, one, (values, known) in zip(
+                mined(item[known], values[known])
+                for mined, item, (values, known) in zip(
                     self.attribute_objectives, attributes, labels, strict=True
                 )
             ]
         ).mean()
         correlation = torch.stack(
             [
-                separation(embedding, one, adversary, p.separation)
-                for one, adversary in zip(attributes, self.adversaries, strict=True)
+                separation(embedding, item, adversary, p.separation)
+                for item, adversary in zip(attributes, self.adversaries, strict=True)
             ]
         ).mean()
         of_attributes = p.alpha * attribute_loss
@@ -159,6 +159,6 @@ def separation(embedding: Tensor, attribute: Tensor, adversary: nn.Module, over:
 def attribute_labels(columns: Tensor, widths: tuple[int, ...]) -> list[tuple[Tensor, Tensor]]:
     """Value of each attribute ``[row]``, and whether it is known, from columns of 0 and 1."""
     return [
-        (one.nan_to_num(0).argmax(-1), ~one.isnan().any(-1))
-        for one in columns.split(list(widths), dim=-1)
+        (column.nan_to_num(0).argmax(-1), ~column.isnan().any(-1))
+        for column in columns.split(list(widths), dim=-1)
     ]

@@ -51,8 +51,8 @@ def balanced(subgroup: Tensor, priority: Tensor) -> Tensor:
 
     Both are ``[m]``; rows of subgroup -1 are left out.
     """
-    found, counts = subgroup[subgroup >= 0].unique(return_counts=True)
+    result, counts = subgroup[subgroup >= 0].unique(return_counts=True)
     order = priority.argsort()
     few = int(counts.min())
-    chosen = [order[subgroup[order] == one][:few] for one in found]
+    chosen = [order[subgroup[order] == item][:few] for item in result]
     return torch.cat(chosen).sort().values

@@ -48,12 +48,12 @@ def by_group(
     **options: float,
 ) -> dict[str, Score]:
     """Value of a quantity on the rows of each group."""
-    groups, one = as_groups(sensitive_features), _quantity(function, len(arrays))
-    own = dict(zip(one.needs, arrays, strict=True))
+    groups, quantity = as_groups(sensitive_features), _quantity(function, len(arrays))
+    by_need = dict(zip(quantity.needs, arrays, strict=True))
     if sample_weight is None:
-        return one.by_group(own, groups, options)
-    return replace(one, needs=(*one.needs, WEIGHTS), by_groups=None).by_group(
-        {**own, WEIGHTS: sample_weight}, groups, options
+        return quantity.by_group(by_need, groups, options)
+    return replace(quantity, needs=(*quantity.needs, WEIGHTS), by_groups=None).by_group(
+        {**by_need, WEIGHTS: sample_weight}, groups, options
     )
 
 
@@ -120,7 +120,7 @@ def mean_group(scores: Scores) -> Score:
     counts = np.array([score.n for score in scores.values()])
     if absent := missing(counts, tuple(scores)) or _no_value(scores):
         return absent
-    mean = float(np.mean([_value(one) for one in scores.values()]))
+    mean = float(np.mean([_value(item) for item in scores.values()]))
     return Score(mean, int(counts.sum()), variance=_variance_of_mean(scores, tuple(scores)))
 
 
@@ -174,8 +174,8 @@ def light_dark_gap(scores: Scores) -> Score:
         return NotApplicable("groups that are no skin types I to VI").score()
     present = _present(scores)
     light, dark = ([name for name in side if name in present] for side in (LIGHT, DARK))
-    for side, found in ((LIGHT, light), (DARK, dark)):
-        if not found:
+    for side, item in ((LIGHT, light), (DARK, dark)):
+        if not item:
             return Score(None, 0, f"no rows of skin types {side[0]} to {side[-1]}")
     return _no_gap(present) or _gap(scores, light, dark)
 
@@ -186,7 +186,7 @@ def _present(scores: Scores) -> dict[str, Score]:
 
 
 def _no_value(present: Scores) -> Score | None:
-    reasons = [f"group {name}: {one.note}" for name, one in present.items() if one.value is None]
+    reasons = [f"group {name}: {item.note}" for name, item in present.items() if item.value is None]
     return Score(None, 0, listed(reasons, "; ")) if reasons else None
 
 
@@ -214,7 +214,7 @@ def _gap(scores: Scores, first: Sequence[str], second: Sequence[str], sign: int 
 
 def _variance_of_mean(scores: Scores, names: Sequence[str]) -> float | None:
     """Variance of the mean of independent groups; None where one of theirs is not known."""
-    known = [one for name in names if (one := scores[name].variance) is not None]
+    known = [variance for name in names if (variance := scores[name].variance) is not None]
     return sum(known) / len(names) ** 2 if len(known) == len(names) else None
 
 
@@ -252,53 +252,55 @@ class Aggregation:
         return "classes" in self.needs
 
 
-OVERALL = Aggregation("", "{}", lambda one, arrays, options: one.scores(arrays, options), needs=())
+OVERALL = Aggregation(
+    "", "{}", lambda item, arrays, options: item.scores(arrays, options), needs=()
+)
 
 
-def _by_group(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
-    return one.by_group(arrays, arrays["sensitive_features"], options)
+def _by_group(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+    return quantity.by_group(arrays, arrays["sensitive_features"], options)
 
 
-def _by_subgroup(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+def _by_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     """Subgroups of these rows or the training rows, named ``group & class``."""
     here, there = arrays["sensitive_features"], arrays["sensitive_features_train"]
     keys, index, _ = subgroups(arrays["y_true"], here.index, arrays["y_train"], there.index)
     names = [f"{here.names[group]} & {arrays['classes'][label]}" for group, label in keys.tolist()]
-    return one.by_group(arrays, Groups(index, tuple(names)), options)
+    return quantity.by_group(arrays, Groups(index, tuple(names)), options)
 
 
-def _worst_subgroup(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+def _worst_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     none = Groups(np.empty(0, np.int64), arrays["sensitive_features"].names)
     without = {**arrays, "y_train": none.index, "sensitive_features_train": none}
-    return {"": worst_group(_by_subgroup(one, without, options), one.better == "higher")}
+    return {"": worst_group(_by_subgroup(quantity, without, options), quantity.better == "higher")}
 
 
-def _one_vs_rest(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+def _one_vs_rest(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     """Largest difference between a group and all other rows."""
     groups = arrays["sensitive_features"]
-    found = []
+    result = []
     for number, name in enumerate(groups.names):
         inside = Groups((groups.index != number).astype(np.int64), (name, f"not {name}"))
         if inside.counts.all():
-            found.append(difference(one.by_group(arrays, inside, options)))
-    undefined = [score for score in found if score.value is None]
-    if undefined or not found:
+            result.append(difference(quantity.by_group(arrays, inside, options)))
+    undefined = [score for score in result if score.value is None]
+    if undefined or not result:
         return {"": undefined[0] if undefined else Score(None, 0, FEW)}
-    return {"": max(found, key=_value)}
+    return {"": max(result, key=_value)}
 
 
-def _majority_gap(one: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
+def _majority_gap(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     training = arrays["sensitive_features_train"].counts
-    return {"": majority_gap(_by_group(one, arrays, options), training)}
+    return {"": majority_gap(_by_group(quantity, arrays, options), training)}
 
 
 def _summary(summary: Callable[[Scores], Score]) -> Callable[..., dict[str, Score]]:
-    return lambda one, arrays, options: {"": summary(_by_group(one, arrays, options))}
+    return lambda item, arrays, options: {"": summary(_by_group(item, arrays, options))}
 
 
 def _ranking(summary: Callable[[Scores, bool], Score]) -> Callable[..., dict[str, Score]]:
-    return lambda one, arrays, options: {
-        "": summary(_by_group(one, arrays, options), one.better == "higher")
+    return lambda item, arrays, options: {
+        "": summary(_by_group(item, arrays, options), item.better == "higher")
     }
 
 

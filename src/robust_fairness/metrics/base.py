@@ -161,12 +161,12 @@ class Measure(Definition):
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """Scores by group."""
         try:
-            found = self.function(**{need: arrays[need] for need in self.needs}, **options)
+            result = self.function(**{need: arrays[need] for need in self.needs}, **options)
         except Undefined as reason:
-            found = reason.score()
+            result = reason.score()
         except ModuleNotFoundError as error:
-            found = _needs_extra(error).score()
-        return found if isinstance(found, dict) else {"": found}
+            result = _needs_extra(error).score()
+        return result if isinstance(result, dict) else {"": result}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,9 +184,9 @@ class Quantity(Definition):
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """The score of all rows."""
-        found = {"": self.score({need: arrays[need] for need in self.needs}, options)}
+        result = {"": self.score({need: arrays[need] for need in self.needs}, options)}
         everyone = Groups(np.zeros(len(arrays[self.needs[0]]), dtype=np.int64), ("",))
-        return self._with_covariances(found, arrays, everyone, options)
+        return self._with_covariances(result, arrays, everyone, options)
 
     def weighted(self) -> "Quantity":
         return replace(self, needs=super().weighted().needs, by_groups=None)
@@ -200,45 +200,45 @@ class Quantity(Definition):
             everyone = Groups(np.zeros(count, dtype=np.int64), ("",))
             return self._of_means(rows, everyone, options)[""]
         try:
-            found = self.function(**rows, **options)
+            result = self.function(**rows, **options)
         except Undefined as reason:
             return reason.score(count)
         except ModuleNotFoundError as error:
             return _needs_extra(error).score(count)
-        return found if isinstance(found, Score) else Score(float(found), count)
+        return result if isinstance(result, Score) else Score(float(result), count)
 
     def by_group(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
         """The score of every group, also of those without rows."""
-        own = {need: arrays[need] for need in self.needs}
+        needed = {need: arrays[need] for need in self.needs}
         if self.rows is not None:
-            found = self._of_means(own, groups, options)
-            return self._with_covariances(found, arrays, groups, options)
+            result = self._of_means(needed, groups, options)
+            return self._with_covariances(result, arrays, groups, options)
         if self.by_groups is not None:
-            return self.by_groups(**own, sensitive_features=groups, **options)
+            return self.by_groups(**needed, sensitive_features=groups, **options)
         order = np.argsort(groups.index, kind="stable")
         rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
         return {
-            name: self.score({key: array[rows] for key, array in own.items()}, options)
+            name: self.score({key: array[rows] for key, array in needed.items()}, options)
             for name, rows in zip(groups.names, rows_by_group, strict=True)
         }
 
     def _with_covariances(
-        self, found: dict[str, Score], arrays: Arrays, groups: Groups, options: Options
+        self, scores: dict[str, Score], arrays: Arrays, groups: Groups, options: Options
     ) -> dict[str, Score]:
         """Scores with their covariances, where there are arrays of before the shift."""
         changed = {need: BEFORE + need for need in self.needs if BEFORE + need in arrays}
         if self.rows is None or not changed or WEIGHTS in arrays:
-            return found
-        own = {need: arrays[need] for need in self.needs}
-        sides = own, own | {need: arrays[name] for need, name in changed.items()}
+            return scores
+        needed = {need: arrays[need] for need in self.needs}
+        sides = needed, needed | {need: arrays[name] for need, name in changed.items()}
         try:
             after, before = (self.rows(**side, **options).of_each() for side in sides)
         except Undefined:
-            return found
+            return scores
         known = covariance_of_copies(after, before, groups.index, len(groups.names))
         return {
             name: replace(score, covariance=None if np.isnan(value) else float(value))
-            for (name, score), value in zip(found.items(), known, strict=True)
+            for (name, score), value in zip(scores.items(), known, strict=True)
         }
 
     def _of_means(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
@@ -246,11 +246,11 @@ class Quantity(Definition):
         assert self.rows is not None
         unweighted = {name: array for name, array in arrays.items() if name != WEIGHTS}
         try:
-            found = self.rows(**unweighted, **options)
+            result = self.rows(**unweighted, **options)
         except Undefined as reason:
             counts = zip(groups.names, groups.counts.tolist(), strict=True)
             return {name: reason.score(n) if n else Score(None, 0, NO_ROWS) for name, n in counts}
-        return mean_scores(found, groups, arrays.get(WEIGHTS))
+        return mean_scores(result, groups, arrays.get(WEIGHTS))
 
 
 def mean_scores(rows: RowValues, groups: Groups, sample_weight: Weights = None) -> dict[str, Score]:
@@ -311,10 +311,10 @@ def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
             raise Undefined(score.note)
         return score.value
 
-    own = signature(declared)
+    declared_parameters = signature(declared)
     weight = Parameter(WEIGHTS, Parameter.KEYWORD_ONLY, default=None, annotation=Weights)
-    parameters = [*own.parameters.values(), weight]
-    mean.__signature__ = own.replace(  # type: ignore[attr-defined]
+    parameters = [*declared_parameters.parameters.values(), weight]
+    mean.__signature__ = declared_parameters.replace(  # type: ignore[attr-defined]
         parameters=parameters, return_annotation=float
     )
     mean.__annotations__ = {**declared.__annotations__, WEIGHTS: Weights, "return": float}
@@ -323,13 +323,13 @@ def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
 
 def measure(**facts: Any) -> Callable[[Function], Function]:
     """Register a function as a named measure, with these fields of ``Measure``."""
-    return lambda one: _registered(Measure(name=one.__name__, function=one, **facts))
+    return lambda item: _registered(Measure(name=item.__name__, function=item, **facts))
 
 
-def _registered(one: Definition) -> Any:
-    known = DEFINITIONS.get(one.name)
-    if known and known.function.__module__ != one.function.__module__:
-        places = f"{known.function.__module__}, {one.function.__module__}"
-        raise InputError(f"metric {one.name!r}: two metrics have this name ({places})")
-    DEFINITIONS[one.name] = one
-    return one.function
+def _registered(definition: Definition) -> Any:
+    known = DEFINITIONS.get(definition.name)
+    if known and known.function.__module__ != definition.function.__module__:
+        places = f"{known.function.__module__}, {definition.function.__module__}"
+        raise InputError(f"metric {definition.name!r}: two metrics have this name ({places})")
+    DEFINITIONS[definition.name] = definition
+    return definition.function

@@ -166,7 +166,7 @@ def _mean(
     """
     arrays = {"y_true": y_true, "y_pred": y_pred}
     by_name = by_attribute(arrays, attributes, y_train, attributes_train)
-    scores = {name: function(**own, **options) for name, own in by_name.items()}
+    scores = {name: function(**part, **options) for name, part in by_name.items()}
     if not scores:
         return NotApplicable("no categorical attribute").score()
     values = [score.value for score in scores.values() if score.value is not None]

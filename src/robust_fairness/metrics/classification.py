@@ -90,8 +90,8 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
     below = _share_below(*negatives, positives[0])
     above = 1 - _share_below(*positives, negatives[0])
     parts = [
-        Moments.of(share, np.zeros(len(share), dtype=np.int64), 1, own)
-        for share, own in ((below, positives[1]), (above, negatives[1]))
+        Moments.of(share, np.zeros(len(share), dtype=np.int64), 1, entry)
+        for share, entry in ((below, positives[1]), (above, negatives[1]))
     ]
     variance = float(sum(part.variance[0] for part in parts))
     known = None if np.isnan(variance) else variance

@@ -37,7 +37,7 @@ SEED, PER_SEED = "seed", ", per seed"
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredPart:
     """A metric on one part of the validation rows: ``accuracy@unbiased_val``.
 
     Attributes:
@@ -49,7 +49,7 @@ class Scored:
     part: str = VALIDATION
 
     @classmethod
-    def parse(cls, text: str) -> "Scored":
+    def parse(cls, text: str) -> "ScoredPart":
         """From its text."""
         metric, _, part = text.partition("@")
         find_metric(metric)
@@ -68,7 +68,7 @@ class Scored:
 class Constraint:
     """At least a share of the best trial's value of a metric."""
 
-    scored: Scored
+    scored: ScoredPart
     share: float
 
 
@@ -79,7 +79,7 @@ class Criterion:
     ``per_seed``: whether each seed has its own trial.
     """
 
-    objective: Scored
+    objective: ScoredPart
     constraint: Constraint | None = None
     per_seed: bool = False
 
@@ -89,7 +89,7 @@ class Criterion:
         return _of_mapping(value) if isinstance(value, Mapping) else _of_text(value)
 
     @property
-    def scored(self) -> tuple[Scored, ...]:
+    def scored(self) -> tuple[ScoredPart, ...]:
         """All that it needs scores of: the objective, then the metric of the constraint."""
         return (self.objective, *((self.constraint.scored,) if self.constraint else ()))
 
@@ -106,10 +106,10 @@ class Criterion:
         return replace(self, per_seed=False)
 
 
-def scored_by(criteria: Iterable[str]) -> list[Scored]:
+def scored_by(criteria: Iterable[str]) -> list[ScoredPart]:
     """All that criteria need scores of, each once; ``every`` needs none."""
-    found = [one for text in criteria if text != EVERY for one in Criterion.parse(text).scored]
-    return list(dict.fromkeys(found))
+    result = [item for text in criteria if text != EVERY for item in Criterion.parse(text).scored]
+    return list(dict.fromkeys(result))
 
 
 def criterion_text(value: str | Mapping[str, object]) -> str:
@@ -134,13 +134,13 @@ def _of_text(text: str) -> Criterion:
     objective, subject, rest = text.partition(SUBJECT_TO)
     if subject:
         share, _, scored = rest.partition(OF_BEST)
-        return Criterion(Scored.parse(objective), _constraint(share, scored))
+        return Criterion(ScoredPart.parse(objective), _constraint(share, scored))
     objective, old, rest = text.partition(" with ")
     if old:
         share, _, scored = rest.partition(" of ")
         form = f"{{objective: {objective}, subject_to: {{{scored}: {share}}}}}"
         raise InputError(f"criterion {text!r} is written as {form} now")
-    return Criterion(Scored.parse(text))
+    return Criterion(ScoredPart.parse(text))
 
 
 def _of_mapping(value: Mapping[str, object]) -> Criterion:
@@ -153,7 +153,7 @@ def _of_mapping(value: Mapping[str, object]) -> Criterion:
     if value.get("per", SEED) != SEED:
         raise InputError(f"criterion: per {value['per']!r}, allowed: {SEED}")
     constraints = [_constraint(share, str(scored)) for scored, share in subject.items()]
-    objective = Scored.parse(str(value["objective"]))
+    objective = ScoredPart.parse(str(value["objective"]))
     return Criterion(objective, next(iter(constraints), None), per_seed="per" in value)
 
 
@@ -164,4 +164,4 @@ def _constraint(share: object, scored: str) -> Constraint:
         number = 0.0
     if not 0 < number <= 1:
         raise InputError(f"constraint {scored!r}: {share!r}, allowed: a share above 0, at most 1")
-    return Constraint(Scored.parse(scored), number)
+    return Constraint(ScoredPart.parse(scored), number)

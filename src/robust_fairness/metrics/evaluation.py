@@ -12,7 +12,6 @@ from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
-BINARY = 2
 # What arrays are of that not every prediction has.
 OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
 DECISION = "decision"  # probability of deciding class 1, of predictions that are decided at random
@@ -94,9 +93,9 @@ def evaluate(
             by_attributes = grouped
         elif OF_COLUMNS.intersection(metric.needs):
             by_attributes = columns
-        for attribute, own in by_attributes.items():
+        for attribute, item in by_attributes.items():
             if only is None or attribute in only:
-                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **own}))
+                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **item}))
     # the two decisions of a row are not independent
     of_rows = {"variance": None, "covariance": None}
     return [row | of_rows | {"n": row["n"] // 2} for row in rows] if random else rows
@@ -115,7 +114,7 @@ def _both_decisions(samples: Samples, positive: Array) -> tuple[Samples, dict[st
 
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
     classes = len(arrays["classes"])
-    if metric.definition.binary and classes != BINARY:
+    if metric.definition.binary and classes != 2:
         return {"": NotApplicable(f"{classes} classes, defined for two").score()}
     return metric.scores(arrays)
 
@@ -129,10 +128,10 @@ def _sensitive_first(samples: Samples) -> Samples:
 def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:
     """Arrays of rows that every prediction has."""
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
-    found = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
-    if len(samples.classes) == BINARY:
-        found["y_score"] = probability_of_second(outputs)
-    return found
+    result = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
+    if len(samples.classes) == 2:
+        result["y_score"] = probability_of_second(outputs)
+    return result
 
 
 def probability_of_second(outputs: Array) -> Array:
@@ -173,19 +172,19 @@ def by_attribute(
     """
     together = pd.concat([attributes, attributes_train])
     alone = ((str(name),) for name in attributes.select_dtypes("category"))
-    found = {}
+    result = {}
     for columns in [*alone, *groupings]:
         groups = groups_of(together, columns)
         group, group_train = np.split(groups.index, [len(attributes)])
         rows = slice(None) if (group >= 0).all() else group >= 0  # a view where all are known
-        own: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
-        own[GROUPED] = Groups(group[rows], groups.names)
+        of_known: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
+        of_known[GROUPED] = Groups(group[rows], groups.names)
         if y_train is not None:
             known = group_train >= 0
-            own["y_train"] = y_train[known]
-            own["sensitive_features_train"] = Groups(group_train[known], groups.names)
-        found[" & ".join(columns)] = own
-    return found
+            of_known["y_train"] = y_train[known]
+            of_known["sensitive_features_train"] = Groups(group_train[known], groups.names)
+        result[" & ".join(columns)] = of_known
+    return result
 
 
 def by_columns(
@@ -202,22 +201,22 @@ def by_columns(
     wanted = [*((name,) for name in narrow if name != samples.conditioning), *map(tuple, groupings)]
     if len(samples.sensitive) > 1:
         wanted.append(samples.sensitive)
-    found = {}
+    result = {}
     for names in dict.fromkeys(wanted):
         if not set(narrow) >= set(names):
             continue
         values = samples.attributes[list(names)]
         known = ~(values.isna().any(axis=1) | conditioning.isna().any(axis=1)).to_numpy()
         rows = slice(None) if known.all() else known  # a view where all are known
-        own: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
-        own[COLUMNS] = Columns(values[rows])
-        own["conditioning_columns"] = Columns(conditioning[rows])
-        found[" & ".join(names)] = own
-    return found
+        of_known: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
+        of_known[COLUMNS] = NumericColumns(values[rows])
+        of_known["conditioning_columns"] = NumericColumns(conditioning[rows])
+        result[" & ".join(names)] = of_known
+    return result
 
 
 @dataclass(frozen=True)
-class Columns:
+class NumericColumns:
     """Attributes as numbers, which are made of the rows that are taken only."""
 
     values: pd.DataFrame

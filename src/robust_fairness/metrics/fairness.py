@@ -20,7 +20,6 @@ from robust_fairness.metrics.classification import (
 from robust_fairness.metrics.groups import as_groups, missing, rates, rates_outside
 from robust_fairness.samples import Groups
 
-TWO = 2
 CLASSES = ("0", "1")
 WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
@@ -42,8 +41,8 @@ def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
         y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
     ) -> Score:
         of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        found = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
-        return _first_missing(found) or worst(found, key=lambda score: score.value or 0)
+        result = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
+        return _first_missing(result) or worst(result, key=lambda score: score.value or 0)
 
     measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
     rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])
@@ -112,7 +111,7 @@ def disparate_impact(
     Missing where no group has a positive prediction (0/0).
     """
     groups = _two(as_groups(sensitive_features))
-    means, counts = rates(y_pred == 1, groups.index, TWO, None, sample_weight)
+    means, counts = rates(y_pred == 1, groups.index, 2, None, sample_weight)
     if absent := missing(counts, groups.names):
         return absent
     if means.max() == 0:
@@ -157,7 +156,7 @@ def delta_eo_one_vs_rest(
 
 
 def _two(groups: Groups) -> Groups:
-    if len(groups.names) != TWO:
+    if len(groups.names) != 2:
         raise NotApplicable(f"{len(groups.names)} groups, defined for two")
     return groups
 
@@ -166,7 +165,7 @@ def _gap(
     hits: Array, groups: Groups, where: Array | None = None, sample_weight: Weights = None
 ) -> Score:
     """Absolute difference of two groups' means."""
-    means, counts = rates(hits, _two(groups).index, TWO, where, sample_weight)
+    means, counts = rates(hits, _two(groups).index, 2, where, sample_weight)
     absent = missing(counts, groups.names)
     return absent or Score(float(abs(means[0] - means[1])), int(counts.sum()))
 

@@ -98,19 +98,19 @@ def _load(folder: Path) -> None:
 def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
     """Every metric by its name without options; a measure takes precedence."""
     quantities = [DEFINITIONS[name] for name in metric_names()]
-    found = {
-        how.form.format(one.name): (one, how)
-        for one in quantities
-        if isinstance(one, Quantity)
+    result = {
+        how.form.format(quantity.name): (quantity, how)
+        for quantity in quantities
+        if isinstance(quantity, Quantity)
         for how in AGGREGATIONS
-        if not (how.of_classes and one.task == "regression")
+        if not (how.of_classes and quantity.task == "regression")
     }
-    return found | {one.name: (one, OVERALL) for one in quantities}
+    return result | {quantity.name: (quantity, OVERALL) for quantity in quantities}
 
 
 def all_metrics() -> list[Metric]:
     """All metrics with their default options; measures, and all aggregations of all quantities."""
-    return [Metric(name, one, how, one.options) for name, (one, how) in _all_names().items()]
+    return [Metric(name, item, how, item.options) for name, (item, how) in _all_names().items()]
 
 
 @cache
@@ -140,15 +140,15 @@ def _parse_options(name: str, text: str, allowed: Mapping[str, float]) -> dict[s
         raise InputError(
             f"metric {name!r} does not end in a parenthesis, allowed: {plain}({usage})"
         )
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for part in text[:-1].split(","):
         option, _, number = part.strip().partition("=")
         if option not in allowed:
             raise unknown_name(f"option of metric {plain}", option, allowed)
-        if option in found:
+        if option in result:
             raise InputError(f"metric {name!r} has {option} twice, allowed: {plain}({usage})")
-        found[option] = _number(name, option, number)
-    return found
+        result[option] = _number(name, option, number)
+    return result
 
 
 def _number(name: str, option: str, text: str) -> float:
@@ -168,17 +168,21 @@ def parse_metrics(names: pd.Series) -> pd.DataFrame:
         Columns quantity, aggregation, better, and one per option; a name that is no metric is a
         quantity without aggregation.
     """
-    found = {name: _described(name) for name in names.dropna().unique()}
-    rows = [found.get(name, {}) for name in names]
-    options = [key for facts in found.values() for key in facts]
+    result = {name: _described(name) for name in names.dropna().unique()}
+    rows = [result.get(name, {}) for name in names]
+    options = [key for facts in result.values() for key in facts]
     columns = dict.fromkeys(["quantity", "aggregation", "better", *options])
     return pd.DataFrame(rows, index=names.index, columns=list(columns))
 
 
 def _described(name: str) -> dict[str, object]:
     try:
-        one = find_metric(name)
+        metric = find_metric(name)
     except InputError:
         return {"quantity": name, "aggregation": "", "better": ""}
-    facts = {"quantity": one.quantity, "aggregation": one.aggregation, "better": one.better}
-    return {**facts, **one.options}
+    facts = {
+        "quantity": metric.quantity,
+        "aggregation": metric.aggregation,
+        "better": metric.better,
+    }
+    return {**facts, **metric.options}

@@ -13,7 +13,6 @@ from robust_fairness.metrics.base import Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.metrics.groups import as_groups
 
-TWO = 2
 VECTORS = ("y_true", "y_pred", "y_score", "sample_weight")  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
@@ -94,15 +93,15 @@ def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, 
 
 def _labelled(name: str, key: str, values: Any) -> pd.Index:
     """Classes, one per row, of which none is missing."""
-    found = pd.Index(np.asarray(values)).infer_objects()
-    if found.hasnans:
+    result = pd.Index(np.asarray(values)).infer_objects()
+    if result.hasnans:
         raise InputError(f"metric {name}: {key} has missing values")
-    if found.inferred_type == "floating" and (found % 1 != 0).any():
+    if result.inferred_type == "floating" and (result % 1 != 0).any():
         raise InputError(
-            f"metric {name}: {key} has the value {found[found % 1 != 0][0]:g}, allowed: classes; "
+            f"metric {name}: {key} has the value {result[result % 1 != 0][0]:g}, allowed: classes; "
             "compare probabilities with a threshold"
         )
-    return found
+    return result
 
 
 def _numbers(name: str, key: str, values: Any) -> Array:
@@ -120,28 +119,28 @@ def _numbers(name: str, key: str, values: Any) -> Array:
 
 def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[str, Any]:
     """The labels as numbers of classes, and the names of the classes."""
-    kinds = {key: one.inferred_type in CLASSES_OF_NUMBERS for key, one in labels.items()}
+    kinds = {key: item.inferred_type in CLASSES_OF_NUMBERS for key, item in labels.items()}
     if len(set(kinds.values())) > 1:
         raise InputError(
             f"metric {metric.name}: y_true and y_pred are of different types, "
-            f"{' and '.join(one.inferred_type for one in labels.values())}, allowed: the same"
+            f"{' and '.join(label.inferred_type for label in labels.values())}, allowed: the same"
         )
-    lengths = [len(one) for one in labels.values()]
-    codes, found = pd.factorize(np.concatenate(list(labels.values())), sort=True)
-    classes = found.tolist()
-    if len({str(one).strip().casefold() for one in classes}) < len(classes):
+    lengths = [len(label) for label in labels.values()]
+    codes, result = pd.factorize(np.concatenate(list(labels.values())), sort=True)
+    classes = result.tolist()
+    if len({str(label).strip().casefold() for label in classes}) < len(classes):
         raise InputError(
             f"metric {metric.name}: classes {', '.join(map(str, classes))} differ in spelling "
             "only, allowed: one spelling of each class"
         )
     if classes in ([0], [1]):
         codes, classes = codes + classes[0], [0, 1]
-    if pos_label is not None and (pos_label not in classes or len(classes) > TWO):
+    if pos_label is not None and (pos_label not in classes or len(classes) > 2):
         raise InputError(
             f"metric {metric.name}: pos_label {pos_label!r}, allowed: one of two classes, here "
             f"{', '.join(map(str, classes))}"
         )
-    if metric.definition.binary and len(classes) != TWO:
+    if metric.definition.binary and len(classes) != 2:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
     unclear = pos_label is None and all(kinds.values()) and classes[1:] != [1]
     if metric.definition.binary and unclear:
@@ -166,24 +165,25 @@ def _labels(frame: pd.DataFrame) -> Any:
 
 def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
     """The metric with weights among its arrays."""
-    absent = [one for one in metric.needs if one not in arrays]
+    absent = [need for need in metric.needs if need not in arrays]
     if absent:
         raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
     if weights is None:
         return metric
-    found = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
-    if (found < 0).any() or not found.any():
+    result = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
+    if (result < 0).any() or not result.any():
         raise InputError(
             f"metric {metric.name}: sample_weight must be 0 or more, and not 0 everywhere"
         )
-    arrays["sample_weight"] = found
+    arrays["sample_weight"] = result
     return metric.weighted()
 
 
 def _values(metric: Metric, scores: dict[str, Score]) -> Value:
     if metric.aggregation in SEVERAL or set(scores) != {""}:
         return {
-            group: nan if one.value is None else float(one.value) for group, one in scores.items()
+            group: nan if item.value is None else float(item.value)
+            for group, item in scores.items()
         }
     score = scores[""]
     if not score.applies:

@@ -48,7 +48,7 @@ def balanced_accuracy(
 
 
 def _mean_share(
-    one: np.ndarray, among: np.ndarray, counted: np.ndarray, sample_weight: Weights = None
+    predicted: np.ndarray, among: np.ndarray, counted: np.ndarray, sample_weight: Weights = None
 ) -> float:
     """Mean over classes of the share of rows of a class in ``among`` that have it in ``one``.
 
@@ -57,9 +57,9 @@ def _mean_share(
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
-    hits, _ = rates(one == among, number, len(occurring), None, sample_weight)
-    found = np.isin(classes, occurring)
+    hits, _ = rates(predicted == among, number, len(occurring), None, sample_weight)
+    result = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
-    shares[found] = hits[np.searchsorted(occurring, classes[found])]
+    shares[result] = hits[np.searchsorted(occurring, classes[result])]
     means, _ = rates(shares, np.zeros(len(classes), dtype=np.int64), 1)
     return float(means[0])

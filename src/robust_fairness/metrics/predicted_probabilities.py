@@ -10,7 +10,6 @@ from robust_fairness.metrics.groups import as_groups, named_scores, rates
 from robust_fairness.samples import Groups
 
 BINS = tuple(f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10))
-TWO = 2
 
 
 def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
@@ -19,11 +18,11 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
     A bin includes its lower bound, and the last one 1 as well.
     """
     bins = np.minimum((y_score * len(BINS)).astype(np.int64), len(BINS) - 1)
-    found: dict[str, Score] = {}
+    result: dict[str, Score] = {}
     for number, interval in enumerate(BINS):
         means, counts = rates(bins == number, groups.index, len(groups.names))
-        found |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
-    return found
+        result |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
+    return result
 
 
 @measure(better="higher", needs=("y_score", "sensitive_features"), binary=True, unshifted_only=True)
@@ -57,4 +56,4 @@ def probability_shares_by_subgroup(
     """
     groups = as_groups(sensitive_features)
     names = tuple(f"{name} & {label}" for name in groups.names for label in classes)
-    return _shares(y_score, Groups(groups.index * TWO + y_true, names))
+    return _shares(y_score, Groups(groups.index * 2 + y_true, names))

@@ -1,1 +1,1 @@
-"""Miners of deep metric learning, one a file: which triplets of a batch a loss is taken of."""
+"""Miners of deep metric learning: which triplets of a batch a loss is taken of."""

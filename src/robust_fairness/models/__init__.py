@@ -1,1 +1,1 @@
-"""Networks, one per file; ``models.base.Model`` documents what a network is."""
+"""Networks; ``models.base.Model`` documents what a network is."""

@@ -176,7 +176,7 @@ class Model(Plugin, nn.Module, ABC):
 
     def load_replica_states(self, states: Sequence[dict[str, Tensor]]) -> None:
         """Load the result of ``replica_states``; the network takes on its dtype."""
-        together = {name: torch.stack([one[name] for one in states]) for name in states[0]}
+        together = {name: torch.stack([state[name] for state in states]) for name in states[0]}
         self.load_state_dict(together, assign=True)
 
 

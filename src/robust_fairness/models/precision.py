@@ -19,9 +19,11 @@ def in_bfloat16(network: Model, device: torch.device) -> Model:
     torch's autocast decides which operations do. Weights, gradients and all results are float32,
     and so are the losses and penalties that methods compute from them.
     """
-    for one in [one for one in network.modules() if isinstance(one, Model)]:  # with a backbone
+    for module in [
+        module for module in network.modules() if isinstance(module, Model)
+    ]:  # with a backbone
         for name in PASSES:
-            setattr(one, name, _mixed(one, getattr(one, name), device.type))
+            setattr(module, name, _mixed(module, getattr(module, name), device.type))
     return network
 
 

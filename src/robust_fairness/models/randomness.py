@@ -62,7 +62,7 @@ class Randomness:
         """Uniform numbers in [-bound, bound), ``[replica, *shape]`` of the default dtype."""
         empty = (torch.empty(*shape, device=self.device) for _ in self.generators)
         pairs = zip(empty, self.generators, strict=True)
-        return self.spread([one.uniform_(-bound, bound, generator=g) for one, g in pairs])
+        return self.spread([item.uniform_(-bound, bound, generator=g) for item, g in pairs])
 
     def normal(self, shape: Sequence[int]) -> Tensor:
         """Standard normal numbers, ``[replica, *shape]`` of the default dtype."""
@@ -92,8 +92,8 @@ class Randomness:
 
     def restore(self, state: Tensor) -> None:
         """Continue from ``state``."""
-        for generator, one in zip(self.generators, state, strict=True):
-            generator.set_state(one.cpu().clone())
+        for generator, item in zip(self.generators, state, strict=True):
+            generator.set_state(item.cpu().clone())
 
 
 class DropoutNoise:

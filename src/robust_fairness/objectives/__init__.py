@@ -1,1 +1,1 @@
-"""Objectives of deep metric learning, one a file: the loss of a batch of embeddings."""
+"""Objectives of deep metric learning: the loss of a batch of embeddings."""

@@ -57,10 +57,10 @@ def in_words(drawn: go.Figure) -> str:
             traces.setdefault((trace.xaxis or "x", trace.yaxis or "y"), []).append(trace)
     titles = {note.xref: note.text for note in drawn.layout.annotations}
     told = [
-        _panel_in_words(titles.get(f"{axes[0]} domain", ""), drawn, axes, own)
-        for axes, own in traces.items()
+        _panel_in_words(titles.get(f"{axes[0]} domain", ""), drawn, axes, part)
+        for axes, part in traces.items()
     ]
-    told = [one for one in told if one]
+    told = [item for item in told if item]
     further = f"{len(told) - MOST_PANELS} further panels." if len(told) > MOST_PANELS else ""
     title = drawn.layout.title.text or "Figure"
     return " ".join([f"{title}.", *told[:MOST_PANELS], further]).strip()
@@ -70,17 +70,17 @@ def _panel_in_words(
     title: str, drawn: go.Figure, axes: tuple[str, str], traces: Sequence[Any]
 ) -> str:
     """Range of a panel and, if it has several named traces, those with the extreme points."""
-    found = []
+    result = []
     for trace in traces:
         values = _numbers(trace)
         if len(values):
             name = str(trace.name or "")
-            found += [(float(values.min()), name), (float(values.max()), name)]
-    if not found:
+            result += [(float(values.min()), name), (float(values.max()), name)]
+    if not result:
         return ""
-    (low, lowest), (high, highest) = min(found), max(found)
+    (low, lowest), (high, highest) = min(result), max(result)
     axis = drawn.layout[f"yaxis{axes[1][1:]}"].title.text or "values"
-    names = {name for _, name in found}
+    names = {name for _, name in result}
     who = f", lowest {lowest}, highest {highest}" if len(names) > 1 else ""
     place = f"{title}: " if title else ""
     return f"{place}{axis}, from {low:.4g} to {high:.4g}{who}."

@@ -79,7 +79,7 @@ def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
         panels: number of panels in rows of three, for which its height is made.
     """
     figure.for_each_annotation(
-        lambda one: one.update(text=one.text.replace("panel=", "").replace("space=", ""))
+        lambda item: item.update(text=item.text.replace("panel=", "").replace("space=", ""))
     )
     figure.update_layout(title=title, template=TEMPLATE)
     return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure

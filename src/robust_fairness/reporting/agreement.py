@@ -69,17 +69,17 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
 
     Under shift is the mean over shifts, each at its largest severity.
     """
-    found = {}
+    result = {}
     for measure in measures:
         values = by_seed(results, measure)
         shifted = values[_is_shifted(values)]
         severity = shifted.index.to_frame()["severity"]
         largest = severity.groupby(level=["dataset", "shift"], sort=False).transform("max")
         shifted = shifted[severity == largest]
-        found[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
+        result[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
-        found[under_shift(measure)] = means.mean(skipna=False)
-    return {name: frame for name, frame in found.items() if len(frame)}
+        result[under_shift(measure)] = means.mean(skipna=False)
+    return {name: frame for name, frame in result.items() if len(frame)}
 
 
 def _is_shifted(values: pd.DataFrame) -> np.ndarray:
@@ -101,8 +101,8 @@ def kendall_over_datasets(results: Results) -> pd.DataFrame:
         means = [frame.groupby(level="dataset", sort=False).mean() for frame in _common(a, b)]
         enough = means[0].notna().sum(axis=1) >= FEWEST
         taus = kendall_tau(*(frame[enough].to_numpy() for frame in means))
-        found = mean_tau(taus)
-        rows += [{"first": first, "second": second, **found}] if found["n"] else []
+        result = mean_tau(taus)
+        rows += [{"first": first, "second": second, **result}] if result["n"] else []
     return pd.DataFrame(rows, columns=["first", "second", "tau", "low", "high", "n"])
 
 
@@ -121,15 +121,15 @@ def kendall_of_proposed(results: Results) -> pd.DataFrame:
             ab = [frame.loc[dataset].dropna(axis=1).to_numpy() for frame in (a, b)]
             place = {"first": first, "second": second, "dataset": dataset}
             rows += [place | rank_agreement(*ab)]
-    found = pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
-    return found[found["n"] >= FEWEST]
+    result = pd.DataFrame(rows, columns=["first", "second", "dataset", "tau", "low", "high", "n"])
+    return result[result["n"] >= FEWEST]
 
 
-def _common(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _common(first: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What both frames have: their common rows and columns, missing where either is missing."""
-    one, other = one.align(other, join="inner")
-    known = one.notna() & other.notna()
-    return one.where(known), other.where(known)
+    first, other = first.align(other, join="inner")
+    known = first.notna() & other.notna()
+    return first.where(known), other.where(known)
 
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
@@ -137,8 +137,8 @@ def draw_kendall(rows: pd.DataFrame) -> go.Figure:
     names = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     square = pd.DataFrame(np.eye(len(names)), names, names)
     for row in rows.to_dict("records"):
-        for one, other in ((row["first"], row["second"]), (row["second"], row["first"])):
-            square.loc[one, other] = row["tau"]
+        for item, other in ((row["first"], row["second"]), (row["second"], row["first"])):
+            square.loc[item, other] = row["tau"]
     figure = go.Figure(
         go.Heatmap(
             z=square,
@@ -170,17 +170,17 @@ def survival(results: Results) -> pd.DataFrame:
         and how many methods are worse and how many better than without (``tests``).
     """
     rows = where(tests(results), compared=WITH_UNSHIFTED, metric=UNFAIRNESS)
-    found = rows.groupby(["metric", *PLACE], sort=False).agg(
+    result = rows.groupby(["metric", *PLACE], sort=False).agg(
         methods=("method", "size"),
         change=("value", "mean"),
         worse=("worse", "sum"),
         better=("better", "sum"),
     )
     taus = [_tau_of_shifts(results, metric) for metric in UNFAIRNESS]
-    found["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(found.index)
-    found["change for the worse"] = -found.pop("change")
+    result["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(result.index)
+    result["change for the worse"] = -result.pop("change")
     columns = ["metric", *PLACE, "methods", "tau", "change for the worse", "worse", "better"]
-    return found.reset_index()[columns]
+    return result.reset_index()[columns]
 
 
 def _tau_of_shifts(results: Results, metric: str) -> pd.Series:
@@ -222,8 +222,8 @@ def tests(results: Results) -> pd.DataFrame:
         to_plain = values.drop(columns=PLAIN, errors="ignore").sub(plain, axis=0)
         differences = {WITH_PLAIN: to_plain, WITH_UNSHIFTED: with_shift - without}
         for compared_with, difference in differences.items():
-            found = _tested(difference, ratio)
-            parts.append(found.assign(metric=metric, compared=compared_with))
+            result = _tested(difference, ratio)
+            parts.append(result.assign(metric=metric, compared=compared_with))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -233,12 +233,12 @@ def _tested(differences: pd.DataFrame, ratio: pd.Series) -> pd.DataFrame:
     place = wide.index.to_frame(index=False)
     shares = place["dataset"].map(ratio).fillna(0.0).to_numpy(float)
     values = wide.to_numpy(float)
-    found = concluded(over_refits(values, shares), np.isfinite(values).sum(-1))
-    found = pd.concat([place, found], axis=1)
-    return found.assign(
-        tested=np.where(found["shift"] == UNSHIFTED, "unshifted", "under shift"),
-        better=found["sign"] > 0,
-        worse=found["sign"] < 0,
+    result = concluded(over_refits(values, shares), np.isfinite(values).sum(-1))
+    result = pd.concat([place, result], axis=1)
+    return result.assign(
+        tested=np.where(result["shift"] == UNSHIFTED, "unshifted", "under shift"),
+        better=result["sign"] > 0,
+        worse=result["sign"] < 0,
     )
 
 
@@ -278,7 +278,7 @@ def kept(results: Results) -> pd.DataFrame:
     place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED
     fairer = rows[without & rows["better"] & rows["metric"].isin(UNFAIRNESS)]
     pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
-    found = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(
+    result = pairs.groupby(["metric", "shift", "severity"], sort=False).agg(
         **{
             "fairer without": ("sign", "size"),
             "fairer with": ("better", "sum"),
@@ -287,8 +287,8 @@ def kept(results: Results) -> pd.DataFrame:
             "without": ("value without", "mean"),
         }
     )
-    found["share left"] = found.pop("with") / found.pop("without")
-    return found.reset_index()
+    result["share left"] = result.pop("with") / result.pop("without")
+    return result.reset_index()
 
 
 def sizes(results: Results) -> pd.DataFrame:
@@ -317,8 +317,8 @@ def ceilings(results: Results) -> pd.DataFrame:
         same = _tau(plain, with_shift)
         rows.append((shift, severity, dataset, same, np.mean(halves)))
     columns = ["shift", "severity", "datasets", "same seeds", "disjoint seeds"]
-    found = pd.DataFrame(rows, columns=columns).groupby(columns[:2], as_index=False, sort=False)
-    return found.agg({"datasets": "size", "same seeds": "mean", "disjoint seeds": "mean"})
+    result = pd.DataFrame(rows, columns=columns).groupby(columns[:2], as_index=False, sort=False)
+    return result.agg({"datasets": "size", "same seeds": "mean", "disjoint seeds": "mean"})
 
 
 def average_ranks(results: Results) -> pd.DataFrame:
@@ -331,17 +331,17 @@ def average_ranks(results: Results) -> pd.DataFrame:
     parts = []
     for metric in COMPARED:
         for tested, shifted in (("unshifted", False), ("under shift", True)):
-            found = comparison_of(results.metrics, metric, shifted)
-            if found.test:
+            result = comparison_of(results.metrics, metric, shifted)
+            if result.test:
                 parts.append(
-                    found.ranks.rename_axis("method")
+                    result.ranks.rename_axis("method")
                     .reset_index(name="rank")
                     .assign(
                         metric=metric,
                         tested=tested,
-                        datasets=len(found.datasets),
-                        p=found.test.p,
-                        critical_difference=found.critical_difference,
+                        datasets=len(result.datasets),
+                        p=result.test.p,
+                        critical_difference=result.critical_difference,
                     )  # fmt: skip
                 )
     columns = ["metric", "tested", "method", "rank", "datasets", "p", "critical_difference"]

@@ -153,9 +153,9 @@ def figure_5(results: Results) -> pd.DataFrame:
     """Unbiased accuracy by the number of explicit variables, and their names."""
     rows = where(by_variables(results, UNBIASED), dataset=STUDIES)
     rows = rows.assign(explicit=[text.replace("+", " + ") for text in rows["explicit"]])
-    found = over_seeds(rows, ["dataset", "method", "variables", "explicit"])
-    several = found.groupby("dataset")["variables"].transform("max") > 1
-    return found[several].sort_values(["dataset", "method", "variables"])
+    result = over_seeds(rows, ["dataset", "method", "variables", "explicit"])
+    several = result.groupby("dataset")["variables"].transform("max") > 1
+    return result[several].sort_values(["dataset", "method", "variables"])
 
 
 def order_of_variables(results: Results) -> pd.DataFrame:
@@ -207,9 +207,9 @@ def figure_a7(results: Results) -> pd.DataFrame:
     rows = results.with_facets(of_studies(results, rows, STUDIES), ["p_bias"])
     rows = rows[rows["p_bias"] != ""]
     rows = rows.assign(dataset=rows["study"], p_bias=rows["p_bias"].astype(float))
-    found = over_seeds(rows, ["dataset", "method", "p_bias"])
-    several = found.groupby("dataset")["p_bias"].transform("nunique") > 1
-    return found[several].sort_values(["dataset", "method", "p_bias"])
+    result = over_seeds(rows, ["dataset", "method", "p_bias"])
+    several = result.groupby("dataset")["p_bias"].transform("nunique") > 1
+    return result[several].sort_values(["dataset", "method", "p_bias"])
 
 
 def figure_a8(results: Results) -> pd.DataFrame:
@@ -272,7 +272,7 @@ def against_the_standard_model(results: Results, dataset: str) -> pd.DataFrame:
     claim that the method is below. P-values are adjusted for the methods of this dataset.
     """
     rows = where(results.unshifted, dataset=dataset, metric=UNBIASED)
-    others = [one for one in (*EXPLICIT, *IMPLICIT) if one in set(rows["method"])]
+    others = [item for item in (*EXPLICIT, *IMPLICIT) if item in set(rows["method"])]
     claim = "the method is below the standard model"
     pairs = [
         claimed.compared(rows, claim, dataset, other, method=(other, STANDARD)) for other in others
@@ -304,8 +304,8 @@ def _second_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     claim = "2: the given variable is exploited less"
     for method in ("group_upweighting", "group_dro", "rubi"):
         ordering = f"majority minus minority of {method}: given < not given"
-        own = where(rows, method=method)
-        yield claimed.compared(own, claim, dataset, ordering, given=(True, False))
+        subset = where(rows, method=method)
+        yield claimed.compared(subset, claim, dataset, ordering, given=(True, False))
     rows = where(with_single_variables(results, f"mean_{DIFFERENCE}"), dataset=dataset)
     claim = "2: learning from failure exploits the biases less"
     ordering = "mean majority minus minority: lff < erm"
@@ -320,8 +320,8 @@ def _third_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     claim = "3: explicit methods do not scale to many variables"
     for method in ("group_dro", "rubi", "lnl", "irmv1"):
         ordering = f"unbiased accuracy of {method}: {every} variables < 1"
-        own = where(rows, method=method)
-        yield claimed.compared(own, claim, dataset, ordering, variables=(every, 1))
+        subset = where(rows, method=method)
+        yield claimed.compared(subset, claim, dataset, ordering, variables=(every, 1))
     claim = "3: upweighting by all variables is above the standard model"
     ordering = f"unbiased accuracy: erm < group_upweighting with {every} variables"
     pair = (STANDARD, "group_upweighting")

@@ -15,7 +15,7 @@ def with_variables(
     results: Results, rows: pd.DataFrame, default: str, hparams: tuple[str, ...] = ()
 ) -> pd.DataFrame:
     """Rows of the trials that change only the bias variables given to a method, with these."""
-    found = results.with_hparams(rows, ["explicit", *hparams])
-    aware = found["method"].isin(GROUP_AWARE)
-    explicit = found["explicit"].astype(object).fillna(default).where(aware, "")
-    return found.assign(explicit=explicit)
+    result = results.with_hparams(rows, ["explicit", *hparams])
+    aware = result["method"].isin(GROUP_AWARE)
+    explicit = result["explicit"].astype(object).fillna(default).where(aware, "")
+    return result.assign(explicit=explicit)

@@ -62,19 +62,19 @@ class Claim:
         Args:
             splits: ``sizes_of_splits`` by dataset.
         """
-        own = splits.reindex(self.datasets)
-        ratio = float(own["ratio"].fillna(0).max())
+        sizes = splits.reindex(self.datasets)
+        ratio = float(sizes["ratio"].fillna(0).max())
         estimate, n, test = self.values, self.n, f"bootstrap over {self.over}"
         if isinstance(estimate, pd.Series):
             known = estimate.dropna().to_numpy(np.float64)
             estimate, n = over_refits(known, ratio), len(known)
             test = f"corrected t, test / train = {ratio:.2f}" if ratio else "paired t"
         (part,) = estimate.components.values()
-        varied = SPLITS if own["splits"].max() > 1 else TRAINING_ONLY
+        varied = SPLITS if sizes["splits"].max() > 1 else TRAINING_ONLY
         return {
             "value": estimate.value.item(), "variance": np.asarray(part.variance).item(),
             "df": np.asarray(part.df).item(), "n": n, "test": test,
-            "seeds vary": "" if own["splits"].isna().all() else varied,
+            "seeds vary": "" if sizes["splits"].isna().all() else varied,
         }  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def compared(
 ) -> Claim:
     """The claim that first < second, the values by seed at the two values of each column."""
     both = [where(rows, **place) for place in _places(pairs)]
-    datasets = dict.fromkeys(name for one in both for name in one["dataset"].unique())
+    datasets = dict.fromkeys(name for item in both for name in item["dataset"].unique())
     first, second = map(by_seed, both)
     return difference(claim, dataset, ordering, first, second, tuple(datasets))
 
@@ -136,16 +136,16 @@ def table(claims: Sequence[Claim], results: Results) -> pd.DataFrame:
     )
     sign = np.array([claim.sign for claim in claims])
     names = ("claim", "dataset", "ordering")
-    found = pd.DataFrame({name: [getattr(claim, name) for claim in claims] for name in names})
-    found = pd.concat([found, facts, tests], axis=1)
+    result = pd.DataFrame({name: [getattr(claim, name) for claim in claims] for name in names})
+    result = pd.concat([result, facts, tests], axis=1)
     for column, p in (("verdict", "p (Holm)"), ("verdict (FDR)", "p (FDR)")):
-        significant, as_claimed = found[p] < LEVEL, value * sign > 0
-        found[column] = np.select(
-            [found["n"] == 0, significant & as_claimed, significant],
+        significant, as_claimed = result[p] < LEVEL, value * sign > 0
+        result[column] = np.select(
+            [result["n"] == 0, significant & as_claimed, significant],
             ["not run", "holds", "does not hold"],
             "inconclusive",
         )
-    return found[COLUMNS]
+    return result[COLUMNS]
 
 
 def summary(statements: pd.DataFrame, listed: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

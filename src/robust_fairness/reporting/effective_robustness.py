@@ -40,12 +40,12 @@ def fitted_line(
     Returns:
         The line; its slope is missing where scores at home do not vary within a pair.
     """
-    x, y = (special.ndtri(one) if probit else one for one in (at_home, elsewhere))
+    x, y = (special.ndtri(item) if probit else item for item in (at_home, elsewhere))
     counts = np.bincount(pairs)
-    mean_x, mean_y = (np.bincount(pairs, one) / counts for one in (x, y))
+    mean_x, mean_y = (np.bincount(pairs, item) / counts for item in (x, y))
     from_mean = x - mean_x[pairs]
     spread = np.sum(from_mean**2)
-    slope = float(np.sum(from_mean * y) / spread) if spread > 1e-12 else np.nan  # noqa: PLR2004
+    slope = float(np.sum(from_mean * y) / spread) if spread > 1e-12 else np.nan
     return Line(slope, mean_y - slope * mean_x, probit)
 
 

@@ -61,17 +61,17 @@ def planes(
         )
     places = sampled(len(rows))
     points = described(samples, rows[places])
-    found = []
+    result = []
     for space, embedding in spaces.items():
         if not np.isfinite(embedding).all():
             raise InputError(
                 f"embedding_planes: {cell} has values in its {space} that are not finite"
             )
         plane = in_plane(embedding[places])
-        own = points.assign(dataset=dataset, method=method, seed=seed, space=space)
-        number = own["place"].to_numpy()
-        found.append(own.assign(x=plane[number, 0], y=plane[number, 1]))
-    return table(PLANES, pd.concat(found)[list(PLANES)].to_dict("records"))
+        of_replica = points.assign(dataset=dataset, method=method, seed=seed, space=space)
+        number = of_replica["place"].to_numpy()
+        result.append(of_replica.assign(x=plane[number, 0], y=plane[number, 1]))
+    return table(PLANES, pd.concat(result)[list(PLANES)].to_dict("records"))
 
 
 def sampled(n: int) -> np.ndarray:

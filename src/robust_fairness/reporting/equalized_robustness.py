@@ -35,10 +35,10 @@ def claims(results: Results) -> pd.DataFrame:
     """What the paper claims in 5.2, of every dataset and each of its forms of whitening."""
     rows = of_studies(results, where(results.scores, metric=["delta_eo", *ROBUSTNESS]))
     rows = where(rows, trial="default", group="")
-    found: list[claimed.Claim] = []
-    for dataset, own in rows.groupby("dataset", sort=False):
-        found += _of_dataset(own, str(dataset))
-    return claimed.table(found, results)
+    result: list[claimed.Claim] = []
+    for dataset, item in rows.groupby("dataset", sort=False):
+        result += _of_dataset(item, str(dataset))
+    return claimed.table(result, results)
 
 
 def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
@@ -48,8 +48,8 @@ def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     with decorrelated features.
     """
     rows = results.with_facets(rows, ["study"], {"study": "dataset"})
-    own = rows["attribute"] == rows["study"].map(SENSITIVE)
-    return rows[rows["study"].isin(SENSITIVE) & (own | (rows["attribute"] == ""))]
+    mask = rows["attribute"] == rows["study"].map(SENSITIVE)
+    return rows[rows["study"].isin(SENSITIVE) & (mask | (rows["attribute"] == ""))]
 
 
 def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
@@ -58,29 +58,29 @@ def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
     test_sets = _test_sets(rows)
     claim = "1: shift jeopardises fairness"
     for method, (shift, severity) in product(FAIR_METHODS, test_sets):
-        own = where(delta_eo, method=method)
+        subset = where(delta_eo, method=method)
         ordering = f"{method}: Delta-EO unshifted < under {shift} {severity:g}"
         places = {"shift": (UNSHIFTED, shift), "severity": (0.0, severity)}
-        yield claimed.compared(own, claim, dataset, ordering, **places)
+        yield claimed.compared(subset, claim, dataset, ordering, **places)
     claim = "2: CUMA is the fairest under shift"
     for other, (shift, severity) in product(OTHERS, [(UNSHIFTED, 0.0), *test_sets]):
-        own = where(delta_eo, shift=shift, severity=severity)
+        subset = where(delta_eo, shift=shift, severity=severity)
         place = "unshifted" if shift == UNSHIFTED else f"under {shift} {severity:g}"
         ordering = f"Delta-EO {place}: cuma < {other}"
-        yield claimed.compared(own, claim, dataset, ordering, method=("cuma", other))
+        yield claimed.compared(subset, claim, dataset, ordering, method=("cuma", other))
     claim = "2: CUMA has the lowest Delta-ER"
     for other, metric in product(OTHERS, ROBUSTNESS):
-        own, ordering = where(unshifted, metric=metric), f"{metric}: cuma < {other}"
-        yield claimed.compared(own, claim, dataset, ordering, method=("cuma", other))
+        subset, ordering = where(unshifted, metric=metric), f"{metric}: cuma < {other}"
+        yield claimed.compared(subset, claim, dataset, ordering, method=("cuma", other))
     claim = "3: Delta-ER predicts fairness under shift"
     for shift, severity in test_sets:
         tables = _by_method(rows, shift, severity)
         if min(map(len, tables)) < FEWEST_SEEDS:
             continue
-        for what, found in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
+        for what, item in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
             ordering = f"0 < rank correlation {what}: under {shift} {severity:g}"
             yield claimed.Claim(
-                claim, dataset, ordering, found, (dataset,), min(tables[0].shape), OVER, sign=1
+                claim, dataset, ordering, item, (dataset,), min(tables[0].shape), OVER, sign=1
             )
 
 
@@ -97,31 +97,33 @@ def _by_method(rows: pd.DataFrame, shift: str, severity: float) -> list[pd.DataF
         where(rows, metric="delta_er", shift=UNSHIFTED),
         where(rows, metric="delta_eo", shift=shift, severity=severity),
     ]
-    wide = [one.pivot_table(index="seed", columns="method", values="value") for one in both]
-    one, other = (frame.dropna() for frame in wide)
-    return list(one.align(other, join="inner"))
+    wide = [item.pivot_table(index="seed", columns="method", values="value") for item in both]
+    robustness, fairness = (frame.dropna() for frame in wide)
+    return list(robustness.align(fairness, join="inner"))
 
 
 def correlations(results: Results) -> pd.DataFrame:
     """Spearman's rank correlation of Delta-ER with Delta-EO under shift, by method over seeds."""
     rows = of_studies(results, where(results.scores, metric=["delta_eo", "delta_er"]))
     rows = where(rows, trial="default", group="")
-    found = []
-    for dataset, own in rows.groupby("dataset", sort=False):
-        for shift, severity in _test_sets(own):
-            one, other = _by_method(own, shift, severity)
+    result = []
+    for dataset, item in rows.groupby("dataset", sort=False):
+        for shift, severity in _test_sets(item):
+            robustness, fairness = _by_method(item, shift, severity)
             place = {"dataset": dataset, "shift": shift, "severity": severity}
-            found += [
+            result += [
                 {
                     **place,
                     "method": method,
-                    "rank correlation": one[method].corr(other[method], method="spearman"),
-                    "seeds": len(one),
+                    "rank correlation": robustness[method].corr(
+                        fairness[method], method="spearman"
+                    ),
+                    "seeds": len(robustness),
                 }
-                for method in one
-                if len(one) >= FEWEST_SEEDS
+                for method in robustness
+                if len(robustness) >= FEWEST_SEEDS
             ]
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def beside_studies(view: str, results: Results) -> pd.DataFrame:

@@ -99,11 +99,11 @@ def gaps_of_groups(
     """
     rows = where(rows, attribute=attribute, aggregation="by_group")
     keys = [column for column in rows if column not in NOT_KEYS]
-    found = [
+    result = [
         [*names, gap(dict(zip(part["group"], part["value"], strict=True)))]
         for names, part in rows.groupby(keys, sort=False)
     ]
-    made = pd.DataFrame(found, columns=[*keys, "value"]).assign(group="", n=0, note="")
+    made = pd.DataFrame(result, columns=[*keys, "value"]).assign(group="", n=0, note="")
     return made.assign(metric=made["quantity"] + "_" + name)
 
 
@@ -167,8 +167,8 @@ def table_22(results: Results) -> pd.DataFrame:
         )
         for rows in (theirs, ours)
     )
-    found = pd.DataFrame({"published": published_groups, "ours": our_groups})
-    return found.reindex(published_groups.index).dropna().reset_index()
+    result = pd.DataFrame({"published": published_groups, "ours": our_groups})
+    return result.reindex(published_groups.index).dropna().reset_index()
 
 
 def class_sizes(results: Results) -> pd.DataFrame:
@@ -232,9 +232,9 @@ def figure_12(results: Results) -> pd.DataFrame:
     rows = results.with_hparams(rows, ["alpha", "rho"]).dropna(subset=["alpha", "rho"])
     rows = where(with_metrics(rows, FACTS), quantity=UPSTREAM)
     shown = [
-        (dataset, *one)
+        (dataset, *item)
         for dataset, (attribute, kind) in ATTRIBUTES.items()
-        for one in (
+        for item in (
             ("overall", "", ""),
             ("gap", kind, attribute),
             ("worst group", "worst_group", attribute),
@@ -285,8 +285,8 @@ def every_gap(results: Results) -> pd.DataFrame:
     of_embeddings = where(rows, quantity=UPSTREAM)["dataset"]
     rows = where(rows, quantity=[*UPSTREAM, *DOWNSTREAM], dataset=of_embeddings)
     keys = ["dataset", "method", "trial", "attribute", "quantity", "aggregation", "metric"]
-    found = over_seeds(rows, keys).drop(columns="metric")
-    return found.rename(columns={"aggregation": "kind"})
+    result = over_seeds(rows, keys).drop(columns="metric")
+    return result.rename(columns={"aggregation": "kind"})
 
 
 def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
@@ -412,8 +412,8 @@ def _parade(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     """PARADE reduces gaps (6.3)."""
     keys = ["quantity", "metric", "upstream", "classifier"]
     for dataset, (attribute, kind) in ATTRIBUTES.items():
-        own = where(rows, dataset=dataset, attribute=attribute, aggregation=kind)
-        for names, part in own.groupby(keys, sort=False):
+        subset = where(rows, dataset=dataset, attribute=attribute, aggregation=kind)
+        for names, part in subset.groupby(keys, sort=False):
             quantity, metric, upstream, classifier = names
             if (dataset, quantity) != SINGLETONS:
                 what = f"{metric}{_measured_on(upstream, classifier)}"
@@ -433,9 +433,9 @@ def _cost(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
     claim = "5: PARADE costs overall performance"
     for dataset in ATTRIBUTES:
         for metric in ("recall_at", "nmi", "accuracy"):
-            own = where(rows, dataset=dataset, metric=metric)
+            subset = where(rows, dataset=dataset, metric=metric)
             if (dataset, metric) != SINGLETONS:
-                yield from _pairs(own, claim, dataset, metric)
+                yield from _pairs(subset, claim, dataset, metric)
 
 
 SECTION = Section("Fair deep metric learning: finDML and PARADE", VIEWS, claims)

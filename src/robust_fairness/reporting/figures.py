@@ -59,13 +59,13 @@ def pareto_front(quality: np.ndarray, unfairness: np.ndarray) -> np.ndarray:
 
 def with_half_widths(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """``over_seeds`` with a column half: half of Student's 95 % interval, missing for one seed."""
-    found = over_seeds(rows, keys)
-    return found.assign(half=half_width(found["std"], found["seeds"]) / np.sqrt(found["seeds"]))
+    result = over_seeds(rows, keys)
+    return result.assign(half=half_width(result["std"], result["seeds"]) / np.sqrt(result["seeds"]))
 
 
-def summarised(metrics: pd.DataFrame, one: "Shown") -> pd.DataFrame:
+def summarised(metrics: pd.DataFrame, part: "Shown") -> pd.DataFrame:
     """A metric over seeds by method, trial, shift and severity; see ``with_half_widths``."""
-    rows = where(metrics, metric=one.metric, attribute=one.attribute, group="")
+    rows = where(metrics, metric=part.metric, attribute=part.attribute, group="")
     return with_half_widths(rows.dropna(subset="value"), ["method", "trial", "shift", "severity"])
 
 
@@ -101,12 +101,12 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     Points are means over seeds, bars Student's 95 % intervals; the grey line links the Pareto
     front. None if the dataset has no such metrics.
     """
-    own = distinct(where(metrics, dataset=dataset))
-    quality, unfair = shown(own, QUALITY), shown(own, FAIRNESS)
+    scores = distinct(where(metrics, dataset=dataset))
+    quality, unfair = shown(scores, QUALITY), shown(scores, FAIRNESS)
     if quality is None or unfair is None:
         return None
-    points = summarised(own, quality).merge(
-        summarised(own, unfair),
+    points = summarised(scores, quality).merge(
+        summarised(scores, unfair),
         on=["method", "trial", "shift", "severity"],
         suffixes=("", "_unfair"),
     )
@@ -171,24 +171,24 @@ def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
 
 def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     """Quality and unfairness over severity: a row per shift, a curve per method."""
-    own = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL))
-    shifts = [name for name in own["shift"].unique() if name != UNSHIFTED]
-    pair = [one for one in (shown(own, QUALITY), shown(own, FAIRNESS)) if one]
+    scores = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL))
+    shifts = [name for name in scores["shift"].unique() if name != UNSHIFTED]
+    pair = [item for item in (shown(scores, QUALITY), shown(scores, FAIRNESS)) if item]
     if not shifts or not pair:
         return None
-    points = {one: summarised(own, one) for one in pair}
-    ranges = {one: _range(rows, "") for one, rows in points.items()}
-    places = [(shift, one) for shift in shifts for one in pair]
+    points = {item: summarised(scores, item) for item in pair}
+    ranges = {item: _range(rows, "") for item, rows in points.items()}
+    places = [(shift, item) for shift in shifts for item in pair]
     traces = []
-    numbers = {method: k for k, method in enumerate(own["method"].unique())}
-    for place, (shift, one) in enumerate(places):
-        rows = where(points[one], shift=[UNSHIFTED, shift])
+    numbers = {method: k for k, method in enumerate(scores["method"].unique())}
+    for place, (shift, part) in enumerate(places):
+        rows = where(points[part], shift=[UNSHIFTED, shift])
         for method, curve in rows.groupby("method", sort=False):
             trace = _curve(curve.sort_values("severity"), str(method), numbers[method])
             traces.append(in_panel(trace, place))
     return panelled(
         f"{dataset}: degradation under shift",
-        [Panel(shift, "severity", one.title, y_range=ranges[one]) for shift, one in places],
+        [Panel(shift, "severity", item.title, y_range=ranges[item]) for shift, item in places],
         traces,
         len(pair),
     )
@@ -213,12 +213,12 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
 
     No more than the first ``MOST_GROUPS`` groups.
     """
-    own = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL, shift=UNSHIFTED))
-    own = own.dropna(subset="value")
-    one = shown(own, BY_GROUP)
-    if one is None:
+    scores = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL, shift=UNSHIFTED))
+    scores = scores.dropna(subset="value")
+    rates = shown(scores, BY_GROUP)
+    if rates is None:
         return None
-    rows = where(own, metric=one.metric, attribute=one.attribute)
+    rows = where(scores, metric=rates.metric, attribute=rates.attribute)
     groups = list(rows["group"].unique())
     bars = with_half_widths(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
     left_out = len(groups) - MOST_GROUPS
@@ -234,9 +234,9 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         }
         for number, (method, own_bars) in enumerate(bars.groupby("method", sort=False))
     ]
-    top = 1.0 if one.higher else max(_range(bars, "")[1], 0)
-    panel = Panel("", one.attribute, one.title, y_range=[0, top])
-    title = f"{dataset}: {one.metric} by {one.attribute}{further}"
+    top = 1.0 if rates.higher else max(_range(bars, "")[1], 0)
+    panel = Panel("", rates.attribute, rates.title, y_range=[0, top])
+    title = f"{dataset}: {rates.metric} by {rates.attribute}{further}"
     return panelled(title, [panel], traces).update_xaxes(type="category")
 
 

@@ -45,11 +45,11 @@ def at_equal_sizes(
         variances: sampling variances of both.
     """
     largest = np.maximum(*variances)
-    one, other = (
+    expected, expected_of_second = (
         folded_mean(difference, np.sqrt(largest - variance))
         for difference, variance in zip((first, second), variances, strict=True)
     )
-    return one, other
+    return expected, expected_of_second
 
 
 def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
@@ -61,7 +61,7 @@ def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
     Args:
         metrics: rows of the tidy table, with those of single groups.
     """
-    found = []
+    result = []
     for metric, name in DIFFERENCES.items():
         rates = metrics[(metrics["metric"] == metric) & (metrics["group"] != "")]
         # the group as a column of its own: scores of all rows are compared
@@ -71,7 +71,7 @@ def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
         first = rows.groupby("dataset", sort=False)["of"].transform("first")
         is_first = rows["of"] == first
         both = rows[~is_first].merge(rows[is_first], on=KEYS, suffixes=("", "_first"))
-        found.append(
+        result.append(
             both[KEYS].assign(
                 groups=both["of"] + " minus " + both["of_first"],
                 value=both["value"] - both["value_first"],
@@ -79,4 +79,4 @@ def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
                 n=both[["n", "n_first"]].min(axis=1),
             )
         )
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(result, ignore_index=True)

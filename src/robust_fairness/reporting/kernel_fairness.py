@@ -97,8 +97,8 @@ def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
     criteria = {text: Criterion.parse(text) for text in set(rows["selection"]) - {EVERY}}
-    quality = [text for text, one in criteria.items() if _is_of_quality(one)]
-    fair = [text for text, one in criteria.items() if one.objective.metric == SCORES[notion]]
+    quality = [text for text, item in criteria.items() if _is_of_quality(item)]
+    fair = [text for text, item in criteria.items() if item.objective.metric == SCORES[notion]]
     for_quality, for_fairness = rows["selection"].isin(quality), rows["selection"].isin(fair)
     kept = for_quality.where(rows["method"] == PLAIN, for_fairness)
     return distinct(rows[kept])
@@ -183,17 +183,17 @@ def table_13(results: Results, attributes: Mapping[str, str] = TRADE_OFF) -> pd.
         rows = by_weight(results, notion).assign(notion=notion)
         parts.append(where(rows, dataset=attributes, metric=wanted, group=""))
     rows = pd.concat(parts)
-    own = rows["attribute"] == rows["dataset"].map(attributes)
-    rows = rows[own | (rows["attribute"] == "")]
+    mask = rows["attribute"] == rows["dataset"].map(attributes)
+    rows = rows[mask | (rows["attribute"] == "")]
     theirs = where(published(PAPER), view="table_13")
     theirs = theirs[["notion", "weight", "metric", "value"]].rename(columns={"value": "published"})
-    found = with_reasons(rows, keys).merge(theirs, how="left", on=keys[1:])
+    result = with_reasons(rows, keys).merge(theirs, how="left", on=keys[1:])
     tests = tested(rows, ["notion", "weight", "seed"], keys)
-    found = found.merge(tests.drop(columns=["p value", "seeds"]), how="left", on=keys)
-    found["published folded"] = folded(found)
-    found = found.sort_values(["dataset", "notion", "weight"], kind="stable")
+    result = result.merge(tests.drop(columns=["p value", "seeds"]), how="left", on=keys)
+    result["published folded"] = folded(result)
+    result = result.sort_values(["dataset", "notion", "weight"], kind="stable")
     shown = ["published", "published folded", "ours", "std", "seeds", "adjusted", "rejected"]
-    return found[[*keys, *shown, "reason"]]
+    return result[[*keys, *shown, "reason"]]
 
 
 def tested(rows: pd.DataFrame, family: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
@@ -244,14 +244,14 @@ def estimates(results: Results) -> pd.DataFrame:
     rows = where(results.unshifted, trial="default", dataset=ESTIMATION)
     rows = with_metrics(rows, ["quantity", "rows"])
     rows["notion"] = rows["quantity"].map({score: notion for notion, score in SCORES.items()})
-    own = rows["attribute"] == rows["dataset"].map(ESTIMATION)
-    return rows[rows["notion"].notna() & (rows["n"] == rows["rows"]) & own]
+    mask = rows["attribute"] == rows["dataset"].map(ESTIMATION)
+    return rows[rows["notion"].notna() & (rows["n"] == rows["rows"]) & mask]
 
 
 def figure_2(results: Results) -> pd.DataFrame:
     """The score by the number of rows that it is estimated from."""
-    found = over_seeds(estimates(results), ["dataset", "method", "notion", "rows"])
-    return found.astype({"rows": int})
+    result = over_seeds(estimates(results), ["dataset", "method", "notion", "rows"])
+    return result.astype({"rows": int})
 
 
 def figure_3(results: Results) -> pd.DataFrame:
@@ -265,9 +265,9 @@ def figure_3(results: Results) -> pd.DataFrame:
         rows = by_weight(results, notion).assign(notion=notion).drop(columns="study")
         rows = where(rows, metric=metric, weight=SHOWN_WEIGHTS)
         rows = where(results.with_facets(rows, ["study", "linear"]), study=TRADE_OFF)
-        own = rows["attribute"] == rows["study"].map(SENSITIVE)
+        mask = rows["attribute"] == rows["study"].map(SENSITIVE)
         # a row without a group has a missing value
-        parts.append(rows[own & rows["linear"].ne("") & rows["group"].ne("")])
+        parts.append(rows[mask & rows["linear"].ne("") & rows["group"].ne("")])
     rows = pd.concat(parts)
     # a group of these metrics is named "group, 0.1 to 0.2"
     named = rows["group"].str.rsplit(", ", n=1)
@@ -371,7 +371,7 @@ def has_own(rows: pd.DataFrame, dataset: str) -> bool:
 def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
     """Superior fair and predictive outcomes (C.1), against every other method that was run."""
     for dataset, attribute in SENSITIVE.items():
-        own = where(unshifted, dataset=dataset, group="")
+        subset = where(unshifted, dataset=dataset, group="")
         present = set(where(unshifted, dataset=dataset)["method"])
         regression = dataset in REGRESSION
         quality = "mean_squared_error" if regression else "accuracy"
@@ -390,7 +390,7 @@ def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[claimed.Claim
                 }.get(metric, "is the fairest")
                 claim = f"1: FairCOCCO {what} under {NOTIONS[notion]}"
                 ordering = f"{metric}: {pair[0]} < {pair[1]}"
-                rows = where(own, metric=metric, attribute=of)
+                rows = where(subset, metric=metric, attribute=of)
                 yield claimed.compared(rows, claim, dataset, ordering, method=pair)
 
 
@@ -412,9 +412,9 @@ def _second_claim(results: Results) -> Iterator[claimed.Claim]:
             continue
         ordering = f"accuracy: constant < our {PLAIN}"
         yield claimed.difference(claim, dataset, ordering, constant, ours)
-        for one in where(theirs, dataset=dataset).to_dict("records"):
-            ordering = f"accuracy: constant < published {one['method']}, {one['value']:.2f}"
-            printed = pd.Series(one["value"], constant.index)
+        for item in where(theirs, dataset=dataset).to_dict("records"):
+            ordering = f"accuracy: constant < published {item['method']}, {item['value']:.2f}"
+            printed = pd.Series(item["value"], constant.index)
             yield claimed.difference(claim, dataset, ordering, constant, printed)
 
 
@@ -433,10 +433,10 @@ def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
             continue
         for what, metric, weights in orderings:
             attribute = "" if metric == "accuracy" else SENSITIVE[dataset]
-            own = where(rows, dataset=dataset, metric=metric, attribute=attribute, group="")
+            subset = where(rows, dataset=dataset, metric=metric, attribute=attribute, group="")
             claim = f"3: a larger weight {what} ({NOTIONS[notion]})"
             ordering = f"{metric}: lambda {weights[0]:g} < lambda {weights[1]:g}"
-            yield claimed.compared(own, claim, dataset, ordering, weight=weights)
+            yield claimed.compared(subset, claim, dataset, ordering, weight=weights)
 
 
 def _fourth_claim(results: Results) -> Iterator[claimed.Claim]:
@@ -462,14 +462,14 @@ def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
     """Similar trade-offs for any number of attributes (C.4): the score falls for each."""
     for numbers in FRONTIERS.values():
         for number, (dataset, attribute) in numbers.items():
-            own = where(rows, dataset=dataset, group="")
-            if not has_own(own, dataset):
+            subset = where(rows, dataset=dataset, group="")
+            if not has_own(subset, dataset):
                 continue
-            largest = float(own["weight"].max())
-            own = where(own, metric=SCORES[notion], attribute=attribute)
+            largest = float(subset["weight"].max())
+            subset = where(subset, metric=SCORES[notion], attribute=attribute)
             claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
             ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
-            yield claimed.compared(own, claim, dataset, ordering, weight=(largest, 0.0))
+            yield claimed.compared(subset, claim, dataset, ordering, weight=(largest, 0.0))
 
 
 SECTION = Section("FairCOCCO", VIEWS, claims)

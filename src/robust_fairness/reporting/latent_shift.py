@@ -79,11 +79,13 @@ def accuracies(results: Results) -> pd.DataFrame:
     )
     # a test set at angle 0 is the unshifted one again
     shifted = shifted[~(at_zero & (shifted["severity"] == 0))]
-    found = pd.concat([origins, shifted.assign(position=shifted["severity"])])
-    found = found.rename(columns={"value": "accuracy"})
-    found["change"] = found["accuracy"] - found["unshifted"]  # Delta-accuracy (4.2)
+    result = pd.concat([origins, shifted.assign(position=shifted["severity"])])
+    result = result.rename(columns={"value": "accuracy"})
+    result["change"] = result["accuracy"] - result["unshifted"]  # Delta-accuracy (4.2)
     columns = [*CELL, *FACETS, "seed", "severity", "position", "accuracy", "unshifted", "change"]
-    return found.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[columns]
+    return result.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[
+        columns
+    ]
 
 
 def standard(results: Results, **values: str) -> pd.DataFrame:
@@ -163,23 +165,23 @@ def drop(results: Results) -> pd.DataFrame:
 
 def slope_by_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     """Robustness slope against the severity, and unshifted accuracy, of every cell."""
-    found = fitted(rows, CELL)[[*CELL, "slope", "low", "high", "units"]]
+    result = fitted(rows, CELL)[[*CELL, "slope", "low", "high", "units"]]
     means = with_intervals(rows.drop_duplicates([*CELL, "seed"]), "unshifted", CELL)
     means = means[[*CELL, "ours"]].rename(columns={"ours": "unshifted"})
-    return means.merge(found.rename(columns={"units": "seeds"}), on=CELL)
+    return means.merge(result.rename(columns={"units": "seeds"}), on=CELL)
 
 
 def fitted(
     rows: pd.DataFrame, keys: Sequence[str], position: str = "position", unit: str = "seed"
 ) -> pd.DataFrame:
     """Least-squares lines of Delta-accuracy by a position, by keys: columns keys and ``SLOPE``."""
-    found = []
+    result = []
     for names, part in rows.groupby(list(keys), sort=False):
         known = part[part[position].notna()]
         columns = (known[name].to_numpy() for name in (position, "change", unit))
-        found.append([*names, *astuple(robustness_slope.fit(*columns))])
+        result.append([*names, *astuple(robustness_slope.fit(*columns))])
     types = {**rows.dtypes[list(keys)], **SLOPE}  # also without rows
-    return pd.DataFrame(found, columns=list(types)).astype(types)
+    return pd.DataFrame(result, columns=list(types)).astype(types)
 
 
 def figure_4_slopes(results: Results) -> pd.DataFrame:
@@ -290,14 +292,14 @@ def net_of_reference(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     home = where(reference, shift=UNSHIFTED)[["dataset", "accuracy"]]
     lost = reference.merge(home, on="dataset", suffixes=("", "_home"))
     lost = lost.assign(lost=lost["accuracy_home"] - lost["accuracy"])
-    found = rows.merge(
+    result = rows.merge(
         lost[["dataset", "shift", "severity", "lost"]],
         how="left",
         on=["dataset", "shift", "severity"],
     )
-    found["lost"] = found["lost"].mask(found["severity"].isna(), 0.0)
-    found["change"] += found["lost"]
-    return found[found["lost"].notna() & found["dataset"].isin(home["dataset"])]
+    result["lost"] = result["lost"].mask(result["severity"].isna(), 0.0)
+    result["change"] += result["lost"]
+    return result[result["lost"].notna() & result["dataset"].isin(home["dataset"])]
 
 
 def linearity(results: Results) -> pd.DataFrame:
@@ -306,13 +308,13 @@ def linearity(results: Results) -> pd.DataFrame:
     A curve that falls has a high R squared in many of them: only a difference speaks for one.
     """
     rows = where(with_distances(results), training_set="")
-    found = []
+    result = []
     for name, function in FUNCTIONS.items():
         lines = fitted(rows.assign(distance=function(rows["distance"])), LINE, "distance", "method")
-        found.append(
+        result.append(
             lines.assign(**{"linear in": name})[[*LINE, "linear in", "R squared", "points"]]
         )
-    return pd.concat(found, ignore_index=True).sort_values(LINE, kind="stable")
+    return pd.concat(result, ignore_index=True).sort_values(LINE, kind="stable")
 
 
 def slopes(results: Results) -> pd.DataFrame:
@@ -329,7 +331,7 @@ def slopes(results: Results) -> pd.DataFrame:
     pooled = fitted(where(measured, training_set=""), LINE, "distance", "method")
     pooled = pooled.assign(method="all cells", network="")
     by_distance, pooled = (
-        found.assign(against="1-NN distance, " + found["space"]) for found in (of_cells, pooled)
+        match.assign(against="1-NN distance, " + match["space"]) for match in (of_cells, pooled)
     )
     known = pd.MultiIndex.from_frame(measured[CELL])
     cells = by_severity[CELL].drop_duplicates()
@@ -345,18 +347,18 @@ def distances_of_test_sets(results: Results) -> pd.DataFrame:
     metrics, distances = results.metrics, results.distances
     rows = where(metrics, shift=AXES)
     keys = ["dataset", "shift", "severity"]
-    own = where(metrics, dataset=rows["dataset"], shift=UNSHIFTED)
-    sets = pd.concat([own, rows])[keys].drop_duplicates()
+    subset = where(metrics, dataset=rows["dataset"], shift=UNSHIFTED)
+    sets = pd.concat([subset, rows])[keys].drop_duplicates()
     origin = where(distances, shift=UNSHIFTED)[["dataset", "space", "value"]]
-    found = sets.merge(distances, how="left", on=keys).merge(
+    result = sets.merge(distances, how="left", on=keys).merge(
         origin.rename(columns={"value": "origin"}), how="left", on=["dataset", "space"]
     )
-    found = found.rename(columns={"value": "1-NN distance", "n": "rows"})
-    return found.assign(
-        **{"above the unshifted set": found["1-NN distance"] - found["origin"]},
-        space=found["space"].fillna(""),
-        rows=found["rows"].fillna(0).astype(int),
-        note=np.where(found["1-NN distance"].isna(), NOT_RUN, ""),
+    result = result.rename(columns={"value": "1-NN distance", "n": "rows"})
+    return result.assign(
+        **{"above the unshifted set": result["1-NN distance"] - result["origin"]},
+        space=result["space"].fillna(""),
+        rows=result["rows"].fillna(0).astype(int),
+        note=np.where(result["1-NN distance"].isna(), NOT_RUN, ""),
     )[[*keys, "space", "1-NN distance", "above the unshifted set", "rows", "note"]].sort_values(
         ["dataset", "space", "shift", "severity"], kind="stable", ignore_index=True
     )
@@ -451,17 +453,17 @@ def claims(results: Results) -> pd.DataFrame:
     keys = [*CELL, *FACETS, "seed"]
     slopes_by_seed = fitted(rows[rows["position"].notna()], keys).rename(columns={"slope": "value"})
     plain = where(rows, training_set="")
-    found = []
+    result = []
     for names, part in strongest(plain).groupby(CELL, sort=False):
         dataset, shift, method = map(str, names[:3])
         ordering = f"accuracy of {method}: {shift} {part['severity'].iloc[0]:g} < unshifted"
         accuracy = part.set_index("seed")
         pair = (accuracy["accuracy"], accuracy["unshifted"])
-        found.append(claimed.difference("1: no network is robust", dataset, ordering, *pair))
-    found += _augmentation(paired(plain), slopes_by_seed)
-    found += _training_sets(by_training_set(results), slopes_by_seed)
-    found += _biases(plain, slopes_by_seed)
-    return claimed.table(found, results)
+        result.append(claimed.difference("1: no network is robust", dataset, ordering, *pair))
+    result += _augmentation(paired(plain), slopes_by_seed)
+    result += _training_sets(by_training_set(results), slopes_by_seed)
+    result += _biases(plain, slopes_by_seed)
+    return claimed.table(result, results)
 
 
 def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
@@ -480,30 +482,30 @@ def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[
             ("slope", slopes_by_seed, f"slope under {shift}"),
         ):
             claim = f"2: augmentation raises the {quantity}"
-            own = where(values, dataset=dataset, shift=shift)
-            yield claimed.compared(own, claim, dataset, f"{what}: {ordering}", method=methods)
+            subset = where(values, dataset=dataset, shift=shift)
+            yield claimed.compared(subset, claim, dataset, f"{what}: {ordering}", method=methods)
 
 
 def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
     """The support of the training set makes a network robust, more than its size (4.2.2)."""
     claim = "3: the support of the training set makes robust"
     for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
-        own = where(slopes_by_seed, study=study, shift=OVERLAP, method=method)
+        subset = where(slopes_by_seed, study=study, shift=OVERLAP, method=method)
         for less in ("", LARGE):
             ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
             sets = (less, FULL)
-            yield from claimed.where_run(own, claim, study, ordering, training_set=sets)
+            yield from claimed.where_run(subset, claim, study, ordering, training_set=sets)
 
 
 def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
     """Networks of weaker inductive biases have lower slopes (4.2.3)."""
     claim = "4: a stronger inductive bias makes robust"
     for dataset in where(rows, shift=OVERLAP)["dataset"].unique():
-        own = where(slopes_by_seed, dataset=dataset, shift=OVERLAP)
+        subset = where(slopes_by_seed, dataset=dataset, shift=OVERLAP)
         for method in WEAKER_BIASES:
             ordering = f"slope: {method} < {STRONGEST_BIAS}"
             pair = (method, STRONGEST_BIAS)
-            yield from claimed.where_run(own, claim, dataset, ordering, method=pair)
+            yield from claimed.where_run(subset, claim, dataset, ordering, method=pair)
 
 
 SECTION = Section("Control+Shift", VIEWS, claims)

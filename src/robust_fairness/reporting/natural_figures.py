@@ -53,10 +53,10 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
             "z": table.to_numpy().round(4).tolist(),
             "zmin": -END,
             "zmax": END,
-            "colorscale": [[k / 4, one] for k, one in enumerate(WORSE_TO_BETTER)],
+            "colorscale": [[k / 4, item] for k, item in enumerate(WORSE_TO_BETTER)],
             "reversescale": not better_higher(metric),
             "showscale": False,
-            "text": [[signed(one) for one in row] for row in table.to_numpy()],
+            "text": [[signed(item) for item in row] for row in table.to_numpy()],
             "texttemplate": "%{text}",
             "hovertemplate": "%{y} → %{x}: %{z:+.3f}<extra></extra>",
         }
@@ -78,15 +78,15 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
         for curve in _fitted(metric, part):
             traces.append(in_panel(_line("fitted line", *curve, "solid"), place))
         for number, method in enumerate(methods):
-            own = part[part["method"] == method]
+            subset = part[part["method"] == method]
             points: Trace = {
                 "type": "scatter",
                 "mode": "markers",
                 "name": method,
                 "legendgroup": method,
-                "x": own["at_home"].round(4).tolist(),
-                "y": own["ours"].round(4).tolist(),
-                "text": (own["trained_on"] + " → " + own["tested_on"]).tolist(),
+                "x": subset["at_home"].round(4).tolist(),
+                "y": subset["ours"].round(4).tolist(),
+                "text": (subset["trained_on"] + " → " + subset["tested_on"]).tolist(),
                 "marker": style(number),
             }
             traces.append(in_panel(points, place))
@@ -124,14 +124,14 @@ def draw_curves(rows: pd.DataFrame) -> go.Figure:
     for place, _, title, part in _panels(rows):
         panels.append(Panel(title, "tested on", "score"))
         shown: set[str] = set()
-        for (method, start), own in part.groupby(["method", "trained_until"], sort=False):
+        for (method, start), item in part.groupby(["method", "trained_until"], sort=False):
             curve: Trace = {
                 "type": "scatter",
                 "mode": "lines+markers",
                 "name": method,
                 "legendgroup": method,
-                "x": [start, *own["tested_on"]],
-                "y": [own["at_home"].iloc[0], *own["ours"]],
+                "x": [start, *item["tested_on"]],
+                "y": [item["at_home"].iloc[0], *item["ours"]],
                 "text": f"trained up to {start}",
                 "line": line_style(methods.index(method)),
                 "marker": style(methods.index(method)),

@@ -78,15 +78,17 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
     """
     rows = compared(metrics, metric)
     rows = rows[(rows["shift"] != UNSHIFTED) == shifted]
-    found = {str(dataset): _scores_of(own) for dataset, own in rows.groupby("dataset", sort=False)}
-    return pd.DataFrame(found, dtype=np.float64).T
+    result = {
+        str(dataset): _scores_of(part) for dataset, part in rows.groupby("dataset", sort=False)
+    }
+    return pd.DataFrame(result, dtype=np.float64).T
 
 
 def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows that methods are compared by: values of one trial and of one attribute a dataset."""
     rows = where(metrics, metric=metric, group="").dropna(subset="value")
-    own = [_of_one_trial(one) for _, one in rows.groupby("dataset", sort=False)]
-    return pd.concat([rows.iloc[:0], *own])
+    of_datasets = [_of_one_trial(item) for _, item in rows.groupby("dataset", sort=False)]
+    return pd.concat([rows.iloc[:0], *of_datasets])
 
 
 def _of_one_trial(rows: pd.DataFrame) -> pd.DataFrame:
@@ -162,7 +164,7 @@ def friedman(ranks: np.ndarray) -> Friedman:
         return Friedman(0.0, 0.0, 1.0)
     chi_squared = float(n * (k - 1) * spread / within)
     rest = n * (k - 1) - chi_squared
-    f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # noqa: PLR2004 - rounding
+    f = (n - 1) * chi_squared / rest if rest > 1e-9 * n * k else np.inf  # rounding
     return Friedman(chi_squared, float(f), float(special.fdtrc(k - 1, (k - 1) * (n - 1), f)))
 
 
@@ -182,14 +184,14 @@ def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> fl
 def cliques(ranks: pd.Series, difference: float) -> list[tuple[str, ...]]:
     """The longest runs of at least two sorted ranks that differ by less than ``difference``."""
     names, values = [str(name) for name in ranks.index], ranks.to_numpy()
-    found: list[tuple[str, ...]] = []
+    result: list[tuple[str, ...]] = []
     end = 0
     for start in range(len(values)):
         stop = start + int(np.sum(values[start:] - values[start] < difference))
         if stop > end and stop - start > 1:
-            found.append(tuple(names[start:stop]))
+            result.append(tuple(names[start:stop]))
         end = max(end, stop)
-    return found
+    return result
 
 
 def in_words(comparison: Comparison) -> str:

@@ -58,7 +58,7 @@ class Results:
     def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
         """Results of the tables of a run, whose metrics may have rows of single domains."""
         alone = metrics["domain"] != ""
-        plain = {name: _with_plain_text(one) for name, one in others.items()}
+        plain = {name: _with_plain_text(item) for name, item in others.items()}
         metrics = _with_plain_text(metrics)
         return cls(metrics[~alone], by_domain=metrics[alone], **plain)
 
@@ -96,8 +96,8 @@ class Results:
         """The declared sensitive attributes by dataset; none where the tables do not tell."""
         if "sensitive" not in self.splits:
             return {}
-        found = self.splits.drop_duplicates("dataset").set_index("dataset")["sensitive"]
-        return {str(name): tuple(filter(None, text.split(", "))) for name, text in found.items()}
+        result = self.splits.drop_duplicates("dataset").set_index("dataset")["sensitive"]
+        return {str(name): tuple(filter(None, text.split(", "))) for name, text in result.items()}
 
     def declares(self, dataset: str, attribute: str) -> bool:
         """Whether an attribute, or each of an intersection, is a sensitive one of a dataset.
@@ -124,11 +124,11 @@ class Results:
             return rows.assign(**{name: pd.Series(dtype=object) for name in names})
         columns = {name if name in self.cells else FACET + name: name for name in names}
         facets = self.cells.reindex(columns=[*CELL, *columns]).rename(columns=columns)
-        found = rows.merge(facets, how="left", on=CELL)
+        result = rows.merge(facets, how="left", on=CELL)
         for name in names:
-            value = found[otherwise[name]] if name in otherwise else ""
-            found[name] = found[name].astype(object).mask(_missing(found[name]), value)
-        return found
+            value = result[otherwise[name]] if name in otherwise else ""
+            result[name] = result[name].astype(object).mask(_missing(result[name]), value)
+        return result
 
     def with_hparams(self, rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         """Rows of the trials that change nothing but some hyperparameters, with their values.
@@ -142,13 +142,13 @@ class Results:
         columns = {HPARAM + name: name for name in names}
         others = self.trials.columns.difference([*tables.TRIALS, *columns])
         default = self.trials[self.trials["trial"] == DEFAULT_TRIAL][[*CELL, *others]]
-        own, usual = self.trials[others], self.trials[CELL].merge(default, how="left", on=CELL)
-        same = (_missing(own) | (own == usual[others].set_index(own.index))).all(axis=1)
+        changed, usual = self.trials[others], self.trials[CELL].merge(default, how="left", on=CELL)
+        same = (_missing(changed) | (changed == usual[others].set_index(changed.index))).all(axis=1)
         values = self.trials[same].reindex(columns=[*TRIAL, *columns]).rename(columns=columns)
         values[list(names)] = values[list(names)].mask(_missing(values[list(names)]))
-        found = rows.merge(values, how="left", on=TRIAL, indicator="known")
-        kept = (found["known"] == "both") | (found["trial"] == DEFAULT_TRIAL)
-        return found[kept].drop(columns="known")
+        result = rows.merge(values, how="left", on=TRIAL, indicator="known")
+        kept = (result["known"] == "both") | (result["trial"] == DEFAULT_TRIAL)
+        return result[kept].drop(columns="known")
 
 
 def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,13 +1,11 @@
 """Means over seeds, sizes of splits, and rank correlations with their uncertainty."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
-from robust_fairness.inference import LEVEL, REFITS, Component, Estimate, over_refits
+from robust_fairness.inference import REFITS, Component, Estimate, over_refits
 from robust_fairness.inference.variance import resampled
 
 TIE = 12  # decimals
@@ -24,8 +22,8 @@ def over_seeds(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         return rows[list(keys)].assign(ours=0.0, std=0.0, seeds=0)
     by_seed = rows.groupby([*keys, "seed"], sort=False)["value"].mean()
     values = by_seed.groupby(level=list(keys), sort=False)
-    found = {"ours": values.mean(), "std": values.std(), "seeds": values.count()}
-    return pd.DataFrame(found).reset_index()
+    result = {"ours": values.mean(), "std": values.std(), "seeds": values.count()}
+    return pd.DataFrame(result).reset_index()
 
 
 def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
@@ -38,11 +36,11 @@ def over_trials(rows: pd.DataFrame) -> pd.DataFrame:
 def with_intervals(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
     """Mean over seeds with Student's interval by keys: columns ours, low, high, seeds."""
     values = rows.groupby(list(keys), sort=False, dropna=False)[value]
-    found = values.agg(ours="mean", low="var", high="var", seeds="count")
-    seeds = found["seeds"].to_numpy()
-    part = Component(found["low"].to_numpy() / seeds, np.maximum(seeds - 1.0, 1))
-    found["low"], found["high"] = Estimate(found["ours"].to_numpy(), {REFITS: part}).interval()
-    return found.reset_index()
+    result = values.agg(ours="mean", low="var", high="var", seeds="count")
+    seeds = result["seeds"].to_numpy()
+    part = Component(result["low"].to_numpy() / seeds, np.maximum(seeds - 1.0, 1))
+    result["low"], result["high"] = Estimate(result["ours"].to_numpy(), {REFITS: part}).interval()
+    return result.reset_index()
 
 
 def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
@@ -56,7 +54,7 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
         the test rows that another split trains on, and test by training rows, or 0 if nothing is
         shared.
     """
-    found = splits.groupby("dataset", sort=False).agg(
+    result = splits.groupby("dataset", sort=False).agg(
         **{
             "splits": ("split", "size"),
             "trained on": ("train_rows", "mean"),
@@ -64,27 +62,8 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
             "reused": ("reused", "mean"),
         }
     )
-    found["ratio"] = (found["tested"] / found["trained on"]).where(found["reused"] > 0, 0.0)
-    return found.reset_index()
-
-
-def detectable(error: Any, n: Any, power: float = 0.8, level: float = LEVEL) -> Any:
-    """The mean of n values, with this standard error, that a two-sided t-test finds.
-
-    From the noncentral t distribution of the statistic.
-    """
-    critical = special.stdtrit(n - 1, 1 - level / 2)
-    return special.nctdtrinc(n - 1, 1 - power, critical) * error
-
-
-def equivalence_p(mean: Any, error: Any, n: Any, margin: Any) -> Any:
-    """P-value of a mean beyond ±margin: the larger one of two one-sided t-tests.
-
-    Below a level, the mean of n values with this standard error is equivalent to 0 within the
-    margin (Schuirmann, "A comparison of the two one-sided tests procedure and the power approach",
-    J. Pharmacokinetics and Biopharmaceutics 15, 1987).
-    """
-    return special.stdtr(n - 1, (np.abs(mean) - margin) / error)
+    result["ratio"] = (result["tested"] / result["trained on"]).where(result["reused"] > 0, 0.0)
+    return result.reset_index()
 
 
 def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple[Estimate, Estimate]:
@@ -116,7 +95,7 @@ def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     from scipy import stats
 
     ranks = (stats.rankdata(values, axis=-1) for values in (a, b))
-    x, y = (one - one.mean(-1, keepdims=True) for one in ranks)
+    x, y = (rank - rank.mean(-1, keepdims=True) for rank in ranks)
     scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
     shared = (x * y).sum(-1)
     return np.divide(shared, scale, out=np.full_like(shared, np.nan), where=scale > 0)
@@ -131,15 +110,15 @@ def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
     with the signs s and t of the differences between i and j, 0 for a tie (Kendall 1945).
     """
-    one, other = np.triu_indices(a.shape[-1], 1)
+    first, second = np.triu_indices(a.shape[-1], 1)
     # means of the same numbers in another order differ by rounding only: a tie
-    differences = (values[..., one] - values[..., other] for values in (a, b))
+    differences = (values[..., first] - values[..., second] for values in (a, b))
     s, t = (np.sign(np.round(difference, TIE)) for difference in differences)
     scale = np.sqrt(np.nansum(s**2, -1) * np.nansum(t**2, -1))
-    found: np.ndarray = np.divide(
+    result: np.ndarray = np.divide(
         np.nansum(s * t, -1), scale, out=np.full_like(scale, np.nan), where=scale > 0
     )
-    return found
+    return result
 
 
 def rank_agreement(a: np.ndarray, b: np.ndarray) -> dict[str, float]:

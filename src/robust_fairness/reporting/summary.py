@@ -61,15 +61,15 @@ def grid_table(metrics: pd.DataFrame, cells: Sequence[Mapping[str, str]]) -> pd.
     """A row per dataset: its methods, networks, shifts and seeds, and its cells by state."""
     rows = []
     for name in dict.fromkeys(cell["dataset"] for cell in cells):
-        own = where(metrics, dataset=name)
+        subset = where(metrics, dataset=name)
         states = [cell["state"] for cell in cells if cell["dataset"] == name]
         rows.append(
             {
                 "dataset": name,
-                "methods": ", ".join(own["method"].unique()),
-                "networks": ", ".join(own["network"].unique()),
-                "shifts": _shifts(own),
-                "seeds": own["seed"].nunique(),
+                "methods": ", ".join(subset["method"].unique()),
+                "networks": ", ".join(subset["network"].unique()),
+                "shifts": _shifts(subset),
+                "seeds": subset["seed"].nunique(),
                 **{state: states.count(state) for state in STATES},
             }
         )
@@ -147,8 +147,8 @@ def _commonest(metrics: pd.DataFrame, names: Sequence[str]) -> str:
     return max(names, key=lambda name: datasets.get(name, 0)) if len(datasets) else ""
 
 
-def rank_table(found: Mapping[str, ranks.Comparison]) -> pd.DataFrame:
+def rank_table(compared: Mapping[str, ranks.Comparison]) -> pd.DataFrame:
     """Average rank of every method in each comparison; missing if it was left out."""
-    columns = {title: one.ranks for title, one in found.items() if len(one.ranks)}
+    columns = {title: item.ranks for title, item in compared.items() if len(item.ranks)}
     table = pd.DataFrame(columns).sort_values(list(columns)[:1]) if columns else pd.DataFrame()
     return table.rename_axis("method").reset_index()

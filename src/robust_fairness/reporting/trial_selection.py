@@ -26,14 +26,14 @@ def agreement(results: Results) -> pd.DataFrame:
 def budgets(results: Results) -> pd.DataFrame:
     """Trials of every cell, also as a share of the most of its dataset, and what its method saw."""
     trials = results.trials.assign(pruned=results.trials["state"] == "pruned")
-    found = trials.groupby(CELL, as_index=False, sort=False).agg(
+    result = trials.groupby(CELL, as_index=False, sort=False).agg(
         trials=("trial", "size"), pruned=("pruned", "sum"), epochs=("epochs", "sum")
     )
-    largest = found.groupby("dataset")["trials"].transform("max")
-    found = results.with_facets(
-        found.assign(share=found["trials"] / largest), ["algorithm", "sees"]
+    largest = result.groupby("dataset")["trials"].transform("max")
+    result = results.with_facets(
+        result.assign(share=result["trials"] / largest), ["algorithm", "sees"]
     )
-    return found[[*CELL, "algorithm", "sees", "trials", "share", "pruned", "epochs"]]
+    return result[[*CELL, "algorithm", "sees", "trials", "share", "pruned", "epochs"]]
 
 
 VIEWS = (

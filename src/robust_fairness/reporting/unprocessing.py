@@ -30,9 +30,9 @@ def unprocessing(results: Results) -> pd.DataFrame:
         validation=("validation_accuracy", "mean"),
         seeds=("seed", "nunique"),
     )
-    found = [_beside(part) for _, part in means.groupby("dataset", sort=False)]
+    result = [_beside(part) for _, part in means.groupby("dataset", sort=False)]
     columns = [*PLACE[:2], "elsewhere", BEST, "method", "trial", "tolerance", *POINT]
-    return pd.concat(found, ignore_index=True)[[*columns, "difference", "seeds"]]
+    return pd.concat(result, ignore_index=True)[[*columns, "difference", "seeds"]]
 
 
 def _beside(means: pd.DataFrame) -> pd.DataFrame:
@@ -42,11 +42,11 @@ def _beside(means: pd.DataFrame) -> pd.DataFrame:
     frontier = means[is_best & means["tolerance"].notna()].dropna(subset=["gap"])
     plain = means[means["tolerance"].isna()].copy()
     plain["difference"] = np.nan
-    for place, own in plain.groupby("domain", sort=False):
+    for place, item in plain.groupby("domain", sort=False):
         curve = frontier[frontier["domain"] == place].sort_values(POINT)
         if len(curve):
-            reached = np.interp(own["gap"], curve["gap"], curve["accuracy"].cummax(), left=np.nan)
-            plain.loc[own.index, "difference"] = own["accuracy"] - reached
+            reached = np.interp(item["gap"], curve["gap"], curve["accuracy"].cummax(), left=np.nan)
+            plain.loc[item.index, "difference"] = item["accuracy"] - reached
     both = pd.concat([plain, frontier], ignore_index=True)
     return both.assign(**{BEST: best["method"]})
 
@@ -65,13 +65,13 @@ def draw(rows: pd.DataFrame) -> go.Figure:
         panels.append(Panel(f"{dataset}: {where}", "equalised-odds difference", "accuracy"))
         curve = part[part["tolerance"].notna()].sort_values("gap")
         line: Trace = {"line": {"color": GREY}, "name": "frontier", "mode": "lines+markers"}
-        line["text"] = [f"tolerance {one:g}" for one in curve["tolerance"]]
+        line["text"] = [f"tolerance {item:g}" for item in curve["tolerance"]]
         traces.append(in_panel({"x": curve["gap"], "y": curve["accuracy"], **line}, place))
-        for method, own in part[part["tolerance"].isna()].groupby("method", sort=False):
+        for method, item in part[part["tolerance"].isna()].groupby("method", sort=False):
             marker: Trace = {"marker": {**style(numbers[method]), "size": 11}, "mode": "markers"}
-            named = {"name": method, "legendgroup": method, "text": own["trial"]}
+            named = {"name": method, "legendgroup": method, "text": item["trial"]}
             traces.append(
-                in_panel({"x": own["gap"], "y": own["accuracy"], **marker, **named}, place)
+                in_panel({"x": item["gap"], "y": item["accuracy"], **marker, **named}, place)
             )
     return panelled("Every method beside the post-processed best model", panels, traces)
 

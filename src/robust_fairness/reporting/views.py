@@ -70,8 +70,8 @@ class Section:
 def texts() -> dict[str, dict[str, str]]:
     """The title and, possibly, the note of every view."""
     text = (files("robust_fairness.reporting") / "views.yml").read_text(encoding="utf-8")
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return found
+    result: dict[str, dict[str, str]] = yaml.safe_load(text)
+    return result
 
 
 @cache
@@ -131,8 +131,8 @@ def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
     place = {"dataset": dataset, "attribute": attribute, "trial": "default"}
     rows = where(results.scores, metric="accuracy_by_subgroup", **place)
     keys = ["method", "shift", "severity", "group"]
-    found = over_seeds(rows, keys).merge(
+    result = over_seeds(rows, keys).merge(
         rows.groupby(keys, as_index=False).agg(rows=("n", "min")), on=keys
     )
-    low, high = wilson_interval(found["ours"].to_numpy(), found["rows"].to_numpy())
-    return found.assign(low=low, high=high)
+    low, high = wilson_interval(result["ours"].to_numpy(), result["rows"].to_numpy())
+    return result.assign(low=low, high=high)

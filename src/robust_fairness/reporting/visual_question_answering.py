@@ -129,9 +129,9 @@ def figure_a9(results: Results) -> pd.DataFrame:
     panels = rows[given][["dataset", "explicit"]].drop_duplicates()
     implicit = rows[~given].drop(columns="explicit").merge(panels)
     keys = ["dataset", "explicit", "method", "beta"]
-    found = over_seeds(pd.concat([implicit, rows[given]]), keys)
-    several = found.groupby("dataset")["beta"].transform("nunique") > 1
-    return found[several].sort_values(keys, kind="stable").reset_index(drop=True)
+    result = over_seeds(pd.concat([implicit, rows[given]]), keys)
+    several = result.groupby("dataset")["beta"].transform("nunique") > 1
+    return result[several].sort_values(keys, kind="stable").reset_index(drop=True)
 
 
 draw_figure_a9 = partial(

@@ -29,7 +29,7 @@ from robust_fairness.core.errors import (
     unknown_name,
 )
 from robust_fairness.core.files import CONF
-from robust_fairness.experiment.experiment import Dataset, Experiment
+from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
@@ -256,7 +256,7 @@ class ConfigLoader(OmegaConfigLoader):
         written, files = self._written_experiment, Files(default_root())
         require_files(self.validated_experiment, names, *written, files)
 
-    def place_of(self, dataset: Dataset) -> str:
+    def place_of(self, dataset: DatasetConfig) -> str:
         """Where the columns, or otherwise the grid, of a dataset are written: ``file:line``."""
         grid, parameters = self._written_experiment
         sections = parameters.fields.get("datasets", Node({})), grid.fields["datasets"]

@@ -124,10 +124,10 @@ def _domains(samples: Samples) -> pd.Series:
     """The domain of every row, with the domains that have rows as categories."""
     if not samples.domain:
         raise InputError("domains: the dataset has none; name its column in `domain`")
-    found = samples.attributes[samples.domain]
-    if not isinstance(found.dtype, pd.CategoricalDtype):
+    result = samples.attributes[samples.domain]
+    if not isinstance(result.dtype, pd.CategoricalDtype):
         raise InputError(f"domain {samples.domain}: numbers, allowed: categories")
-    domains = found.cat.remove_unused_categories()
+    domains = result.cat.remove_unused_categories()
     if len(domains.cat.categories) == 1:
         only = domains.cat.categories[0]
         raise InputError(f"domain {samples.domain}: {only!r} alone, allowed: two domains or more")
@@ -138,11 +138,11 @@ def _held_out(
     samples: Samples, parts: pd.Series, inside: np.ndarray, outside: pd.Series
 ) -> pd.Series:
     """Parts of one split: those of the training domains stay, others are as in ``outside``."""
-    found = parts.astype(object).where(inside, outside)
+    result = parts.astype(object).where(inside, outside)
     if samples.units is not None:
         units = samples.units[inside & parts.notna().to_numpy()]
-        shared = ~inside & np.isin(samples.units, units) & found.notna().to_numpy()
-        found = found.mask(shared)
+        shared = ~inside & np.isin(samples.units, units) & result.notna().to_numpy()
+        result = result.mask(shared)
         if shared.any():
             logger.warning(
                 "%s: rows left out since training domains (%s) have their units: %d",
@@ -150,7 +150,7 @@ def _held_out(
                 ", ".join(sorted(set(samples.attributes[samples.domain][inside]))),
                 shared.sum(),
             )
-    return found.astype(pd.CategoricalDtype([*PARTS, *OOD_PARTS]))
+    return result.astype(pd.CategoricalDtype([*PARTS, *OOD_PARTS]))
 
 
 def rows_by_domain(samples: Samples, rows: np.ndarray) -> dict[str, np.ndarray]:

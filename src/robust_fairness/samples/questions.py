@@ -45,14 +45,14 @@ class Boxes:
     def _mapped(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         path = Path(self.folder, name)
         try:
-            found: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+            result: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise InputError(
                 f"{path}: cannot be read ({error}); run the ingestion of its dataset again"
             ) from error
-        if found.shape != shape:
-            raise InputError(f"{path}: shape {found.shape}, allowed: {shape}, as was ingested")
-        return found
+        if result.shape != shape:
+            raise InputError(f"{path}: shape {result.shape}, allowed: {shape}, as was ingested")
+        return result
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,8 @@ class Samples:
 
         Attributes that differ by split make a row per row and split, with a column ``split``.
         """
-        own = pd.DataFrame({"id": self.id, "y": self.y})
-        whole = pd.concat([own, self.splits, self.attributes], axis=1)
+        columns = pd.DataFrame({"id": self.id, "y": self.y})
+        whole = pd.concat([columns, self.splits, self.attributes], axis=1)
         by_split = [
             pd.concat([whole.assign(split=name), frame], axis=1)
             for name, frame in self.split_attributes.items()

@@ -158,7 +158,7 @@ def described(dataset: str, splits: pd.DataFrame, sensitive: Sequence[str] = ())
     shared = tested.T @ trained  # a split has no row in two parts: the diagonal is 0
     others = max(1, splits.shape[1] - 1)
     sizes = tested.sum(0)
-    found = {
+    result = {
         "dataset": dataset,
         "split": splits.columns.astype(str),
         "train_rows": trained.sum(0),
@@ -166,7 +166,7 @@ def described(dataset: str, splits: pd.DataFrame, sensitive: Sequence[str] = ())
         "reused": shared.sum(1) / (others * sizes.clip(min=1)),
         "sensitive": ", ".join(sensitive),
     }
-    return pd.DataFrame(found).astype(tables.SPLITS)
+    return pd.DataFrame(result).astype(tables.SPLITS)
 
 
 def require_every_class(splits: pd.DataFrame, labels: pd.Series, place: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Distribution shifts, one class per file: of samples, or of the latents of generated images."""
+"""Distribution shifts: of samples, or of the latents of generated images."""
 
 from robust_fairness.core.callable_package import make_callable
 

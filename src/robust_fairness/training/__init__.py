@@ -66,14 +66,14 @@ def train(
     """
     keep_freed_memory()
     search.require_fitting(samples, cell)
-    trained = search.Trained(samples, cell)
+    trained = search.TrainedReplicas(samples, cell)
     for wanted in search.rounds(trained):
         fit(trained, wanted)
     history = tables.table(tables.HISTORY, trained.curves)
     return trained.fitted, trained.validation, history, trained.table()
 
 
-def fit(trained: search.Trained, wanted: search.Round) -> None:
+def fit(trained: search.TrainedReplicas, wanted: search.Round) -> None:
     """Fit the replicas of a round, stack by stack, and predict their validation rows."""
     samples, cell = trained.samples, trained.cell
     trained.begin(wanted.replicas, wanted.stage)
@@ -102,14 +102,14 @@ def compare(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> p
 
     A cell with a single trial has no rows.
     """
-    trials = {one.trial for one in validation}
+    trials = {item.trial for item in validation}
     criteria = list(dict.fromkeys([*cell.selections, *COMPARED]))
-    criteria = [one for one in criteria if one != EVERY] if len(trials) > 1 else []
+    criteria = [item for item in criteria if item != EVERY] if len(trials) > 1 else []
     scores = evaluation.criterion_scores(criteria, validation, samples)
     cell_of = {"dataset": cell.dataset, "method": cell.label, "trials": len(trials)}
     rows = [
-        {**cell_of, **found, "used": found["criterion"] in cell.selections}
-        for found in selection.compare(scores, criteria)
+        {**cell_of, **score, "used": score["criterion"] in cell.selections}
+        for score in selection.compare(scores, criteria)
     ]
     return tables.table(tables.CHOICES, rows)
 
@@ -127,10 +127,10 @@ def predict(
     on all of them.
     """
     keys = set(zip(chosen["trial"], chosen["seed"], strict=True))
-    fitted = [one for one in models if (one.trial, one.seed) in keys]
+    fitted = [model for model in models if (model.trial, model.seed) in keys]
     unshifted = {UNSHIFTED: samples}
     with threads(cell.protocol.threads):
-        found = prediction.predict(samples, fitted, cell, {**unshifted, **shifted})
+        result = prediction.predict(samples, fitted, cell, {**unshifted, **shifted})
         if (samples.splits == "ood_test").any(axis=None):
-            found += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
-        return decisions.decided(samples, fitted, cell, {**unshifted, **shifted}, found)
+            result += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
+        return decisions.decided(samples, fitted, cell, {**unshifted, **shifted}, result)

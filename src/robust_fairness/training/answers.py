@@ -11,13 +11,13 @@ def prediction_of(
     predictions: Sequence[Prediction], trial: str, seed: int, test_set: str
 ) -> Prediction:
     """The record of one replica on one sample set; ``test_set`` is "" for the dataset itself."""
-    found = list(predictions)
+    result = list(predictions)
     for field, wanted in (("trial", trial), ("seed", seed), ("test_set", test_set)):
-        known = {str(getattr(one, field)) for one in found}
-        found = [one for one in found if getattr(one, field) == wanted]
-        if not found:
+        known = {str(getattr(item, field)) for item in result}
+        result = [item for item in result if getattr(item, field) == wanted]
+        if not result:
             raise unknown_name(f"{field.replace('_', ' ')} of predictions", str(wanted), known)
-    return found[0]
+    return result[0]
 
 
 def official_answers(prediction: Prediction, samples: Samples) -> list[dict[str, str]]:

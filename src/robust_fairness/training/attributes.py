@@ -44,9 +44,9 @@ def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:
     mitigated = mitigated_attributes(samples, method)
     if not mitigated:
         return Groups(np.zeros(len(samples), dtype=np.int64), ("everyone",))
-    if not all(isinstance(one.dtype, pd.CategoricalDtype) for one in mitigated):
+    if not all(isinstance(item.dtype, pd.CategoricalDtype) for item in mitigated):
         return Groups(np.full(len(samples), -1, dtype=np.int64), ())
-    return groups_of(samples.attributes, [str(one.name) for one in mitigated])
+    return groups_of(samples.attributes, [str(item.name) for item in mitigated])
 
 
 def subgroups_of(
@@ -114,9 +114,9 @@ def encode(columns: Sequence[pd.Series], train: Tensor, like: Tensor) -> Encodin
     known = seen.isfinite().sum(1).clamp(min=1)
     centre = seen.nansum(1) / known
     deviation = ((seen - centre.unsqueeze(1)).square().nansum(1) / known).sqrt()
-    one = torch.ones_like(deviation)
+    units = torch.ones_like(deviation)
     return Encoding(
         values,
-        torch.where(continuous, centre, 0 * one),
-        torch.where(continuous & (deviation > 0), deviation, one),
+        torch.where(continuous, centre, 0 * units),
+        torch.where(continuous & (deviation > 0), deviation, units),
     )

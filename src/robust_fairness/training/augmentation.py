@@ -139,8 +139,8 @@ def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
     # float32 counts to 2^24, so to an image of 4096 x 4096 pixels
     numbered = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
     kinds = KINDS[:MOVING]
-    found = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
-    return torch.cat(found).flatten(1).long()
+    result = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
+    return torch.cat(result).flatten(1).long()
 
 
 @cache

@@ -55,7 +55,7 @@ class StackData:
         self.classes, self.outputs = len(samples.classes), len(samples.classes) or 1
         self._encode_groups(samples, first, reads_attributes)
         self.preprocessing = self._fit_preprocessing(samples)
-        mixed = self.preprocessing.matrix.ndim > 2  # noqa: PLR2004 - [replica, d, d]
+        mixed = self.preprocessing.matrix.ndim > 2  # [replica, d, d]
         names = () if mixed else samples.columns or samples.features
         self.columns = torch.from_numpy(pd.factorize(np.array(names, dtype=object))[0])
         self.y = self._labels(samples)
@@ -84,7 +84,9 @@ class StackData:
         self.subgroup = torch.from_numpy(subgroups).to(self.device)
         like = torch.zeros(0, dtype=self.dtype, device=self.device)
         columns = (mitigated, [samples.conditioning_values()]) if reads_attributes else ([], [])
-        self.attributes, self.conditioning = (encode(one, self.train, like) for one in columns)
+        self.attributes, self.conditioning = (
+            encode(column, self.train, like) for column in columns
+        )
 
     def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
         # questions are not changed
@@ -106,8 +108,8 @@ class StackData:
 
     def _target_rows(self, samples: Samples) -> list[Tensor]:
         """Rows out of distribution of every replica, int64 ``[m]``."""
-        found = map(samples.out_of_distribution_rows, self.splits)
-        return [torch.from_numpy(rows).to(self.device) for rows in found]
+        result = map(samples.out_of_distribution_rows, self.splits)
+        return [torch.from_numpy(rows).to(self.device) for rows in result]
 
     def _labels(self, samples: Samples) -> Tensor:
         y = torch.from_numpy(samples.y).to(self.device)
@@ -146,14 +148,14 @@ class StackData:
         """Preprocessed inputs ``[replica, count, ...]`` of rows out of distribution, at random."""
         share = self.streams["target"].uniform((count,), 0.5) + 0.5
         places = zip(self.target, share, strict=True)
-        drawn = [rows[(one * len(rows)).long().clamp(max=len(rows) - 1)] for rows, one in places]
+        drawn = [rows[(item * len(rows)).long().clamp(max=len(rows) - 1)] for rows, item in places]
         return self.network_inputs(torch.stack(drawn))
 
     def target_inputs(self) -> list[Tensor]:
         """Preprocessed inputs of all rows out of distribution, ``[m, ...]`` for each replica."""
         most = torch.arange(max(map(len, self.target)), device=self.device)
         x = self.network_inputs(torch.stack([rows[most % len(rows)] for rows in self.target]))
-        return [own[: len(rows)] for own, rows in zip(x, self.target, strict=True)]
+        return [part[: len(rows)] for part, rows in zip(x, self.target, strict=True)]
 
     def blocks(self, rows: Tensor) -> Iterator[Tensor]:
         """Rows ``[replica, m]`` in blocks that bound the memory of predictions."""
@@ -186,12 +188,12 @@ class StackData:
 
     def state(self) -> dict[str, Tensor]:
         """States of the random streams, by name."""
-        order = torch.cat([one.state() for one in self.orders])
-        return {"order": order} | {name: one.state() for name, one in self.streams.items()}
+        order = torch.cat([item.state() for item in self.orders])
+        return {"order": order} | {name: item.state() for name, item in self.streams.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        for one, own in zip(self.orders, state["order"], strict=True):
-            one.restore(own[None])
+        for item, item in zip(self.orders, state["order"], strict=True):
+            item.restore(item[None])
         for name, stream in self.streams.items():
             stream.restore(state[name])
 
@@ -203,10 +205,10 @@ def device_of(protocol: Protocol) -> torch.device:
 
 def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:
     """Row numbers of a part of every replica's split, int64 ``[replica, m]``."""
-    found = []
+    result = []
     for split in splits:
         rows = samples.rows(split, part)
         if not len(rows):
             raise InputError(f"split {split!r} has no {part} rows")
-        found.append(torch.from_numpy(rows))
-    return torch.stack(found)
+        result.append(torch.from_numpy(rows))
+    return torch.stack(result)

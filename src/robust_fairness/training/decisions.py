@@ -16,7 +16,6 @@ from robust_fairness.training import prediction
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-TWO = 2
 MISSING = "missing"
 
 
@@ -37,19 +36,19 @@ def decided(
     names = named.parameters.attributes or samples.sensitive
     rule = find("postprocessing", named.name)(named.parameters)
     rules = {}
-    for one in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
-        group = group_names(samples.take(one.rows), one.split, names)
-        known, score = group != MISSING, probability_of_second(one.outputs)
-        y_true = samples.y[one.rows]
-        rules[one.trial, one.seed] = rule.fit(y_true[known], score[known], group[known])
-    found = []
-    for one in predictions:
-        group = group_names(test_sets[one.test_set].take(one.rows), one.split, names)
-        positive = rules[one.trial, one.seed](probability_of_second(one.outputs), group)
+    for sample in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
+        group = group_names(samples.take(sample.rows), sample.split, names)
+        known, score = group != MISSING, probability_of_second(sample.outputs)
+        y_true = samples.y[sample.rows]
+        rules[sample.trial, sample.seed] = rule.fit(y_true[known], score[known], group[known])
+    result = []
+    for item in predictions:
+        group = group_names(test_sets[item.test_set].take(item.rows), item.split, names)
+        positive = rules[item.trial, item.seed](probability_of_second(item.outputs), group)
         with np.errstate(divide="ignore"):
             outputs = np.log(np.stack([1 - positive, positive], axis=1)).astype(np.float32)
-        found.append(replace(one, outputs=outputs, values={DECISION: positive}))
-    return found
+        result.append(replace(item, outputs=outputs, values={DECISION: positive}))
+    return result
 
 
 def require_groups(samples: Samples, split: str, named: Named | None) -> None:
@@ -59,7 +58,7 @@ def require_groups(samples: Samples, split: str, named: Named | None) -> None:
     """
     if named is None:
         return
-    if len(samples.classes) != TWO:
+    if len(samples.classes) != 2:
         raise InputError(f"postprocessing {named.name}: defined for two classes")
     names = named.parameters.attributes or samples.sensitive
     for name in names:

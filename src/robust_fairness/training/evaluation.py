@@ -56,9 +56,9 @@ def evaluate(
     shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
     criteria = chosen.groupby(["trial", "seed"], sort=False)["selection"].agg(list)
     unshifted = {
-        (one.trial, one.seed): one
-        for one in predictions
-        if one.test_set == UNSHIFTED and one.part == "test"
+        (item.trial, item.seed): item
+        for item in predictions
+        if item.test_set == UNSHIFTED and item.part == "test"
     }
     rows = []
     for prediction in predictions:
@@ -88,7 +88,7 @@ def evaluate(
                 "shift": shift,
                 "severity": severity,
             }
-            rows += [where | one for one in scores]
+            rows += [where | item for item in scores]
     return tables.table(tables.METRICS, rows)
 
 
@@ -131,13 +131,13 @@ def criterion_scores(
     counted = {"", *samples.sensitive}
     due = scored_by(criteria)
     rows: list[dict[str, object]] = []
-    for one in validation:
-        replica = {"trial": one.trial, "seed": one.seed}
+    for item in validation:
+        replica = {"trial": item.trial, "seed": item.seed}
         rows.append({**replica, "criterion": "", "value": None})
         for scored in due:
-            if scored.part == one.part:
+            if scored.part == item.part:
                 rows += [
                     {**replica, "criterion": str(scored), "value": row["value"]}
-                    for row in score([scored.metric], one, samples, samples, only=counted)
+                    for row in score([scored.metric], item, samples, samples, only=counted)
                 ]
     return pd.DataFrame(rows).astype({"value": "float64"})

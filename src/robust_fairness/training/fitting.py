@@ -224,14 +224,14 @@ class Stack:
 
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         preprocessing = self.data.preprocessing.state_dict().items()
-        hparams = [one.network for one in replicas]
+        hparams = [item.network for item in replicas]
         states = self.model.finished_states(hparams, self.data.labelled())
-        found = []
+        result = []
         for number, (replica, state) in enumerate(zip(replicas, states, strict=True)):
             place = self._place(number)
             tensors = {f"model.{name}": value for name, value in state.items()}
             tensors |= {f"preprocessing.{name}": value[place] for name, value in preprocessing}
-            found.append(
+            result.append(
                 Fitted(
                     trial=replica.trial,
                     seed=replica.seed,
@@ -242,7 +242,7 @@ class Stack:
                     state={key: value.cpu().numpy().copy("C") for key, value in tensors.items()},
                 )
             )
-        return found
+        return result
 
     @torch.no_grad()
     def kept_of_validation(
@@ -251,20 +251,20 @@ class Stack:
         """The method's embeddings of validation rows ``[m, d]``, by trial and seed and by name."""
         self.model.eval()
         self.method.eval()
-        found: dict[str, list[Tensor]] = {}
+        result: dict[str, list[Tensor]] = {}
         if not self.method.trains_head:
             for rows in self.data.blocks(self.data.validation):
                 values = self.method.embeddings(self.model, self.data.batch(rows))
-                for name, one in values.items():
-                    found.setdefault(name, []).append(one)
+                for name, item in values.items():
+                    result.setdefault(name, []).append(item)
         arrays = {
-            name: torch.cat(blocks, dim=1).float().cpu().numpy() for name, blocks in found.items()
+            name: torch.cat(blocks, dim=1).float().cpu().numpy() for name, blocks in result.items()
         }
         return {
-            (one.trial, one.seed): {
+            (item.trial, item.seed): {
                 name: rows[self._place(number)] for name, rows in arrays.items()
             }
-            for number, one in enumerate(replicas)
+            for number, item in enumerate(replicas)
         }
 
     def _place(self, number: int) -> int:
@@ -300,8 +300,8 @@ def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> s
         "sample_weight": samples.weights(),
         "conditioning": values_of(samples.conditioning_values()),
         **{
-            f"attribute.{one.name}": values_of(one)
-            for one in mitigated_attributes(samples, replicas[0].method)
+            f"attribute.{attribute.name}": values_of(attribute)
+            for attribute in mitigated_attributes(samples, replicas[0].method)
         },
         **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
     }

@@ -22,7 +22,7 @@ OPTIMISERS: dict[str, Callable[..., Optimiser]] = {
 SCHEDULES: dict[str, Callable[[float], float]] = {
     "cosine": lambda done: (1 + cos(pi * done)) / 2,
     "constant": lambda done: 1.0,
-    "two_steps": lambda done: 0.3 ** ((done >= 0.4) + (done >= 0.8)),  # noqa: PLR2004
+    "two_steps": lambda done: 0.3 ** ((done >= 0.4) + (done >= 0.8)),
 }
 
 

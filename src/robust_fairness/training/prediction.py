@@ -41,18 +41,18 @@ class FittedStack:
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
         network = dict(fitted[0].network)
-        found = find("network", network.pop("name"))
-        hparams = found.Parameters.model_validate(network)
-        self.network = found.describe(hparams)
-        weights = Randomness([one.seed for one in fitted], "weights")
+        result = find("network", network.pop("name"))
+        hparams = result.Parameters.model_validate(network)
+        self.network = result.describe(hparams)
+        weights = Randomness([item.seed for item in fitted], "weights")
         outputs = len(samples.classes) or 1
-        self.model: Model = found(hparams, shape_of(samples), outputs, weights)
-        states = [with_prefix("model.", one.state) for one in fitted]
+        self.model: Model = result(hparams, shape_of(samples), outputs, weights)
+        states = [with_prefix("model.", item.state) for item in fitted]
         self.model.load_replica_states(
-            [{name: torch.from_numpy(array) for name, array in one.items()} for one in states]
+            [{name: torch.from_numpy(array) for name, array in state.items()} for state in states]
         )
         self.model.eval().to(device)
-        fits = [with_prefix("preprocessing.", one.state) for one in fitted]
+        fits = [with_prefix("preprocessing.", item.state) for item in fitted]
         self.preprocessing = preprocessing.stack(fits).to(device)
         self.device, self.dtype = device, self.preprocessing.centre.dtype
 
@@ -106,19 +106,19 @@ class Predictor:
     """
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
-        places = {(one.trial, one.seed): place for place, one in enumerate(fitted)}
+        places = {(item.trial, item.seed): place for place, item in enumerate(fitted)}
         self._stacks = [
-            ([places[one.trial, one.seed] for one in stack], FittedStack(stack, samples, device))
+            ([places[item.trial, item.seed] for item in stack], FittedStack(stack, samples, device))
             for stack in _stacks(fitted, {}, "")
         ]
 
     def __call__(self, samples: Samples) -> np.ndarray:
         """Logits, or outcomes in their own units, float32 ``[replica, n, output]``."""
-        found: dict[int, np.ndarray] = {}
+        result: dict[int, np.ndarray] = {}
         for places, stack in self._stacks:
             rows = torch.arange(len(samples)).expand(len(places), -1)
-            found |= zip(places, _in_blocks(stack.outputs, samples, rows), strict=True)
-        return np.stack([found[place] for place in sorted(found)])
+            result |= zip(places, _in_blocks(stack.outputs, samples, rows), strict=True)
+        return np.stack([result[place] for place in sorted(result)])
 
 
 EMBEDDING = "embedding"
@@ -169,7 +169,7 @@ def _needs(metrics: Iterable[str]) -> set[str]:
 def _scored(cell: Cell, part: str = "") -> set[str]:
     """Metrics that the criteria of a cell score, on one validation part or on any."""
     scored = scored_by(filter(None, [*cell.selections, cell.search_by]))
-    return {one.metric for one in scored if part in ("", one.part)}
+    return {item.metric for item in scored if part in ("", item.part)}
 
 
 def predict(
@@ -187,17 +187,17 @@ def predict(
     for stack in _stacks(fitted, test_sets, part):
         together = FittedStack(stack, samples, device_of(cell.protocol))
         for name, test_set in test_sets.items():
-            rows = part_rows(test_set, [one.split for one in stack], part)
+            rows = part_rows(test_set, [item.split for item in stack], part)
             outputs = _in_blocks(together.outputs, test_set, rows)
             _require_finite(outputs, stack, f"{name or 'unshifted'}, {part}")
             values = _values(together, test_set, rows, due_quantities(cell, name, part))
             if find("method", cell.method.name).estimators == "only":
-                values[DECISION] = np.stack([probability_of_second(one) for one in outputs])
+                values[DECISION] = np.stack([probability_of_second(output) for output in outputs])
             predictions += [
                 Prediction(
-                    trial=one.trial,
-                    seed=one.seed,
-                    split=one.split,
+                    trial=item.trial,
+                    seed=item.seed,
+                    split=item.split,
                     test_set=name,
                     part=part,
                     rows=rows[number].numpy(),
@@ -205,7 +205,7 @@ def predict(
                     values={key: value[number] for key, value in values.items()},
                     network=together.network,
                 )
-                for number, one in enumerate(stack)
+                for number, item in enumerate(stack)
             ]
     return predictions
 
@@ -237,8 +237,10 @@ def _values(
     values = {name: _in_blocks(partial(PER_ROW[name], stack), samples, rows) for name in per_row}
     for name in of_sets:
         replicas = zip(values[EMBEDDING], rows.numpy(), strict=True)
-        found = [OF_SETS[name](one, samples.y[own], str(stack.device)) for one, own in replicas]
-        values[name] = np.stack(found)
+        result = [
+            OF_SETS[name](item, samples.y[part], str(stack.device)) for item, part in replicas
+        ]
+        values[name] = np.stack(result)
     return {name: values[name] for name in due if name in values}
 
 
@@ -255,11 +257,13 @@ def _stacks(
 ) -> Iterator[list[Fitted]]:
     """Replicas that can predict at once: the same network, rows in equal number everywhere."""
 
-    def shape(one: Fitted) -> str:
-        counts = [len(test_set.rows(one.split, part)) for test_set in test_sets.values()]
-        matrix = one.state["preprocessing.matrix"]
-        alone = "" if find("network", one.network["name"]).stacks else (one.trial, one.seed)
-        return repr((one.network, matrix.ndim, str(matrix.dtype), counts, alone))
+    def shape(stacked: Fitted) -> str:
+        counts = [len(test_set.rows(stacked.split, part)) for test_set in test_sets.values()]
+        matrix = stacked.state["preprocessing.matrix"]
+        alone = (
+            "" if find("network", stacked.network["name"]).stacks else (stacked.trial, stacked.seed)
+        )
+        return repr((stacked.network, matrix.ndim, str(matrix.dtype), counts, alone))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):
         yield list(group)

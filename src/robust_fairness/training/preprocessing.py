@@ -99,9 +99,9 @@ def fit(
     centre, matrix = WHITENING[protocol.preprocessing if x.shape[1] else "none"](x)
     matrix[unused] = 0
     if protocol.remove_correlation:
-        own = list(sensitive)
-        centre[own] = x[:, own].mean(0)
-        matrix = uncorrelated(x - centre, matrix, own, protocol.remove_correlation)
+        columns = list(sensitive)
+        centre[columns] = x[:, columns].mean(0)
+        matrix = uncorrelated(x - centre, matrix, columns, protocol.remove_correlation)
     return {"centre": centre, "matrix": matrix, **fitted}
 
 
@@ -172,5 +172,5 @@ def _safe(deviation: np.ndarray | np.floating) -> np.ndarray:
 
 def stack(fitted: Sequence[dict[str, np.ndarray]]) -> Preprocessing:
     """One module for the stack from the fits of its replicas."""
-    together = {name: np.stack([one[name] for one in fitted]) for name in fitted[0]}
-    return Preprocessing(**{name: torch.from_numpy(one) for name, one in together.items()})
+    together = {name: np.stack([item[name] for item in fitted]) for name in fitted[0]}
+    return Preprocessing(**{name: torch.from_numpy(item) for name, item in together.items()})

@@ -106,14 +106,14 @@ def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray
     rest = []
     for number, record in enumerate(records):
         plain: dict[str, Any] = {}
-        for one in fields(record):
-            value = getattr(record, one.name)
+        for entry in fields(record):
+            value = getattr(record, entry.name)
             if isinstance(value, np.ndarray):
-                arrays[f"{number}/{one.name}"] = value
-            elif one.name in ("state", "values"):
-                arrays |= {f"{number}/{one.name}/{key}": item for key, item in value.items()}
+                arrays[f"{number}/{entry.name}"] = value
+            elif entry.name in ("state", "values"):
+                arrays |= {f"{number}/{entry.name}/{key}": item for key, item in value.items()}
             else:
-                plain[one.name] = value
+                plain[entry.name] = value
         rest.append(plain)
     return arrays, rest
 
@@ -122,14 +122,14 @@ def from_arrays(
     kind: type[Record], arrays: dict[str, np.ndarray], rest: list[dict]
 ) -> list[Record]:
     """Records of ``kind`` from the result of ``to_arrays``."""
-    found: list[dict[str, Any]] = [dict(plain) for plain in rest]
+    result: list[dict[str, Any]] = [dict(plain) for plain in rest]
     whole = dict(arrays)
-    for number, plain in enumerate(found):
+    for number, plain in enumerate(result):
         whole |= {f"{number}/{path}": arrays[kept] for path, kept in plain.pop("same", {}).items()}
     for name, array in whole.items():
         record, attribute, *key = name.split("/", 2)
         if key:
-            found[int(record)].setdefault(attribute, {})[key[0]] = array
+            result[int(record)].setdefault(attribute, {})[key[0]] = array
         else:
-            found[int(record)][attribute] = array
-    return [kind(**attributes) for attributes in found]
+            result[int(record)][attribute] = array
+    return [kind(**attributes) for attributes in result]

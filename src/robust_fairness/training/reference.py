@@ -31,13 +31,13 @@ class ReferenceClassifier:
     def features(self, images: np.ndarray) -> np.ndarray:
         """Inputs of the head, float32 ``[n, features]``, of uint8 images."""
         model = self.stack.model
-        found = [model.features(block)[0].flatten(1) for block in self._inputs(images)]
-        return torch.cat(found).float().cpu().numpy()
+        result = [model.features(block)[0].flatten(1) for block in self._inputs(images)]
+        return torch.cat(result).float().cpu().numpy()
 
     @torch.no_grad()
     def classes(self, images: np.ndarray) -> np.ndarray:
-        found = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(images)]
-        return torch.cat(found).cpu().numpy()
+        result = [self.stack.model(block)[0].argmax(-1) for block in self._inputs(images)]
+        return torch.cat(result).cpu().numpy()
 
     def _inputs(self, images: np.ndarray) -> Iterator[Tensor]:
         """Preprocessed images ``[1, m, channels, height, width]``, block by block."""
@@ -90,7 +90,7 @@ def distances(
     split = samples.split_names[0]
     images = {UNSHIFTED: samples.arrays["x"][samples.rows(split, "test")]}
     images |= {
-        test_set: one.arrays["x"][one.rows(split, "test")] for test_set, one in shifted.items()
+        test_set: item.arrays["x"][item.rows(split, "test")] for test_set, item in shifted.items()
     }
     training = samples.arrays["x"][samples.rows(split, "train")]
     return set_distances(dataset, training, images, reference.features if reference else None)

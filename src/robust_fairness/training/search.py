@@ -14,7 +14,7 @@ from robust_fairness.compute.checkpoints import threads
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
-from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, Scored
+from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, ScoredPart
 from robust_fairness.samples import Samples, require_categorical
 from robust_fairness.training import (
     attributes,
@@ -36,7 +36,7 @@ LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
 
 
-class Trained:
+class TrainedReplicas:
     """Replicas that were fitted, in the order in which they were asked for."""
 
     def __init__(self, samples: Samples, cell: Cell) -> None:
@@ -142,8 +142,8 @@ class Trained:
         goal = objective(self.cell) if self.cell.decides else None
         scores = self.scores(goal) if goal else {}
         epochs: dict[str, int] = {}
-        for one in self.curves:
-            epochs[one["trial"]] = max(epochs.get(one["trial"], 0), one["epoch"] + 1)
+        for curve in self.curves:
+            epochs[curve["trial"]] = max(epochs.get(curve["trial"], 0), curve["epoch"] + 1)
         rows = [
             {
                 "dataset": self.cell.dataset,
@@ -157,17 +157,17 @@ class Trained:
             }
             for trial, stage in self.stages.items()
         ]
-        hparams = {one.trial: one.changes for one in self.replicas}
+        hparams = {replica.trial: replica.changes for replica in self.replicas}
         return tables.TRIALS.table(rows, [hparams[trial] for trial in self.stages])
 
-    def scores(self, scored: Scored) -> dict[str, float]:
+    def scores(self, scored: ScoredPart) -> dict[str, float]:
         """Mean score of every trial on validation rows, where it has one."""
         scores = evaluation.criterion_scores([str(scored)], self.validation, self.samples)
         return selection.means(scores, scored)
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
         criterion = str(Criterion.parse(criterion).over_seeds)  # stages are shared by all seeds
-        among = [one for one in self.validation if one.trial in trials]
+        among = [item for item in self.validation if item.trial in trials]
         if not among:
             raise InputError(
                 f"search of {self.cell.dataset}.{self.cell.label}: every trial of a stage failed, "
@@ -190,7 +190,7 @@ class Round:
     should_prune: ShouldPrune | None = None
 
 
-def rounds(trained: Trained) -> Iterator[Round]:
+def rounds(trained: TrainedReplicas) -> Iterator[Round]:
     """The configured trials, then those of every stage around the best trial of the one before.
 
     A stage asks for its next trials once the last ones have trained. The bias mitigation study
@@ -273,6 +273,6 @@ def naming(place: str) -> Iterator[None]:
         raise InputError(f"{place}: {error}") from None
 
 
-def objective(cell: Cell) -> Scored:
+def objective(cell: Cell) -> ScoredPart:
     """The metric that the first criterion of a cell optimises."""
     return Criterion.parse(cell.decides).objective

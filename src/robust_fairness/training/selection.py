@@ -7,7 +7,7 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.criteria import EVERY, Constraint, Criterion, Scored
+from robust_fairness.metrics.criteria import EVERY, Constraint, Criterion, ScoredPart
 
 
 def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
@@ -38,14 +38,14 @@ def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, Any
     Of a criterion per seed these are all trials that it selects, the most frequent one first.
     Criteria that no trial has a score of are left out.
     """
-    found = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
+    result = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
     return [
         {
             "criterion": name,
             "trial": " | ".join(best["trial"].value_counts().index),
             "score": best["score"].mean(),
         }
-        for name, best in found
+        for name, best in result
         if len(best)
     ]
 
@@ -54,7 +54,7 @@ def _best(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
     """The best trial of every seed with its score; none where a seed has no trial with a score."""
     if not criterion.per_seed:
         return _best_over_seeds(scores, criterion)
-    each = [_best_over_seeds(one, criterion) for _, one in scores.groupby("seed", sort=False)]
+    each = [_best_over_seeds(item, criterion) for _, item in scores.groupby("seed", sort=False)]
     return pd.concat(each if all(map(len, each)) else [each[0].iloc[:0]], ignore_index=True)
 
 
@@ -81,7 +81,7 @@ def _satisfying(scores: pd.DataFrame, constraint: Constraint) -> list[str]:
     return [str(trial) for trial in values.index[kept]]
 
 
-def _by_seed(scores: pd.DataFrame, scored: Scored) -> pd.Series:
+def _by_seed(scores: pd.DataFrame, scored: ScoredPart) -> pd.Series:
     """Means over attributes by trial and seed; missing where one of them is."""
     return (
         scores[scores["criterion"] == str(scored)]
@@ -95,7 +95,7 @@ def _by_trial(by_seed: pd.Series) -> pd.Series:
     return by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
 
 
-def means(scores: pd.DataFrame, scored: Scored) -> dict[str, float]:
+def means(scores: pd.DataFrame, scored: ScoredPart) -> dict[str, float]:
     """Mean score of every trial; trials without one are left out."""
-    found = _by_trial(_by_seed(scores, scored)).dropna()
-    return {str(trial): float(score) for trial, score in found.items()}
+    result = _by_trial(_by_seed(scores, scored)).dropna()
+    return {str(trial): float(score) for trial, score in result.items()}

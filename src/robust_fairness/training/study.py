@@ -44,8 +44,8 @@ class Asked:
 class Study:
     """One stage of a search, around the best override ``found`` of the stages before."""
 
-    def __init__(self, stage: Stage, higher: bool, found: Mapping[str, Any]) -> None:
-        self.stage, self.found, self.higher = stage, found, higher
+    def __init__(self, stage: Stage, higher: bool, earlier: Mapping[str, Any]) -> None:
+        self.stage, self.found, self.higher = stage, earlier, higher
         self._study = optuna.create_study(
             direction="maximize" if higher else "minimize",
             sampler=SampledByName(stage),
@@ -60,17 +60,17 @@ class Study:
         """Every combination of values, the last field fastest."""
         space: Mapping[str, Any] = self.stage.space
         places = list(product(*(range(len(values)) for values in space.values())))
-        for one in places:
-            self._study.enqueue_trial(dict(zip(space, one, strict=True)))
+        for place in places:
+            self._study.enqueue_trial(dict(zip(space, place, strict=True)))
         self.left = len(places)
 
     def ask(self) -> list[Asked]:
         """The next trials, which may train together; none where all were asked."""
         number = min(self.at_once, self.left)
         self.left -= number
-        distributions = {name: distribution(one) for name, one in self.stage.space.items()}
+        distributions = {name: distribution(item) for name, item in self.stage.space.items()}
         asked = [self._study.ask(distributions) for _ in range(number)]
-        return [Asked({**self.found, **self._override(one)}, one) for one in asked]
+        return [Asked({**self.found, **self._override(item)}, item) for item in asked]
 
     def _override(self, trial: Trial) -> dict[str, Any]:
         return {

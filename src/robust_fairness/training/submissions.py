@@ -19,7 +19,6 @@ PLAIN = "unshifted"  # name of the dataset's own test rows
 KEYS = ["split", "test_set", "id"]
 PROBABILITY, OUTCOME = "probability", "prediction"
 NETWORK = "submitted"
-TWO = 2
 
 
 def exported(
@@ -34,18 +33,18 @@ def exported(
     if not samples.features or isinstance(samples.x, dict):
         raise InputError("export: rows are no table, allowed: datasets with tabular features")
     sets = {UNSHIFTED: samples, **shifted}
-    found: dict[str, list[pd.DataFrame]] = {"train": [], "validation": [], "test": []}
+    result: dict[str, list[pd.DataFrame]] = {"train": [], "validation": [], "test": []}
     for split in splits:
         fitted = _preprocessing(samples, protocol, split)
         for table, part in (("train", "train"), ("validation", "val")):
             rows = samples.rows(split, part)
             y = {"y": samples.y[rows]}
-            found[table].append(_table(samples, fitted, split, rows, y))
-        for name, one in sets.items():
-            rows = _test_rows(one, split, name)
+            result[table].append(_table(samples, fitted, split, rows, y))
+        for name, item in sets.items():
+            rows = _test_rows(item, split, name)
             of_set = {"test_set": [name or PLAIN] * len(rows)}
-            found["test"].append(_table(one, fitted, split, rows, of_set))
-    return {name: pd.concat(parts, ignore_index=True) for name, parts in found.items()}
+            result["test"].append(_table(item, fitted, split, rows, of_set))
+    return {name: pd.concat(parts, ignore_index=True) for name, parts in result.items()}
 
 
 def _preprocessing(samples: Samples, protocol: Protocol, split: str) -> preprocessing.Preprocessing:
@@ -75,7 +74,9 @@ def _table(
     named = {"domain": seen[samples.domain]} if samples.domain else {}
     attributes = {f"attribute.{name}": seen[name] for name in samples.sensitive}
     keys = {"split": [split] * len(rows), **further, "id": samples.id[rows], **named, **attributes}
-    features = pd.DataFrame(x.astype(np.float32), columns=[f"x.{one}" for one in samples.features])
+    features = pd.DataFrame(
+        x.astype(np.float32), columns=[f"x.{feature}" for feature in samples.features]
+    )
     return pd.concat([pd.DataFrame(keys), features], axis=1)
 
 
@@ -91,7 +92,7 @@ def imported(
         InputError: a column is missing, an id is missing, repeated or foreign, or a value is not
             a number or outside [0, 1].
     """
-    if samples.classes and len(samples.classes) != TWO:
+    if samples.classes and len(samples.classes) != 2:
         raise InputError(f"submit: {len(samples.classes)} classes, allowed: two, or an outcome")
     value = PROBABILITY if samples.classes else OUTCOME
     _require_columns(table, value)
@@ -104,10 +105,12 @@ def imported(
     by_set = dict(iter(table.groupby(["split", "test_set"], sort=False)))
     nothing = table.iloc[:0]
     return [
-        one
+        prediction
         for split, seed in seeds.items()
-        for name, own in sets.items()
-        for one in _predictions(by_set.get((split, name), nothing), own, split, seed, name, value)
+        for name, part in sets.items()
+        for prediction in _predictions(
+            by_set.get((split, name), nothing), part, split, seed, name, value
+        )
     ]
 
 
@@ -141,23 +144,23 @@ def _predictions(
     shift = UNSHIFTED if test_set == PLAIN else test_set
     rows = _test_rows(samples, split, shift)
     ids = pd.Index(samples.id[rows].astype(str))
-    found = _by_id(table, ids, f"{test_set} of split {split}", value)
+    result = _by_id(table, ids, f"{test_set} of split {split}", value)
     if value == PROBABILITY:
         with np.errstate(divide="ignore"):
-            outputs = np.log(np.stack([1 - found, found], axis=1))
+            outputs = np.log(np.stack([1 - result, result], axis=1))
     else:
-        outputs = found[:, None]
+        outputs = result[:, None]
     for part in TEST_PARTS:
-        own = np.isin(rows, samples.rows(split, part))
-        if own.any():
+        mask = np.isin(rows, samples.rows(split, part))
+        if mask.any():
             yield Prediction(
                 trial=DEFAULT_TRIAL,
                 seed=seed,
                 split=split,
                 test_set=shift,
                 part=part,
-                rows=rows[own],
-                outputs=outputs[own].astype(np.float32),
+                rows=rows[mask],
+                outputs=outputs[mask].astype(np.float32),
                 network=NETWORK,
             )
 
@@ -186,7 +189,7 @@ def submitted(label: str, cell: Cell) -> Cell:
 
 def chosen(predictions: Sequence[Prediction], cell: Cell) -> pd.DataFrame:
     """Every replica under every criterion of the cell, ``tables.SELECTION``."""
-    replicas = dict.fromkeys((one.trial, one.seed) for one in predictions)
+    replicas = dict.fromkeys((prediction.trial, prediction.seed) for prediction in predictions)
     return tables.table(
         tables.SELECTION,
         [

@@ -32,15 +32,15 @@ class OfClasses:
     """A generator of some of its classes, such as ten of ImageNet's thousand."""
 
     def __init__(self, generator: Decoder, classes: tuple[str, ...]) -> None:
-        for one in classes:
-            if one not in generator.classes:
-                raise unknown_name("class of the generator", one, generator.classes)
+        for label in classes:
+            if label not in generator.classes:
+                raise unknown_name("class of the generator", label, generator.classes)
         if len(set(classes)) < len(classes):
             raise InputError(f"classes: {', '.join(classes)}; each class must be listed once")
         self.generator, self.classes = generator, classes
         self.shape, self.fingerprint = generator.shape, generator.fingerprint
         self.device = generator.device
-        self.labels = torch.tensor([generator.classes.index(one) for one in classes])
+        self.labels = torch.tensor([generator.classes.index(label) for label in classes])
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
         """Images of latents; labels are places in ``classes``."""

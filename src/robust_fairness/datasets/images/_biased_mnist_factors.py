@@ -26,21 +26,21 @@ COLORS = {
 
 
 @dataclass(frozen=True)
-class Variable:
+class BiasVariable:
     """A bias variable.
 
     Attributes:
         values: names of its values.
-        own: for every digit, the value that it has most often.
+        usual: for every digit, the value that it has most often.
     """
 
     values: tuple[str, ...]
-    own: tuple[int, ...]
+    usual: tuple[int, ...]
 
 
-def _named(values: Iterable[str]) -> Variable:
+def _named(values: Iterable[str]) -> BiasVariable:
     """A variable of ten values, one a digit."""
-    return Variable(tuple(values), tuple(range(DIGITS)))
+    return BiasVariable(tuple(values), tuple(range(DIGITS)))
 
 
 def _hexadecimal(colors: np.ndarray) -> list[str]:
@@ -48,12 +48,12 @@ def _hexadecimal(colors: np.ndarray) -> list[str]:
 
 
 # Ten digits have nine cells: digit 9 shares the cell of digit 4.
-CORRECTED_POSITION = Variable(
+CORRECTED_POSITION = BiasVariable(
     tuple(f"cell {cell}" for cell in range(CELLS)), (0, 1, 2, 3, 4, 5, 6, 7, 8, 4)
 )
 # The published list has cell 4 twice, and both count as the last entry: see ``draw_factors``.
 PUBLISHED_POSITION = _named([*CORRECTED_POSITION.values, "cell 4 again"])
-VARIABLES: dict[str, Variable] = {
+VARIABLES: dict[str, BiasVariable] = {
     "background_color": _named(_hexadecimal(COLORS["background_color"])),
     "digit_color": _named(_hexadecimal(COLORS["digit_color"])),
     "digit_position": CORRECTED_POSITION,
@@ -87,7 +87,7 @@ def draw_factors(
         excess = (p_bias[name] - UNBIASED) / (1 - UNBIASED)
         biased = generator.random(len(digits)) < excess
         anything = generator.integers(len(variable.values), size=len(digits))
-        codes = np.where(biased, np.asarray(variable.own)[digits], anything)
+        codes = np.where(biased, np.asarray(variable.usual)[digits], anything)
         if variable is PUBLISHED_POSITION:
             codes = np.where(codes == CELLS // 2, len(variable.values) - 1, codes)
         columns[name] = pd.Categorical.from_codes(codes, pd.Index(variable.values))

@@ -40,7 +40,7 @@ def shape_mask(name: str) -> np.ndarray:
         ]
         inside = np.all(np.stack(sides) >= 0, axis=0) | np.all(np.stack(sides) <= 0, axis=0)
     elif name == "plus":
-        inside = ((x >= 5) & (x <= 10)) | ((y >= 5) & (y <= 10))  # noqa: PLR2004 - its two bars
+        inside = ((x >= 5) & (x <= 10)) | ((y >= 5) & (y <= 10))  # its two bars
     else:
         inside = (x - middle) ** 2 + (y - middle) ** 2 <= middle**2
         if name == "semicircle":

@@ -113,18 +113,18 @@ def _landmarks_of(
     wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
     if wrong.any():
         raise InputError(f"{name}, {table.index[wrong][0]}: expected {len(columns)} numbers")
-    own = rows.isin(table.index)
-    if not own.any():
+    mask = rows.isin(table.index)
+    if not mask.any():
         raise InputError(
             f"{name}: has none of the {len(rows)} images; skin_tone: aligned uses fixed positions "
             "instead"
         )
-    landmarks[own] = table.loc[rows[own]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
-    if not own.all():
+    landmarks[mask] = table.loc[rows[mask]].to_numpy(np.float64).reshape(-1, len(POINTS), 2)
+    if not mask.all():
         logger.warning(
             "%s: %d of %d images are missing; their skin tone is measured at the fixed positions",
             name,
-            (~own).sum(),
+            (~mask).sum(),
             len(rows),
         )
-    return landmarks, own
+    return landmarks, mask

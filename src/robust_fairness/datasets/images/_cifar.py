@@ -61,17 +61,17 @@ def _read(files: Files, name: str, served: Mapping[str, bytes]) -> Images:
 def _members(files: Files, names: Sequence[str]) -> dict[str, bytes]:
     """Contents of files of the official archive."""
     content = io.BytesIO(files.content(ARCHIVE))
-    found = {}
+    result = {}
     try:
         with tarfile.open(fileobj=content, mode="r:") as archive:
             for name in names:
                 member = archive.extractfile(name.removeprefix("cifar10/"))
-                found[name] = b"" if member is None else member.read()
+                result[name] = b"" if member is None else member.read()
     except KeyError as error:
         raise InputError(f"{ARCHIVE}: {error.args[0]}") from error
     except (tarfile.TarError, EOFError) as error:
         raise InputError(f"{ARCHIVE}: corrupted or truncated: {error}") from error
-    return found
+    return result
 
 
 def _batch(name: str, content: bytes) -> Images:
@@ -88,11 +88,11 @@ def _batch(name: str, content: bytes) -> Images:
 
 def _arrays(files: Files, name: str) -> Images:
     """``images`` [n, 32, 32, 3], ``labels`` [n] and, where there are any, ``filenames`` [n]."""
-    found = _loaded(files, name)
+    result = _loaded(files, name)
     wanted = {"images", "labels"}
-    if missing := sorted(wanted - set(found)):
+    if missing := sorted(wanted - set(result)):
         raise InputError(f"{name}: no array {missing[0]}; required: {', '.join(sorted(wanted))}")
-    images, labels, names = found["images"], found["labels"], found.get("filenames")
+    images, labels, names = result["images"], result["labels"], result.get("filenames")
     if images.dtype != np.uint8 or images.shape[1:] != (SIZE, SIZE, CHANNELS) or not len(images):
         raise InputError(
             f"{name}, images: {images.dtype} {images.shape}, expected uint8 (n, {SIZE}, {SIZE}, "
@@ -104,7 +104,7 @@ def _arrays(files: Files, name: str) -> Images:
             raise InputError(
                 f"{name}, {field}: {array.dtype} {array.shape}, expected {kind} ({len(images)},)"
             )
-    classes = found.get("class_names")
+    classes = result.get("class_names")
     if classes is not None and classes.tolist() != list(CLASSES):
         raise InputError(f"{name}, class_names: must be {', '.join(CLASSES)}, in this order")
     images = np.ascontiguousarray(images.transpose(0, 3, 1, 2))

@@ -9,7 +9,7 @@ from pydantic import PositiveInt
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import labelled
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images._image_files import ImageFileParameters, Source, decode
+from robust_fairness.datasets.images._image_files import ImageFileParameters, ImageSource, decode
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits
 
@@ -31,7 +31,7 @@ class ClassImageParameters(ClassSplitParameters, ImageFileParameters):
 def samples_of(
     table: pd.DataFrame,
     sensitive: tuple[str, ...],
-    source: Source,
+    source: ImageSource,
     files: Files,
     parameters: ClassImageParameters,
     splits: int,

@@ -68,7 +68,7 @@ class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
 
 
 @dataclass(frozen=True)
-class Source:
+class ImageSource:
     """Images of one place.
 
     Attributes:
@@ -84,13 +84,15 @@ class Source:
     formats: Mapping[str, str]
 
 
-def _folder(path: Path, place: str, formats: Mapping[str, str], depth: int) -> Source:
+def _folder(path: Path, place: str, formats: Mapping[str, str], depth: int) -> ImageSource:
     files = path.glob("/".join("*" * depth))
     names = {file.relative_to(path).as_posix() for file in files if file.suffix.lower() in formats}
-    return Source(place, names, lambda name: (path / name).read_bytes(), formats)
+    return ImageSource(place, names, lambda name: (path / name).read_bytes(), formats)
 
 
-def _zip(archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth: int) -> Source:
+def _zip(
+    archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth: int
+) -> ImageSource:
     members: dict[str, str] = {}
     for member in archive.namelist():
         path = PurePosixPath(member)
@@ -106,13 +108,13 @@ def _zip(archive: zipfile.ZipFile, place: str, formats: Mapping[str, str], depth
             raise InputError(f"{size:,} bytes uncompressed, allowed: up to {MOST_BYTES:,}")
         return archive.read(members[name])
 
-    return Source(place, set(members), read, formats)
+    return ImageSource(place, set(members), read, formats)
 
 
 @contextmanager
 def opened(
     files: Files, place: str, formats: Mapping[str, str] = MappingProxyType(JPEG), depth: int = 1
-) -> Iterator[Source]:
+) -> Iterator[ImageSource]:
     """The images of a folder below the data root, or of the zip file of that name.
 
     Args:
@@ -140,20 +142,20 @@ def opened(
         )
 
 
-def joined(sources: Mapping[str, Source]) -> Source:
+def joined(sources: Mapping[str, ImageSource]) -> ImageSource:
     """Images of several places as one, each named by the key of its place and its name there."""
     formats = {suffix: kind for each in sources.values() for suffix, kind in each.formats.items()}
     names = {f"{key}/{name}" for key, each in sources.items() for name in each.names}
 
     def read(name: str) -> bytes:
-        key, _, own = name.partition("/")
-        return sources[key].read(own)
+        key, _, source_name = name.partition("/")
+        return sources[key].read(source_name)
 
-    return Source(" + ".join(each.place for each in sources.values()), names, read, formats)
+    return ImageSource(" + ".join(each.place for each in sources.values()), names, read, formats)
 
 
 def present(
-    names: pd.Index, source: Source, annotations: str, parameters: ImageFileParameters
+    names: pd.Index, source: ImageSource, annotations: str, parameters: ImageFileParameters
 ) -> np.ndarray:
     """Which of the images that a file of annotations names are available, bool ``[n]``.
 
@@ -174,7 +176,7 @@ def present(
 
 
 def with_images(
-    table: pd.DataFrame, source: Source, annotations: str, parameters: ImageFileParameters
+    table: pd.DataFrame, source: ImageSource, annotations: str, parameters: ImageFileParameters
 ) -> pd.DataFrame:
     """The rows, indexed by image, whose image is available; every image must have a row."""
     unknown = sorted(source.names - set(table.index))
@@ -187,7 +189,7 @@ def with_images(
 
 
 def decode(
-    source: Source,
+    source: ImageSource,
     names: Sequence[str],
     parameters: ImageFileParameters,
     files: Files,

@@ -112,17 +112,17 @@ def measure(images: np.ndarray, landmarks: np.ndarray) -> Patches:
         ((rows >= 0) & (rows < height))[..., :, None]
         & ((columns >= 0) & (columns < width))[..., None, :]
     ).reshape(*x.shape, rows.shape[-1] * columns.shape[-1])
-    found = images[
+    result = images[
         np.arange(len(images))[:, None, None, None],
         :,
         rows.clip(0, height - 1)[..., :, None],
         columns.clip(0, width - 1)[..., None, :],
     ].reshape(*inside.shape, CHANNELS)
-    colours = lab(found)
+    colours = lab(result)
     return Patches(
         lightness=_mean(colours[..., 0], inside),
         yellow=_mean(colours[..., 2], inside),
-        skin=_mean(skin_like(found).astype(np.float64), inside),
+        skin=_mean(skin_like(result).astype(np.float64), inside),
         pixels=inside.sum(axis=-1),
         whole=np.full(len(images), inside.shape[-1]),
     )
@@ -155,9 +155,9 @@ def lab(pixels: np.ndarray) -> np.ndarray:
     from skimage.color import rgb2lab  # only faces whose skin tone is measured need it
 
     red, green, blue = np.moveaxis(pixels, -1, 0)
-    found: np.ndarray = rgb2lab(pixels)
-    found[(red == green) & (green == blue), 1:] = 0
-    return found
+    result: np.ndarray = rgb2lab(pixels)
+    result[(red == green) & (green == blue), 1:] = 0
+    return result
 
 
 def skin_like(pixels: np.ndarray) -> np.ndarray:

@@ -90,10 +90,10 @@ def _place(folder: str) -> str:
 
 
 def _class_names(files: Files, name: str) -> list[str]:
-    found = _matlab(files, name, "class_names")
-    if not len(found) or not all(isinstance(text, str) for text in found):
+    result = _matlab(files, name, "class_names")
+    if not len(result) or not all(isinstance(text, str) for text in result):
         raise InputError(f"{name}, class_names: must be one text or several")
-    names = [str(text) for text in found]
+    names = [str(text) for text in result]
     require_distinct(pd.Index(names), f"{name}, class_names")
     return names
 
@@ -120,16 +120,16 @@ def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
     if name.endswith(".csv"):
         table = read_cells(files.blocks(name), name, (NAME, NUMBER))
         return list(table[NAME]), list(table[NUMBER])
-    found = _matlab(files, name, "annotations")
-    missing = [field for field in (NAME, NUMBER) if field not in (found.dtype.names or ())]
+    result = _matlab(files, name, "annotations")
+    missing = [field for field in (NAME, NUMBER) if field not in (result.dtype.names or ())]
     if missing:
         raise InputError(
             f"{name}, annotations: no field {missing[0]}; required: fname and class, as in "
             "cars_train_annos.mat and cars_test_annos_withlabels.mat"
         )
-    images = [str(image) for image in found[NAME]]
+    images = [str(image) for image in result[NAME]]
     # a field that was left empty is an array without numbers
-    return images, [number if np.ndim(number) == 0 else "" for number in found[NUMBER]]
+    return images, [number if np.ndim(number) == 0 else "" for number in result[NUMBER]]
 
 
 def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
@@ -138,10 +138,10 @@ def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
 
     content = files.content(name)
     try:
-        found = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
+        result = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
     except Exception as error:  # SciPy's reader raises what the bytes happen to lead to
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise InputError(f"{name}: not a MATLAB file, or corrupted: {reason}") from error
-    if variable not in found:
+    if variable not in result:
         raise InputError(f"{name}: no variable {variable}")
-    return np.atleast_1d(found[variable])
+    return np.atleast_1d(result[variable])

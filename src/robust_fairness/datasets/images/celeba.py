@@ -132,9 +132,9 @@ def _attribute_text(files: Files) -> str:
     archive = (files.root / ATTRIBUTES).with_suffix(".zip")
     if (files.root / ATTRIBUTES).exists() or not archive.exists():
         return files.text(ATTRIBUTES)
-    found = unzipped(archive.read_bytes(), str(archive), ATTRIBUTES.rpartition("/")[2])
-    files.sources[ATTRIBUTES] = hashlib.sha256(found).hexdigest()
-    return found.decode()
+    result = unzipped(archive.read_bytes(), str(archive), ATTRIBUTES.rpartition("/")[2])
+    files.sources[ATTRIBUTES] = hashlib.sha256(result).hexdigest()
+    return result.decode()
 
 
 def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> pd.Series:

@@ -66,11 +66,11 @@ class Cifar10(ImageDataset):
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         read = _cifar.read(files, (*parameters.train_files, *parameters.test_files))
-        x, y, own = zip(*read, strict=True)
+        x, y, ids_of_files = zip(*read, strict=True)
         sizes = [len(labels) for labels in y]
         training = sum(sizes[: len(parameters.train_files)])
         test = sum(sizes) - training
-        ids = _ids(own, training + test)
+        ids = _ids(ids_of_files, training + test)
         chosen = np.concatenate(
             [
                 _chosen("train_rows", training, parameters.train_rows, parameters.seed, TRAINING),
@@ -102,20 +102,20 @@ def _chosen(field: str, count: int, asked: float | None, seed: int, part: int) -
     return np.sort(generator.permutation(count)[:rows])
 
 
-def _ids(own: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
+def _ids(of_files: tuple[np.ndarray | None, ...], count: int) -> np.ndarray:
     """Names of all images, or their places where no file has names."""
-    names = [array for array in own if array is not None]
+    names = [array for array in of_files if array is not None]
     if not names:
         return np.arange(count)
-    if len(names) < len(own):
+    if len(names) < len(of_files):
         raise InputError(
             "filenames: present in some of the files only; they must be in all or in none"
         )
     joined = np.concatenate(names)
-    found, counts = np.unique(joined, return_counts=True)
-    if len(found) < len(joined):
+    result, counts = np.unique(joined, return_counts=True)
+    if len(result) < len(joined):
         raise InputError(
-            f"filenames: {found[counts > 1][0]} occurs {counts.max()} times; names must be unique "
+            f"filenames: {result[counts > 1][0]} occurs {counts.max()} times; names must be unique "
             "over training and test files"
         )
     return joined

@@ -65,8 +65,8 @@ class ColouredDigits(ImageDataset):
         require_every_class(frame, labels)
         codes = drawn_colors(labels.cat.codes.to_numpy(np.int64), parameters)
         attributes = pd.DataFrame({"color": named_colors(codes), "class": labels})
-        own = attributes[list(parameters.sensitive)]
-        return labelled(coloured(grey, codes), labels, own, frame, parameters.sensitive, files)
+        subset = attributes[list(parameters.sensitive)]
+        return labelled(coloured(grey, codes), labels, subset, frame, parameters.sensitive, files)
 
 
 def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:

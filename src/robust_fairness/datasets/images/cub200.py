@@ -89,10 +89,10 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
     by_text = dict(zip(classes.index.astype(str), classes, strict=True))
     of_image = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
     folders = [PurePosixPath(name).parent.name for name in names]
-    for image, found, expected in zip(names.index, of_image, folders, strict=True):
-        if found != expected:
+    for image, item, expected in zip(names.index, of_image, folders, strict=True):
+        if item != expected:
             raise InputError(
-                f"{labels}, image {image}: class {numbers[image]} ({found}) is not that of its "
+                f"{labels}, image {image}: class {numbers[image]} ({item}) is not that of its "
                 f"folder {expected!r} in classes.txt"
             )
     require_distinct(names, f"{folder}/images.txt")
@@ -102,19 +102,19 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
 
 def _numbered(files: Files, name: str) -> pd.Series:
     """Texts by number, of a file of lines ``number text``."""
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for line, text in enumerate(files.text(name).splitlines(), start=1):
         number, _, value = text.strip().partition(" ")
         if not text.strip():
             continue
         if not number.isdecimal() or not value.strip():
             raise InputError(f"{name}, line {line}: {text[:40]!r}, expected a number and a text")
-        if int(number) in found:
+        if int(number) in result:
             raise InputError(f"{name}, line {line}: second row of {number}; numbers must be unique")
-        found[int(number)] = value.strip()
-    if not found:
+        result[int(number)] = value.strip()
+    if not result:
         raise InputError(f"{name}: no rows; expected rows of a number and a text")
-    return pd.Series(found, dtype=object)
+    return pd.Series(result, dtype=object)
 
 
 def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameters) -> pd.DataFrame:

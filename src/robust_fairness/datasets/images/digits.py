@@ -51,10 +51,10 @@ def bundled_counts(files: Files) -> tuple[np.ndarray, np.ndarray]:
     """Counts of ink of 0 to 16, uint8 ``[1797, 8, 8]``, and digits; records their checksum."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    counts = found.images.astype(np.uint8)
+    result = load_digits()
+    counts = result.images.astype(np.uint8)
     files.sources[SOURCE] = hashlib.sha256(counts.tobytes()).hexdigest()
-    return counts, found.target.astype(np.int64)
+    return counts, result.target.astype(np.int64)
 
 
 def brightness(counts: np.ndarray) -> np.ndarray:

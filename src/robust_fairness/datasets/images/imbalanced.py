@@ -125,10 +125,10 @@ class Imbalanced(Dataset):
         codes = values.cat.codes.to_numpy().astype(np.int64)
         attributes, parts, downstream = {}, {}, {}
         for k in range(splits):
-            name, own = f"split_{k}", samples.split_names[k % len(samples.split_names)]
-            rows = samples.rows(own, "train")
+            name, split = f"split_{k}", samples.split_names[k % len(samples.split_names)]
+            rows = samples.rows(split, "train")
             trained, control, minority = _of_split(rows, values, k, parameters)
-            parts[name] = _with_training(samples.splits[own], trained)
+            parts[name] = _with_training(samples.splits[split], trained)
             downstream[name] = control
             kind = np.append(minority.astype(np.int64), -1)[codes]  # the last is of missing values
             sizes = pd.Categorical.from_codes(kind, pd.Index(SIZES, dtype=object))
@@ -184,13 +184,13 @@ def _of_split(
         counts = (f"split_{k}", kept, minority.sum(), parameters.by)
         logger.warning("%s: %d of %d values of %s have too few rows to be reduced", *counts)
     rank = ranks(codes, generator)
-    found = []
+    result = []
     for size in sizes:
         limit = np.append(size, len(rows))[codes]
         chosen = np.zeros(len(values), dtype=bool)
         chosen[rows[rank < limit]] = True
-        found.append(chosen)
-    return found[0], found[1], minority
+        result.append(chosen)
+    return result[0], result[1], minority
 
 
 def _minority(

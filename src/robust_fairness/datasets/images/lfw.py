@@ -15,7 +15,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
 from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
-from robust_fairness.datasets.images._image_files import Source, opened, present
+from robust_fairness.datasets.images._image_files import ImageSource, opened, present
 from robust_fairness.datasets.raw.columns import require_distinct, row_of
 from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Category, Number, validated
@@ -88,16 +88,16 @@ class Lfw(ImageDataset):
             return samples_of(table[known], (attribute,), source, files, parameters, splits)
 
 
-def _people(source: Source) -> pd.Series:
+def _people(source: ImageSource) -> pd.Series:
     """Person of every image, by its name; categories in alphabetical order."""
     names = sorted(source.names)
-    found = [IMAGE.fullmatch(name) for name in names]
-    for name, match in zip(names, found, strict=True):
+    result = [IMAGE.fullmatch(name) for name in names]
+    for name, match in zip(names, result, strict=True):
         if match is None:
             raise InputError(
                 f"{source.place}: image {name}; expected names such as Person/Person_0001.jpg"
             )
-    people = pd.Categorical([match["person"] for match in found if match is not None])
+    people = pd.Categorical([match["person"] for match in result if match is not None])
     return pd.Series(people, index=pd.Index(names, dtype=object))
 
 

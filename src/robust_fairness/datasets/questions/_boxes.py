@@ -147,8 +147,8 @@ def _places(info: Path, images: Sequence[str]) -> _Places:
             f"{info}: no entry of image {missing[0]!r}, and of {len(missing)} of {len(images)} "
             "images in questions"
         )
-    found = [_place(info, image, table[image]) for image in images]
-    return _Places(*np.array(found, dtype=np.int64).T)
+    result = [_place(info, image, table[image]) for image in images]
+    return _Places(*np.array(result, dtype=np.int64).T)
 
 
 def _place(info: Path, image: str, entry: object) -> tuple[int, int, int]:
@@ -187,8 +187,8 @@ def _width(sources: Mapping[int, Path], places: _Places, images: Sequence[str]) 
                 )
         widths.setdefault(width, path)
     if len(widths) > 1:
-        found = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
-        raise InputError(f"{FEATURES}: widths differ between files ({found}); they must be equal")
+        result = ", ".join(f"{width} in {path.name}" for width, path in widths.items())
+        raise InputError(f"{FEATURES}: widths differ between files ({result}); they must be equal")
     return next(iter(widths))
 
 

@@ -137,8 +137,8 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
 
 def as_attribute(numbers: np.ndarray, names: Names) -> pd.Series:
     """Numbers of a book as a categorical attribute of the names that occur, sorted."""
-    found, codes = np.unique(numbers, return_inverse=True)
-    occurring = np.array(list(names), dtype=object)[found]
+    result, codes = np.unique(numbers, return_inverse=True)
+    occurring = np.array(list(names), dtype=object)[result]
     order = np.argsort(occurring)
     return pd.Series(
         pd.Categorical.from_codes(places(order)[codes], pd.Index(occurring[order], dtype=object))
@@ -233,9 +233,9 @@ class _Text:
     def expect(self, mark: str) -> None:
         """Skip a mark, which must come next."""
         if not self.next_is(mark):
-            found = self._text[self._at : self._at + 1]
+            result = self._text[self._at : self._at + 1]
             raise InputError(
-                f"{self.place}: {repr(found) if found else 'the file ends'}, expected "
+                f"{self.place}: {repr(result) if result else 'the file ends'}, expected "
                 f"{repr(mark) if mark else 'the end of the file'} (one JSON object of questions by "
                 "id)"
             )

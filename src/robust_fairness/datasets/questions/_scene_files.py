@@ -101,9 +101,11 @@ def head_and_tail(records: Records) -> tuple[Records, Records]:
     An answer is rare if a < (1 + beta) mu, mu being the mean number of questions of the answers
     that the group has here. Groups without a rare or without a frequent answer are left out.
     """
-    answers, answer = np.unique([one["answer"] for one in records.values()], return_inverse=True)
+    answers, answer = np.unique(
+        [record["answer"] for record in records.values()], return_inverse=True
+    )
     groups, group = np.unique(
-        [one["groups"]["local"] for one in records.values()], return_inverse=True
+        [record["groups"]["local"] for record in records.values()], return_inverse=True
     )
     rare = in_tail(answer, group, len(answers), BETA)
     kept = np.ones(len(groups), dtype=bool)

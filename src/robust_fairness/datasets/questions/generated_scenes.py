@@ -52,7 +52,7 @@ class GeneratedScenes(QuestionDataset):
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
         folder = written(parameters)
-        own = GqaOod.Parameters(
+        files_of_scenes = GqaOod.Parameters(
             folder=QUESTIONS_FOLDER,
             ood_folder=OOD_FOLDER,
             features_folder=FEATURES_FOLDER,
@@ -61,10 +61,10 @@ class GeneratedScenes(QuestionDataset):
             tokens=parameters.tokens,
             sensitive=parameters.sensitive,
         )
-        found = Files(folder)
-        samples = GqaOod(own).load(found, splits)
+        result = Files(folder)
+        samples = GqaOod(files_of_scenes).load(result, splits)
         # they are not the official files of these names
-        files.sources.update({f"{self.name}/{name}": one for name, one in found.sources.items()})
+        files.sources.update({f"{self.name}/{name}": item for name, item in result.sources.items()})
         return replace(samples, sources=dict(files.sources))
 
 

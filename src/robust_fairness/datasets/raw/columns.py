@@ -50,8 +50,8 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
     numbers = _parsed(kinds.to_numpy())
     if np.isfinite(numbers).all():
         kinds = kinds[numbers.argsort(kind="stable")]
-    found = np.append(kinds.get_indexer(pd.Index(names, dtype=object)), -1)[codes]
-    return pd.Series(pd.Categorical.from_codes(found, kinds), index=cells.index, name=cells.name)
+    result = np.append(kinds.get_indexer(pd.Index(names, dtype=object)), -1)[codes]
+    return pd.Series(pd.Categorical.from_codes(result, kinds), index=cells.index, name=cells.name)
 
 
 def as_numbers(cells: pd.Series, place: str) -> pd.Series:
@@ -199,8 +199,8 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
         days = (dates - pd.Timestamp(0)) / pd.Timedelta(days=1)
         return pd.Series(np.append(days, np.nan)[codes], index=cells.index, name=cells.name)
     names = dates.dt.to_period(PANDAS_PERIODS[period]).astype(str)
-    found = pd.Series([*names, None], dtype=object).iloc[codes]
-    return pd.Series(pd.Categorical(found), index=cells.index, name=cells.name)
+    result = pd.Series([*names, None], dtype=object).iloc[codes]
+    return pd.Series(pd.Categorical(result), index=cells.index, name=cells.name)
 
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
@@ -263,7 +263,7 @@ def _numbers(cells: pd.Series) -> np.ndarray:
 
 def _parsed(values: np.ndarray) -> np.ndarray:
     """Values as float64; NaN for text and booleans."""
-    text = pd.Series([None if isinstance(one, bool) else one for one in values], dtype=object)
+    text = pd.Series([None if isinstance(value, bool) else value for value in values], dtype=object)
     return pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
 
 

@@ -10,7 +10,7 @@ from robust_fairness.datasets.raw.profile import (
     BINS,
     EACH_ONCE,
     ORDERED,
-    Column,
+    ColumnProfile,
     Profile,
     Roles,
 )
@@ -55,16 +55,16 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     if roles.id:
         lines["id"] = (roles.id, "names of rows")
     dates = {
-        one.name: "quarter" if one.name == roles.domain else "number"
-        for one in columns.values()
-        if one.type == "date"
+        column.name: "quarter" if column.name == roles.domain else "number"
+        for column in columns.values()
+        if column.type == "date"
     }
     if dates:
         lines["dates"] = (dates, "year, quarter, month, day, or number (days since 1970)")
-    mixed = {one.name: "category" for one in columns.values() if _is_mixed(one, roles)}
+    mixed = {column.name: "category" for column in columns.values() if _is_mixed(column, roles)}
     if mixed:
         lines["types"] = (mixed, "numbers and text: or declare the text missing, and a number")
-    if any(one.missing for one in columns.values()):
+    if any(column.missing for column in columns.values()):
         lines["missing"] = (list(table.missing), "texts of missing values")
         lines["incomplete"] = ("impute", "median and indicator; or drop rows, or refuse")
     if roles.ignored:
@@ -93,7 +93,7 @@ def experiment(table: Profile, roles: Roles, name: str) -> str:
     return _section(f"What is run on {name}.", {name: lines})
 
 
-def outcome_of(target: Column) -> str:
+def outcome_of(target: ColumnProfile) -> str:
     """``binary``, ``classes`` or ``continuous``."""
     if target.type == "binary":
         return "binary"
@@ -101,7 +101,7 @@ def outcome_of(target: Column) -> str:
     return "continuous" if is_number else "classes"
 
 
-def design(domain: Column, table: Profile) -> dict[str, Any]:
+def design(domain: ColumnProfile, table: Profile) -> dict[str, Any]:
     """Domains to train on: each left out once if they are few; the past if they are ordered."""
     values = domain.values
     if domain.type == "date":
@@ -115,11 +115,11 @@ def design(domain: Column, table: Profile) -> dict[str, Any]:
     return {"test": values[-max(1, len(values) // 3) :]}
 
 
-def _is_continuous(column: Column) -> bool:
+def _is_continuous(column: ColumnProfile) -> bool:
     return column.type == "number" and len(column.counts) > MOST_CODES
 
 
-def _is_mixed(column: Column, roles: Roles) -> bool:
+def _is_mixed(column: ColumnProfile, roles: Roles) -> bool:
     used = column.name not in {*roles.ignored, roles.domain, roles.unit, roles.id, roles.target}
     return column.type == "mixed" and used and len(column.counts) <= MOST_CATEGORIES
 

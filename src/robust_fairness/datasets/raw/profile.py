@@ -33,7 +33,7 @@ BINS = 3  # groups of a numeric attribute
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnProfile:
     """A column of a table.
 
     Attributes:
@@ -51,15 +51,15 @@ class Column:
     @property
     def values(self) -> list[str]:
         """Its distinct values, in order."""
-        found = [str(one) for one in self.counts.index]
-        return sorted(found, key=float if self.type == "number" else str)
+        result = [str(count) for count in self.counts.index]
+        return sorted(result, key=float if self.type == "number" else str)
 
     def __str__(self) -> str:
         """Its values in a few words."""
         if self.type in ("number", "date"):
             return f"{self.values[0]} to {self.values[-1]}"
         if self.type == "mixed":
-            text = next(one for one in self.counts.index if not _are_numbers([one]))
+            text = next(item for item in self.counts.index if not _are_numbers([item]))
             return f"numbers, and text such as {text!r}"
         if len(self.counts) <= LISTED:
             return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
@@ -70,7 +70,7 @@ class Column:
 class Profile:
     """A table in outline: its columns by name, rows, column separator, marks of missing values."""
 
-    columns: dict[str, Column]
+    columns: dict[str, ColumnProfile]
     rows: int
     delimiter: str
     missing: tuple[str, ...]
@@ -115,19 +115,19 @@ def _counts(cells: pd.Series) -> pd.Series:
     return counts[counts > 0].set_axis(counts.index[counts > 0].map(str).astype(object))
 
 
-def _column(name: str, counts: pd.Series, rows: int) -> Column:
-    return Column(name, _type(list(counts.index), rows), rows - int(counts.sum()), counts)
+def _column(name: str, counts: pd.Series, rows: int) -> ColumnProfile:
+    return ColumnProfile(name, _type(list(counts.index), rows), rows - int(counts.sum()), counts)
 
 
 def _type(values: list[str], rows: int) -> Type:
     """Type of the distinct values of a column."""
-    if len(values) <= 2:  # noqa: PLR2004
-        return "binary" if len(values) == 2 else "constant"  # noqa: PLR2004
+    if len(values) <= 2:
+        return "binary" if len(values) == 2 else "constant"
     if _are_numbers(values):
         return "number"
     if pd.to_datetime(pd.Series(values), format="ISO8601", errors="coerce", utc=True).notna().all():
         return "date"
-    if any(_are_numbers([one]) for one in values):
+    if any(_are_numbers([value]) for value in values):
         return "mixed"
     return "category" if len(values) <= min(MOST_CATEGORIES, rows / 2) else "text"
 
@@ -139,23 +139,26 @@ def _are_numbers(values: Iterable[str]) -> bool:
 def suggested(table: Profile) -> Roles:
     """Roles by the names and types of columns; the first of several that fit."""
     columns = table.columns
-    binary = [name for name, one in columns.items() if one.type == "binary"]
+    binary = [name for name, item in columns.items() if item.type == "binary"]
     sensitive = _named(columns, SENSITIVE)
     target = next(
         iter(
-            [*_named(binary, TARGETS), *(one for one in reversed(binary) if one not in sensitive)]
+            [
+                *_named(binary, TARGETS),
+                *(item for item in reversed(binary) if item not in sensitive),
+            ]
         ),
         list(columns)[-1],
     )
     grouping = [
-        name for name, one in columns.items()
-        if one.type in ("binary", "category") and len(one.counts) <= MOST_CODES and name != target
+        name for name, item in columns.items()
+        if item.type in ("binary", "category") and len(item.counts) <= MOST_CODES and name != target
     ]  # fmt: skip
     domains = [
         name for name in _named(columns, DOMAINS)
-        if 2 <= len(columns[name].counts) <= MOST_DOMAINS  # noqa: PLR2004
+        if 2 <= len(columns[name].counts) <= MOST_DOMAINS
     ]  # fmt: skip
-    domains += [name for name, one in columns.items() if one.type == "date"]
+    domains += [name for name, item in columns.items() if item.type == "date"]
     keys = [name for name in columns if name.casefold().endswith("id") or name in UNITS]
     units = [name for name in keys if MOST_CODES < len(columns[name].counts) < table.rows]
     ids = [name for name in keys if len(columns[name].counts) == table.rows]
@@ -170,16 +173,16 @@ def suggested(table: Profile) -> Roles:
     used = {roles.target, roles.domain, roles.unit, roles.id, *roles.sensitive}
     roles.ignored = [
         name
-        for name, one in columns.items()
-        if one.type in ("text", "constant") and name not in used
+        for name, item in columns.items()
+        if item.type in ("text", "constant") and name not in used
     ]
     return roles
 
 
-def positive_value(target: Column) -> str:
+def positive_value(target: ColumnProfile) -> str:
     """The value of a target that is probably the positive one: the last in order if unclear."""
     values = target.values or [""]
-    return next((one for one in values if one.casefold() in POSITIVE), values[-1])
+    return next((value for value in values if value.casefold() in POSITIVE), values[-1])
 
 
 def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:

@@ -1,1 +1,1 @@
-"""Datasets of tables, one per file."""
+"""Datasets of tables."""

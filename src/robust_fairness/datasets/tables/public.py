@@ -550,7 +550,7 @@ class Heart(PublicTable):
             attributes={
                 "sex": coded(table["sex"], {0: "female", 1: "male"}),
                 "age_group": two_categories(
-                    table["age"] >= 55,  # noqa: PLR2004
+                    table["age"] >= 55,
                     ("age under 55", "age 55 or over"),
                 ),
                 "age": table["age"],
@@ -847,7 +847,7 @@ class Students(PublicTable):
         parameters, (file,) = self.parameters, self.required_files()
         table = self.typed(files, file)
         grade = table.pop("G3")
-        passed = two_categories(grade >= 10, ("failed", "passed"))  # noqa: PLR2004
+        passed = two_categories(grade >= 10, ("failed", "passed"))
         attributes = {"age": table["age"], "sex": table["sex"]}
         if parameters.domain:
             attributes["school"] = table.pop("school")

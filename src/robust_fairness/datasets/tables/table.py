@@ -14,7 +14,7 @@ from robust_fairness.datasets.raw import columns as raw_columns
 from robust_fairness.datasets.tables._tables import MISSING
 
 
-class Table(TableDataset):
+class TableOfColumns(TableDataset):
     """Columns of a table; class 1 of a binary target is the positive one."""
 
     class Parameters(RawTableParameters):
@@ -47,7 +47,9 @@ class Table(TableDataset):
         needed = dict.fromkeys([*parameters.columns, *names])
         wrong, features = Collected(), {}
         with wrong.noting():
-            table = complete_rows(table, [one for one in needed if one not in optional], parameters)
+            table = complete_rows(
+                table, [item for item in needed if item not in optional], parameters
+            )
         for name in names:
             with wrong.noting():
                 features[name] = self._feature(table[name])
@@ -63,20 +65,20 @@ class Table(TableDataset):
 
 def _with_missing(features: pd.DataFrame) -> pd.DataFrame:
     """Incomplete numbers with an indicator column, incomplete categories with one of their own."""
-    found: dict[str, pd.Series] = {}
+    result: dict[str, pd.Series] = {}
     for name in map(str, features.columns):
         cells, missing = features[name], features[name].isna()
         if isinstance(cells.dtype, pd.CategoricalDtype) and missing.any():
             kinds = [*cells.cat.categories, *({MISSING} - set(cells.cat.categories))]
-            found[name] = cells.cat.set_categories(kinds).fillna(MISSING)
+            result[name] = cells.cat.set_categories(kinds).fillna(MISSING)
         else:
-            found[name] = cells
+            result[name] = cells
             if missing.any():
-                found[f"{name}={MISSING}"] = missing.astype("uint8")
-    return pd.DataFrame(found)
+                result[f"{name}={MISSING}"] = missing.astype("uint8")
+    return pd.DataFrame(result)
 
 
-def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
+def _features(columns: list[str], parameters: TableOfColumns.Parameters) -> list[str]:
     """Names of the columns that are features, in order."""
     for name in (*parameters.columns, *parameters.drop):
         if name not in columns:
@@ -92,7 +94,7 @@ def _features(columns: list[str], parameters: Table.Parameters) -> list[str]:
     for role in (parameters.target, parameters.id, parameters.split):
         if parameters.features is not None and role in names:
             raise InputError(f"features: {role} is the target, id or split and cannot be a feature")
-    found = [name for name in dict.fromkeys(names) if name not in no_feature]
-    if not found:
+    result = [name for name in dict.fromkeys(names) if name not in no_feature]
+    if not result:
         raise InputError(f"{parameters.file}: no column is left as a feature")
-    return found
+    return result

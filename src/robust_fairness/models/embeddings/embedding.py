@@ -214,8 +214,8 @@ class Classifiers(nn.ModuleList):
         if len(self) == 1:
             return self[0](features)
         classes, fitted = torch.arange(self.classes).to(features.device), list[Any](self)
-        seen = torch.stack([torch.isin(classes, one.present) for one in fitted])
-        return self.summed([one(features) for one in fitted], seen).clamp(min=ABSENT)
+        seen = torch.stack([torch.isin(classes, item.present) for item in fitted])
+        return self.summed([item(features) for item in fitted], seen).clamp(min=ABSENT)
 
     def summed(self, logits: Sequence[Tensor], seen: Tensor) -> Tensor:
         """Logits ``[1, row, class]`` from those of every classifier.
@@ -223,8 +223,8 @@ class Classifiers(nn.ModuleList):
         ``seen``: classes of the rows of each classifier, bool ``[classifier, class]``.
         """
         completed = [
-            torch.where(own, one, one[..., own].amin(-1, keepdim=True))
-            for one, own in zip(logits, seen, strict=True)
+            torch.where(part, item, item[..., part].amin(-1, keepdim=True))
+            for item, part in zip(logits, seen, strict=True)
         ]
         return torch.where(seen.any(0), torch.stack(completed).sum(0), ABSENT)
 
@@ -259,8 +259,8 @@ class PosteriorClassifiers(Classifiers):
 
     def summed(self, logits: Sequence[Tensor], seen: Tensor) -> Tensor:
         posteriors = [
-            one.masked_fill(~own, -torch.inf).softmax(-1)
-            for one, own in zip(logits, seen, strict=True)
+            item.masked_fill(~part, -torch.inf).softmax(-1)
+            for item, part in zip(logits, seen, strict=True)
         ]
         return torch.stack(posteriors).mean(0).log()
 
@@ -285,9 +285,10 @@ def rebalanced(rebalancing: str, group: Tensor, randomness: Randomness) -> list[
         )
     if rebalancing == "domain_independent":
         return members
-    most = max(len(one) for one in members)
+    most = max(len(member) for member in members)
     (generator,) = randomness.generators
     again = [
-        one[torch.randint(len(one), (most - len(one),), generator=generator)] for one in members
+        member[torch.randint(len(member), (most - len(member),), generator=generator)]
+        for member in members
     ]
     return [torch.cat([every, *again])]

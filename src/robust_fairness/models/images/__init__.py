@@ -1,1 +1,1 @@
-"""Networks for images, one per file."""
+"""Networks for images."""

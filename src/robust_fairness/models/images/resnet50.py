@@ -17,7 +17,7 @@ from robust_fairness.models.base import (
     initialised,
     require_images,
 )
-from robust_fairness.models.images._staged import require_side
+from robust_fairness.models.images.staged import require_side
 from robust_fairness.models.layers import replace_shortcuts
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples.questions import RowShape
@@ -119,21 +119,21 @@ class ResNet50(SingleModel):
         """Load the file's weights, once."""
         if self.unread is None:
             return
-        own = self.net.state_dict()
+        weights = self.net.state_dict()
         read = weights_of(self.unread)
         given = {name: tensor for name, tensor in read.items() if not name.startswith("fc.")}
-        unknown = sorted(given.keys() - own.keys())
-        missing = [name for name in own if name not in given and not name.endswith(COUNTS)]
+        unknown = sorted(given.keys() - weights.keys())
+        missing = [name for name in weights if name not in given and not name.endswith(COUNTS)]
         if unknown or missing:
             told = f"weight {unknown[0]} is unknown" if unknown else f"no weight {missing[0]}"
             raise InputError(f"{self.unread}: {told}, allowed: the weights of resnet50")
         for name, tensor in given.items():
-            if tensor.shape != own[name].shape:
+            if tensor.shape != weights[name].shape:
                 raise InputError(
                     f"{self.unread}: weight {name} has shape {tuple(tensor.shape)}, "
-                    f"allowed: {tuple(own[name].shape)}"
+                    f"allowed: {tuple(weights[name].shape)}"
                 )
-        self.net.load_state_dict(own | given)
+        self.net.load_state_dict(weights | given)
         self.unread = None
 
     def _load_from_state_dict(self, *options: Any, **more: Any) -> None:
@@ -160,12 +160,12 @@ def weights_of(path: Path) -> dict[str, Tensor]:
         if path.suffix == SUFFIXES[0]:
             return load_file(path)
         # weights only: nothing that the file holds is executed
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        result = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's readers raise as many kinds as there are broken files
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(
             f"{path}: not a file of weights ({type(error).__name__}: {reason})"
         ) from None
-    if isinstance(found, dict) and all(isinstance(one, Tensor) for one in found.values()):
-        return dict(found)
+    if isinstance(result, dict) and all(isinstance(item, Tensor) for item in result.values()):
+        return dict(result)
     raise InputError(f"{path}: not a state dictionary of weights by name")

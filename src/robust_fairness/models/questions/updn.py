@@ -114,11 +114,11 @@ class UpDn(SingleModel):
         if self.unread is None:
             return
         weight, words = self.fuse.words.weight, self.shape.words
-        found = word_vectors(self.unread, words, self.hparams.words)
+        result = word_vectors(self.unread, words, self.hparams.words)
         with torch.no_grad():
-            for place, vector in found.items():
+            for place, vector in result.items():
                 weight[place] = torch.from_numpy(vector)
-        LOGGER.info("%s: has vectors of %d of %d words", self.unread, len(found), len(words))
+        LOGGER.info("%s: has vectors of %d of %d words", self.unread, len(result), len(words))
         self.unread = None
 
     def _load_from_state_dict(self, *options: Any, **more: Any) -> None:

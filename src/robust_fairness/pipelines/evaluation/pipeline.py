@@ -8,7 +8,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
-from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, fan_in
 from robust_fairness.runs.configuration import loader
 
@@ -89,7 +89,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def diagnose(samples: Any, dataset: Dataset, **parts: Any) -> Any:
+def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
     from robust_fairness.compute.checkpoints import threads
@@ -122,12 +122,12 @@ def create_pipeline() -> Pipeline:
     return Pipeline([*cells, *planes, *map(_collecting, datasets), *diagnoses])
 
 
-def shifted_inputs(dataset: Dataset) -> dict[str, str]:
+def shifted_inputs(dataset: DatasetConfig) -> dict[str, str]:
     """The shifted test sets of a dataset as inputs of a node, by test set."""
     return {one.name: names.of_test_set(dataset.name, one.name) for one in dataset.test_sets}
 
 
-def _nodes(dataset: Dataset, cell: Cell) -> list[Node]:
+def _nodes(dataset: DatasetConfig, cell: Cell) -> list[Node]:
     own = partial(names.of_cell, cell.name)
     shared = {
         "samples": names.of_dataset(dataset.name, "samples"),
@@ -151,7 +151,7 @@ def _drawing(cell: Cell) -> Node:
     return cell_node(cell, draw, inputs, names.of_cell(cell.name, "planes"), "draw_planes")
 
 
-def _collecting(dataset: Dataset) -> Node:
+def _collecting(dataset: DatasetConfig) -> Node:
     parts = ["splits"]
     parts += DIAGNOSED if dataset.domains else ()
     parts += ("distances", "generator_quality") if dataset.generator else ()
@@ -164,11 +164,13 @@ def _collecting(dataset: Dataset) -> Node:
     return _of_dataset(dataset, collect, {name: name for name in inputs}, output, "collect")
 
 
-def _of_dataset(dataset: Dataset, function: Callable, inputs: Any, outputs: Any, name: str) -> Node:
+def _of_dataset(
+    dataset: DatasetConfig, function: Callable, inputs: Any, outputs: Any, name: str
+) -> Node:
     return fan_in(function, inputs, outputs, name, dataset.name, f"dataset.{dataset.name}")
 
 
-def _diagnosing(dataset: Dataset) -> Node:
+def _diagnosing(dataset: DatasetConfig) -> Node:
     parts = [names.of_cell(cell.name, "predictions") for cell in dataset.cells]
     # decisions of post-processed cells have no scores to unprocess
     scored = [cell for cell in dataset.cells if cell.postprocessing is None]

@@ -7,7 +7,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell, Dataset, GeneratorConfig
+from robust_fairness.experiment.experiment import Cell, DatasetConfig, GeneratorConfig
 from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
@@ -84,7 +84,7 @@ def train_reference(samples: Any, cell: Cell) -> Any:
 
 
 def measure(
-    samples: Any, dataset: Dataset, reference: Any = None, real: Any = None, **shifted: Any
+    samples: Any, dataset: DatasetConfig, reference: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.compute.checkpoints import threads
@@ -105,7 +105,7 @@ def measure(
         return distances(dataset.name, samples, named, classifier), scored
 
 
-def draw_family(samples: Any, dataset: Dataset, **shifted: Any) -> Any:
+def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
     """The same draws at every severity of the dataset's own shift, one row per draw."""
     from robust_fairness.reporting.contact_sheet import family_sheet
 
@@ -147,7 +147,7 @@ def _of_generator(generator: GeneratorConfig) -> list[Node]:
     return nodes
 
 
-def _of_dataset(dataset: Dataset) -> list[Node]:
+def _of_dataset(dataset: DatasetConfig) -> list[Node]:
     if dataset.generator is None:
         return []
     own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)

@@ -6,24 +6,24 @@ from typing import Any
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import Dataset
+from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
 
-def ingest(dataset: Dataset) -> Any:
+def ingest(dataset: DatasetConfig) -> Any:
     """Samples of a dataset with its named splits."""
     return within_domains(read(dataset), dataset)
 
 
-def read(dataset: Dataset) -> Any:
+def read(dataset: DatasetConfig) -> Any:
     """Samples of a dataset, all domains alike."""
     from robust_fairness.datasets.files import Files, default_root
 
     return source_of(dataset.source).load(Files(default_root()), dataset.seeds)
 
 
-def within_domains(samples: Any, dataset: Dataset) -> Any:
+def within_domains(samples: Any, dataset: DatasetConfig) -> Any:
     """The samples with those domains held out that the dataset is not trained on."""
     from robust_fairness.samples.domains import hold_out_domains
 
@@ -32,20 +32,20 @@ def within_domains(samples: Any, dataset: Dataset) -> Any:
     return hold_out_domains(samples, **dataset.domains.model_dump())
 
 
-def generate(dataset: Dataset, generator: Any) -> Any:
+def generate(dataset: DatasetConfig, generator: Any) -> Any:
     """Samples of a dataset of generated images."""
     folder = names.of_dataset(dataset.name, "samples")
     return source_of(dataset.source).generate(generator, dataset.seeds, folder)
 
 
-def describe_splits(samples: Any, dataset: Dataset) -> Any:
+def describe_splits(samples: Any, dataset: DatasetConfig) -> Any:
     """Sizes of the named splits of a dataset, and how much they share."""
     from robust_fairness.samples.splits import described
 
     return described(dataset.name, samples.splits, samples.sensitive)
 
 
-def draw(samples: Any, dataset: Dataset) -> Any:
+def draw(samples: Any, dataset: DatasetConfig) -> Any:
     """Images of some rows of every class, or of every value of an attribute."""
     from robust_fairness.reporting import contact_sheet
 
@@ -60,7 +60,7 @@ def create_pipeline() -> Pipeline:
     return Pipeline([node for dataset in datasets for node in _nodes(dataset)])
 
 
-def _nodes(dataset: Dataset) -> list[Node]:
+def _nodes(dataset: DatasetConfig) -> list[Node]:
     own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     settings, samples = f"params:{dataset.name}.dataset", own("samples")
     inputs = [samples, settings]

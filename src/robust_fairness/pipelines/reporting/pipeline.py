@@ -6,7 +6,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.experiment.experiment import Cell, Dataset
+from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.evaluation.pipeline import JOINED, join
 from robust_fairness.pipelines.nodes import DIAGNOSED, fan_in
 from robust_fairness.runs.configuration import loader
@@ -79,7 +79,7 @@ def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
     return reporting.report(reporting.Results.of(metrics, **further), cells, manifest, sheets)
 
 
-def _caption(dataset: Dataset) -> str:
+def _caption(dataset: DatasetConfig) -> str:
     if dataset.generator:
         return FAMILY
     attribute = dataset.contact_sheet

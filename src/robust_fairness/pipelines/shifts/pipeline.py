@@ -6,7 +6,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Dataset, TestSet
+from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
@@ -21,7 +21,7 @@ def shift(samples: Any, test_set: TestSet) -> Any:
     return found.apply(samples.take(places), test_set.severity, places)
 
 
-def shift_generated(samples: Any, test_set: TestSet, dataset: Dataset, generator: Any) -> Any:
+def shift_generated(samples: Any, test_set: TestSet, dataset: DatasetConfig, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or their images."""
     if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
@@ -44,7 +44,7 @@ def create_pipeline() -> Pipeline:
     return Pipeline([_node(dataset, one) for dataset in datasets for one in dataset.test_sets])
 
 
-def _node(dataset: Dataset, test_set: TestSet) -> Node:
+def _node(dataset: DatasetConfig, test_set: TestSet) -> Node:
     inputs = [
         names.of_dataset(dataset.name, "samples"),
         f"params:{dataset.name}.shifted.{test_set.name}",

@@ -1,4 +1,4 @@
-"""Test parts in which some rows have another share, by leaving out rows."""
+"""Test rows drawn again with other shares of classes or groups."""
 
 from abc import abstractmethod
 from dataclasses import replace
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, NonNegativeInt
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import PluginParameters
 from robust_fairness.samples import Samples
 from robust_fairness.shifts.base import SampleShift, Severities
@@ -74,3 +74,53 @@ def kept_rows(selected: np.ndarray, order: np.ndarray, share: float) -> np.ndarr
         rows = np.flatnonzero(selected == bool(kind))
         kept[rows[np.argsort(order[rows], kind="stable")[:number]]] = True
     return kept
+
+
+class LabelPrevalence(Resampling):
+    r"""Another share of a class among the test rows.
+
+    Change the prevalence :math:`P(Y = y)`; :math:`P(X, A \mid Y)` stays as it is.
+
+    The severity is the new prevalence.
+    """
+
+    name = "label_prevalence"
+
+    class Parameters(ResamplingParameters):
+        """``label`` is the class whose share is stated; the last one by default."""
+
+        label: str = ""
+
+    def selected(self, samples: Samples) -> np.ndarray:
+        if not samples.classes:
+            raise InputError("label_prevalence is not applicable to a continuous outcome")
+        label = self.parameters.label or samples.classes[-1]
+        if label not in samples.classes:
+            raise unknown_name("class", label, samples.classes)
+        return samples.y == samples.classes.index(label)
+
+
+class GroupMix(Resampling):
+    r"""Another share of a group among the test rows.
+
+    Change the share :math:`P(A = a)`; :math:`P(X, Y \mid A)` stays as it is.
+
+    The severity is the new share.
+    """
+
+    name = "group_mix"
+
+    class Parameters(ResamplingParameters):
+        """``group`` is the value of ``attribute`` whose share is stated."""
+
+        attribute: str
+        group: str
+
+    def selected(self, samples: Samples) -> np.ndarray:
+        attribute, group = self.parameters.attribute, self.parameters.group
+        if attribute not in samples.attributes:
+            raise unknown_name("attribute of group_mix", attribute, samples.attributes.columns)
+        values = samples.attributes[attribute].astype(str)
+        if group not in set(values):
+            raise unknown_name(f"group of {attribute}", group, values.unique())
+        return (values == group).to_numpy()

@@ -18,7 +18,7 @@ PRECISION = 1e-9  # of the linear program
 
 
 @dataclass(frozen=True)
-class Curve:
+class RocHull:
     """The vertices of the convex hull of a group's ROC curve.
 
     Attributes:
@@ -61,17 +61,17 @@ class GroupThresholds(PostProcessing):
         tolerance: float = Field(0.05, ge=0, le=1, description="epsilon, largest difference")
 
     @abstractmethod
-    def rates(self, curve: Curve) -> Sequence[np.ndarray]:
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
         """The rates that may not differ, of the points of a group's curve, ``[vertex]`` each."""
 
     def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
         names = np.unique(group)
         curves = [curve_of(y_true[group == name], y_score[group == name]) for name in names]
-        weights = optimum(curves, [self.rates(one) for one in curves], self.hparams.tolerance)
+        weights = optimum(curves, [self.rates(curve) for curve in curves], self.hparams.tolerance)
         return Mixtures(
             {
-                str(name): (one.threshold[::-1], weight[::-1].cumsum())
-                for name, one, weight in zip(names, curves, weights, strict=True)
+                str(name): (item.threshold[::-1], weight[::-1].cumsum())
+                for name, item, weight in zip(names, curves, weights, strict=True)
             }
         )
 
@@ -83,21 +83,21 @@ class Mixtures(Decisions):
     of_group: dict[str, tuple[np.ndarray, np.ndarray]]
 
     def __call__(self, y_score: np.ndarray, group: np.ndarray) -> np.ndarray:
-        found = np.full(len(y_score), np.nan)
+        result = np.full(len(y_score), np.nan)
         for name, (thresholds, probability) in self.of_group.items():
-            own = group == name
-            reached = np.searchsorted(thresholds, y_score[own], side="right")
-            found[own] = np.concatenate([[0.0], probability])[reached]
-        unknown = np.unique(group[np.isnan(found)])
+            mask = group == name
+            reached = np.searchsorted(thresholds, y_score[mask], side="right")
+            result[mask] = np.concatenate([[0.0], probability])[reached]
+        unknown = np.unique(group[np.isnan(result)])
         if len(unknown):
             raise InputError(
                 f"post-processing: group {', '.join(map(str, unknown))} has no validation rows, "
                 f"allowed: {', '.join(self.of_group)}"
             )
-        return found.clip(0, 1)
+        return result.clip(0, 1)
 
 
-def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> Curve:
+def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> RocHull:
     """The ROC hull of a group's rows, which have both classes."""
     fpr, tpr, threshold = roc_curve(y_true, y_score)
     if np.array_equal(fpr, tpr):  # all points are on the diagonal
@@ -105,29 +105,29 @@ def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> Curve:
     else:
         kept = np.sort(ConvexHull(np.stack([fpr, tpr], axis=1)).vertices)
     positives = int(np.sum(y_true == 1))
-    return Curve(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
+    return RocHull(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
 
 
 def optimum(
-    curves: Sequence[Curve], rates: Sequence[Sequence[np.ndarray]], tolerance: float
+    curves: Sequence[RocHull], rates: Sequence[Sequence[np.ndarray]], tolerance: float
 ) -> list[np.ndarray]:
     """Weights of the points of every curve, ``[vertex]``, with the least expected error.
 
     Variables are all weights and, for each kind of rate, the lowest of a group; the rate of each
     group is between it and it plus the tolerance.
     """
-    sizes = [len(one.fpr) for one in curves]
-    kinds, rows = len(rates[0]), sum(one.negatives + one.positives for one in curves)
-    error = [one.negatives * one.fpr - one.positives * one.tpr for one in curves]
+    sizes = [len(curve.fpr) for curve in curves]
+    kinds, rows = len(rates[0]), sum(curve.negatives + curve.positives for curve in curves)
+    error = [curve.negatives * curve.fpr - curve.positives * curve.tpr for curve in curves]
     sums = block_diag([np.ones((1, size)) for size in sizes])
     above = []
     for kind in range(kinds):
         lowest = np.zeros((len(curves), kinds))
         lowest[:, kind] = 1
-        own = block_diag([one[kind][None] for one in rates])
-        above.append(csr_array(np.hstack([own.toarray(), -lowest])))
+        rates_of_kind = block_diag([rate[kind][None] for rate in rates])
+        above.append(csr_array(np.hstack([rates_of_kind.toarray(), -lowest])))
     gaps = vstack(above)
-    found = linprog(
+    result = linprog(
         np.concatenate([*error, np.zeros(kinds)]) / rows,
         A_ub=vstack([gaps, -gaps]),
         b_ub=np.repeat([tolerance, 0.0], gaps.shape[0]),
@@ -140,6 +140,54 @@ def optimum(
             "dual_feasibility_tolerance": PRECISION,
         },
     )
-    if not found.success:
-        raise InputError(f"post-processing: {found.message}")
-    return np.split(found.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+    if not result.success:
+        raise InputError(f"post-processing: {result.message}")
+    return np.split(result.x[: sum(sizes)], np.cumsum(sizes)[:-1])
+
+
+class DemographicParity(GroupThresholds):
+    """Demographic parity by thresholds of groups.
+
+    Selection rates of two groups differ by the tolerance at most.
+    """
+
+    name = "demographic_parity"
+
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
+        return (curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr,)
+
+
+class EqualizedOdds(GroupThresholds):
+    """Equalised odds by thresholds of groups.
+
+    Neither true nor false positive rates of two groups differ by more than the tolerance.
+    """
+
+    name = "equalized_odds"
+
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
+        return curve.tpr, curve.fpr
+
+
+class TruePositiveRateParity(GroupThresholds):
+    """Equal opportunity by thresholds of groups.
+
+    True positive rates of two groups differ by the tolerance at most.
+    """
+
+    name = "true_positive_rate_parity"
+
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
+        return (curve.tpr,)
+
+
+class FalsePositiveRateParity(GroupThresholds):
+    """Predictive equality by thresholds of groups.
+
+    False positive rates of two groups differ by the tolerance at most.
+    """
+
+    name = "false_positive_rate_parity"
+
+    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
+        return (curve.fpr,)

@@ -1,4 +1,4 @@
-"""Distance-weighted mining: negatives of all distances alike (Definition 6)."""
+"""Miners of triplets."""
 
 from typing import Any, Literal
 
@@ -8,9 +8,66 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Labels, Miner, Rows, Triplets, anchors, choose, distances
+from robust_fairness.miners.base import (
+    Labels,
+    Miner,
+    Rows,
+    Triplets,
+    alike,
+    anchors,
+    choose,
+    distances,
+)
 
 DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
+
+
+class Random(Miner):
+    """Random mining: positives and negatives without a preference (Definition 4).
+
+    Positives and negatives drawn uniformly, one triplet for every anchor.
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 4.
+    """
+
+    name = "random"
+
+    def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
+        result = anchors(labels, generator)
+        return Triplets(result.anchor, result.positive, choose(alike(result.negatives), generator))
+
+
+class SemiHard(Miner):
+    r"""Semi-hard mining: negatives that are little farther away than the positive (Definition 5).
+
+    Negatives that are a little farther than the positive, which is any other row of the class.
+
+    A negative is drawn uniformly from those with
+
+    .. math:: d(a, p) < d(a, n) < d(a, p) + \gamma
+
+    or from all where there is none, as in the published code of Roth et al. (ICML 2020).
+
+    Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 5, whose
+    condition is misprinted.
+    """
+
+    name = "semi_hard"
+
+    class Parameters(PluginParameters):
+        """The slack of Definition 5; its value is that of D.3."""
+
+        margin: float = Field(0.2, gt=0, description="gamma: how much farther than the positive")
+
+    def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
+        result = anchors(labels, generator)
+        distance = distances(embeddings)[result.anchor]
+        positive = distance.gather(1, result.positive[:, None])
+        near = (
+            (positive < distance) & (distance < positive + self.hparams.margin) & result.negatives
+        )
+        allowed = torch.where(near.any(1, keepdim=True), near, result.negatives)
+        return Triplets(result.anchor, result.positive, choose(alike(allowed), generator))
 
 
 def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Float[Tensor, "..."]:
@@ -25,13 +82,17 @@ def log_inverse_density(distance: Float[Tensor, "..."], dimensions: int) -> Floa
 
 
 class DistanceWeighted(Miner):
-    """Negatives drawn in proportion to 1 / q of their distance from the anchor.
+    """Distance-weighted mining: negatives of all distances alike (Definition 6).
+
+    Negatives drawn in proportion to 1 / q of their distance from the anchor.
 
     The positive is any other row of the class.
 
     Source: Dullerud et al., "Is Fairness Only Metric Deep?" (ICLR 2022), Definition 6, after
     Wu et al., "Sampling Matters in Deep Embedding Learning" (ICCV 2017).
     """
+
+    name = "distance_weighted"
 
     class Parameters(PluginParameters):
         """Cuts of the inverse density; the values are those of D.3.
@@ -58,14 +119,14 @@ class DistanceWeighted(Miner):
             return self
 
     def mine(self, embeddings: Rows, labels: Labels, generator: torch.Generator) -> Triplets:
-        found = anchors(labels, generator)
-        distance, largest = distances(embeddings)[found.anchor], self.hparams.largest_distance
+        result = anchors(labels, generator)
+        distance, largest = distances(embeddings)[result.anchor], self.hparams.largest_distance
         kept = distance.clamp(self.hparams.smallest_distance, largest)
         log_weights = log_inverse_density(kept, embeddings.shape[1])
-        allowed = found.negatives
+        allowed = result.negatives
         if largest is not None and self.hparams.farther == "left_out":
             near = allowed & (distance <= largest)
             # where all are too far, clipping has made their weights equal
             allowed = torch.where(near.any(1, keepdim=True), near, allowed)
         negative = choose(log_weights.masked_fill(~allowed, -torch.inf), generator)
-        return Triplets(found.anchor, found.positive, negative)
+        return Triplets(result.anchor, result.positive, negative)

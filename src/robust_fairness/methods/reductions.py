@@ -1,0 +1,185 @@
+"""Fair classification by reductions to weighted classification (Agarwal et al. 2018)."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+from pydantic import Field
+from torch import Tensor
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.estimators.base import Estimator, Mixture
+from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.models.base import Model
+
+CONSTRAINTS = {
+    "demographic_parity": "DemographicParity",
+    "equalized_odds": "EqualizedOdds",
+    "true_positive_rate_parity": "TruePositiveRateParity",
+    "false_positive_rate_parity": "FalsePositiveRateParity",
+}
+MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
+
+
+class ReductionParameters(GroupMethodParameters):
+    """Hyperparameters of a reduction.
+
+    ``constraint`` is on the rates of every group against those of all rows: of decisions for class
+    1 (``demographic_parity``), or of these given the label.
+    """
+
+    constraint: Literal[
+        "demographic_parity",
+        "equalized_odds",
+        "true_positive_rate_parity",
+        "false_positive_rate_parity",
+    ] = "equalized_odds"
+
+
+class Reduction(Method):
+    """Fit any estimator that takes weights many times, with labels and weights by a constraint.
+
+    Training rows of unknown group are left out. Predictions are decisions, without scores.
+
+    Source: Agarwal, Beygelzimer, Dudik, Langford and Wallach, "A Reductions Approach to Fair
+    Classification" (ICML 2018), as in fairlearn.
+    """
+
+    Parameters = ReductionParameters
+    estimators = "only"
+
+    def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
+        super().__init__(hparams, model, problem)
+        if problem.classes != 2:
+            raise InputError(f"method {self.name}: defined for two classes")
+        problem.require_attributes(self.name)
+        problem.require_groups(self.name)
+
+    @abstractmethod
+    def reduced(
+        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+    ) -> Sequence[tuple[float, Any]]:
+        """Shares and classifiers of the mixture; groups are numbers ``[m]``."""
+
+    def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
+        known = batch.group[0] >= 0
+        group = batch.group[0, known].cpu().numpy()
+        self._require_rates(group, batch.y[0, known].cpu().numpy())
+
+        def reduction(oracle: Any, x: np.ndarray, y: np.ndarray) -> Mixture:
+            result = [item for item in self.reduced(oracle, x, y, group) if item[0] > 0]
+            # fairlearn replaces the classifier where all rows have the same label
+            fitted = [item for item in result if isinstance(item[1], type(oracle))]
+            constant = [item for item in result if not isinstance(item[1], type(oracle))]
+            return Mixture(
+                [classifier for _, classifier in fitted],
+                [share for share, _ in fitted],
+                sum((share * float(item.predict(x[:1])[0]) for share, item in constant), 0.0),
+            )
+
+        cast("Any", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
+
+    def _require_rates(self, group: np.ndarray, y: np.ndarray) -> None:
+        """Raise if a group has one class only, without which its rates are undefined."""
+        cells = np.unique(np.stack([group, y]), axis=1).shape[1]
+        if self.hparams.constraint != "demographic_parity" and cells < 2 * len(np.unique(group)):
+            raise InputError(
+                f"method {self.name}: a group has training rows of one class only, allowed: groups "
+                "with both, or constraint demographic_parity"
+            )
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        return iter(())  # classifiers are fitted in one call
+
+
+def moment(constraint: str, **options: float) -> Any:
+    """The constraint of fairlearn."""
+    from fairlearn import reductions
+
+    return getattr(reductions, CONSTRAINTS[constraint])(**options)
+
+
+class ExponentiatedGradient(Reduction):
+    r"""The exponentiated gradient reduction (Agarwal et al. 2018).
+
+    The mixture of classifiers with the least error subject to the constraint.
+
+    .. math:: \min_Q \max_{\|\lambda\|_1 \le 1/\epsilon}
+              err(Q) + \lambda^\top (\gamma(Q) - bound)
+
+    A row is decided by a member that is drawn at random, and is scored by the expectation.
+    ``difference_bound`` is on the difference between a group and all rows: two groups may differ
+    by up to twice as much. It holds on training rows.
+
+    Fails if the classifier overfits: the constraint then holds on training rows alone.
+
+    Source: "A Reductions Approach to Fair Classification" (ICML 2018), Algorithm 1.
+    """
+
+    name = "exponentiated_gradient"
+
+    class Parameters(ReductionParameters):
+        """Bound of the constraint and end of the iteration, as in fairlearn."""
+
+        difference_bound: float = Field(0.01, gt=0, le=1, description="of a group to all rows")
+        eps: float = Field(0.01, gt=0, description="inverse bound of the multipliers")
+        iterations: int = Field(50, ge=1, description="at most")
+
+    def reduced(
+        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+    ) -> Sequence[tuple[float, Any]]:
+        from fairlearn.reductions import ExponentiatedGradient as Fairlearn
+
+        bound = self.hparams.difference_bound.item()
+        constraint = moment(self.hparams.constraint, difference_bound=bound)
+        eps, most = self.hparams.eps.item(), self.hparams.iterations
+        result = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
+        result.fit(x, y, sensitive_features=group)
+        return list(zip(result.weights_.tolist(), result.predictors_, strict=True))
+
+
+class GridSearch(Reduction):
+    """The grid search reduction (Agarwal et al. 2018).
+
+    The classifier of a grid of multipliers with the best trade-off on training rows.
+
+    The trade-off is ``(1 - constraint_weight)`` times the error plus ``constraint_weight`` times
+    the largest violation of the constraint. The grid has an axis for each group but one, and twice
+    as many for ``equalized_odds``.
+
+    Fails if there are many groups: the grid is then too coarse.
+
+    Source: "A Reductions Approach to Fair Classification" (ICML 2018), section 3.4.
+    """
+
+    name = "grid_search"
+
+    class Parameters(ReductionParameters):
+        """Size of the grid and weight of the violation, as in fairlearn."""
+
+        constraint_weight: float = Field(0.5, ge=0, le=1, description="of the violation")
+        grid_size: int = Field(10, ge=1, description="multipliers, each a fit")
+        grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
+
+    def reduced(
+        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+    ) -> Sequence[tuple[float, Any]]:
+        from fairlearn.reductions import GridSearch as Fairlearn
+
+        groups = len(np.unique(group))
+        axes = (groups - 1) * (2 if self.hparams.constraint == "equalized_odds" else 1)
+        if axes > MOST_MULTIPLIERS:
+            raise InputError(
+                f"method grid_search: {groups} groups make a grid of {axes} axes, allowed: up to "
+                f"{MOST_MULTIPLIERS}, or method exponentiated_gradient"
+            )
+        result = Fairlearn(
+            oracle,
+            moment(self.hparams.constraint),
+            constraint_weight=self.hparams.constraint_weight.item(),
+            grid_size=self.hparams.grid_size,
+            grid_limit=self.hparams.grid_limit.item(),
+        )
+        result.fit(x, y, sensitive_features=group)
+        return [(1.0, result.predictors_[result.best_idx_])]
