@@ -58,6 +58,7 @@ def visits(rows: int = ROWS) -> pd.DataFrame:
             "hospital": np.where(np.arange(rows) % 2, "north", "south"),
             "sex": rng.choice(["f", "m"], rows),
             "age": ages,
+            "weight": [f"{40 + number % 50} kg" for number in range(rows)],
             "seen": pd.date_range("2020-01-01", periods=rows, freq="7D").strftime("%Y-%m-%d"),
             "note": [f"note {number}" for number in range(rows)],
             "ill": rng.choice(["yes", "no"], rows),
@@ -106,7 +107,8 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     visits().to_csv(source, index=False, sep=";")
     said = run("init", str(source)).output
     assert said.rstrip().endswith("robust-fairness run --datasets visits")
-    assert "not used (text; numbers with a unit: see suffixes)" in said
+    assert "not used (text)" in said
+    assert "numbers in kg" in said
     written = yaml.safe_load((tmp_path / "conf/local/parameters_visits.yml").read_text())
     fields = written["datasets"]["visits"]
     assert fields.pop("source") == "table"
@@ -117,10 +119,11 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     assert samples.domain == "hospital"
     assert samples.units is not None
     assert samples.features == (
-        "age", "age=missing", "seen", "sex=f", "sex=m",
+        "age", "age=missing", "weight", "seen", "sex=f", "sex=m",
     )  # fmt: skip
     assert np.isnan(samples.x[:, 0]).sum() == samples.x[:, 1].sum() == len(range(0, ROWS, 7))
-    assert list(samples.x[:2, 2]) == [18262, 18269]  # days since 1970
+    assert list(samples.x[:2, 2]) == [40, 41]  # kg
+    assert list(samples.x[:2, 3]) == [18262, 18269]  # days since 1970
     grid = yaml.safe_load((tmp_path / "conf/local/experiment_visits.yml").read_text())
     domains = {"train": "all_but_each", "names": ["north", "south"]}
     assert grid["datasets"]["visits"]["domains"] == domains

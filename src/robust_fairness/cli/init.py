@@ -95,7 +95,7 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
     click.echo(f"{path.name}  {table.rows:,} rows, {len(table.columns)} columns")
     named = {roles.domain: "domain", roles.unit: "unit", roles.id: "id", roles.target: "target"}
     named |= dict.fromkeys(roles.sensitive, "sensitive attribute")
-    reasons = {"constant": "one value", "text": "text; numbers with a unit: see suffixes"}
+    reasons = {"constant": "one value", "text": "text"}
     named |= {
         name: f"not used ({reasons.get(table.columns[name].type, 'names of units')})"
         for name in roles.ignored

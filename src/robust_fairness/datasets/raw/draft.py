@@ -61,6 +61,10 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     }
     if dates:
         lines["dates"] = (dates, "year, quarter, month, day, or number (days since 1970)")
+    used = [column for column in columns.values() if column.name not in roles.ignored]
+    measures = {column.name: column.suffix for column in used if column.type == "measure"}
+    if measures:
+        lines["suffixes"] = (measures, "numbers with a unit")
     mixed = {column.name: "category" for column in columns.values() if _is_mixed(column, roles)}
     if mixed:
         lines["types"] = (mixed, "numbers and text: or declare the text missing, and a number")

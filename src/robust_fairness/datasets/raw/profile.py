@@ -1,5 +1,6 @@
 """The columns of a table in outline, and the roles that they may have."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
-Type = Literal["constant", "binary", "category", "number", "date", "mixed", "text"]
+Type = Literal["constant", "binary", "category", "number", "measure", "date", "mixed", "text"]
 
 LISTED = 4  # values that are shown with their counts
 # Texts that tables use for a missing value.
@@ -29,6 +30,7 @@ ORDERED = ("year", "quarter", "semester", "term", "period")
 MOST_DOMAINS = 50
 EACH_ONCE = 5  # domains, up to which each is left out once
 SMALL = 30  # rows of a group that are few
+MEASURE = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([^\W\d_][^\d]*)")  # 45 kg, but not 45 %
 BINS = 3  # groups of a numeric attribute
 
 
@@ -38,7 +40,7 @@ class ColumnProfile:
 
     Attributes:
         name: as in the header.
-        type: what its cells are; ``mixed`` has numbers and text.
+        type: what its cells are; ``mixed`` has numbers and text, ``measure`` numbers with a unit.
         missing: number of missing cells.
         counts: rows by distinct value, the most frequent first.
     """
@@ -54,10 +56,17 @@ class ColumnProfile:
         result = [str(count) for count in self.counts.index]
         return sorted(result, key=float if self.type == "number" else str)
 
+    @property
+    def suffix(self) -> str:
+        """The unit of measure that all its numbers end with, "" if there is none."""
+        return _suffix(self.counts.index)
+
     def __str__(self) -> str:
         """Its values in a few words."""
         if self.type in ("number", "date"):
             return f"{self.values[0]} to {self.values[-1]}"
+        if self.type == "measure":
+            return f"numbers in {self.suffix}"
         if self.type == "mixed":
             text = next(item for item in self.counts.index if not _are_numbers([item]))
             return f"numbers, and text such as {text!r}"
@@ -129,7 +138,16 @@ def _type(values: list[str], rows: int) -> Type:
         return "date"
     if any(_are_numbers([value]) for value in values):
         return "mixed"
+    if _suffix(values):
+        return "measure"
     return "category" if len(values) <= min(MOST_CATEGORIES, rows / 2) else "text"
+
+
+def _suffix(values: Iterable[str]) -> str:
+    """What follows the number in each of the values, if it is the same text."""
+    found = [MEASURE.fullmatch(value.strip()) for value in values]
+    suffixes = {match[1] if match else "" for match in found}
+    return suffixes.pop() if len(suffixes) == 1 else ""
 
 
 def _are_numbers(values: Iterable[str]) -> bool:
