@@ -186,21 +186,8 @@ class Predictions:
             found[name] = self._cells(groups)
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
-            weight = np.ones(len(known)) if self.weight is None else self.weight
-            parts = [
-                (
-                    Groups(np.full(len(known), code), names),
-                    np.where(known, weight * share[:, code], 0),
-                )
-                for code in range(len(names))
-            ]
-            parts.append((Groups(np.full(len(known), -1), names), np.where(known, 0, weight)))
-            sums = [
-                self._cells(
-                    groups, of, np.where(weight > 0, of / np.where(weight > 0, weight, 1), 0)
-                )
-                for groups, of in parts
-            ]
+            parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
+            sums = [self._cells(Groups(np.full(len(known), code), names), of) for code, of in parts]
             found[name] = sum(sums[1:], sums[0])
         return found
 
@@ -208,16 +195,15 @@ class Predictions:
         """Counts of all rows as one group."""
         return self._cells(Groups(np.zeros(len(self.samples), np.int64), ("",)))
 
-    def _cells(
-        self, groups: Groups, weight: np.ndarray | None = None, share: np.ndarray | None = None
-    ) -> Cells:
-        own = self.weight if weight is None else weight
-        classes, replicates = self.samples.classes, self.replicates
-        if share is not None and replicates is not None:
-            replicates = replicates * share[:, None]
+    def _cells(self, groups: Groups, share: np.ndarray | None = None) -> Cells:
+        weight, replicates = self.weight, self.replicates
+        if share is not None:
+            weight = share if weight is None else weight * share
+            replicates = None if replicates is None else replicates * share[:, None]
         return Cells.of(
-            groups, self.samples.y, self.prediction, classes, own, replicates, share, self.units
-        )
+            groups, self.samples.y, self.prediction, self.samples.classes, weight, replicates,
+            share, self.units,
+        )  # fmt: skip
 
     @property
     def weight(self) -> np.ndarray | None:
