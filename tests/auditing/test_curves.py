@@ -1,5 +1,7 @@
 """Threshold curves and calibration against the metrics and pandas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,10 @@ from sklearn.calibration import calibration_curve
 
 import robust_fairness as rf
 from robust_fairness import metrics
+from robust_fairness.auditing import Options, audited
+from robust_fairness.auditing.command import files_of
 from robust_fairness.auditing.curves import CALIBRATION, KEPT, STEPS, THRESHOLDS, curve
+from robust_fairness.auditing.predictions import check
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.samples import Groups
@@ -112,6 +117,24 @@ def test_tables_over_thresholds_have_every_attribute_and_need_scores() -> None:
         rf.audit(classes, **of).thresholds()
     with pytest.raises(InputError, match="calibration: needs probabilities"):
         rf.audit(classes, **of).calibration()
+
+
+@pytest.mark.parametrize(
+    ("options", "written"),
+    [
+        (Options("late", "p_w", ["sex"]), {"calibration", "thresholds"}),
+        (Options("late", "p_w", ["sex"], prediction_is="score", threshold=0.4), {"thresholds"}),
+        (Options("y", ["p_u", "p_v", "p_w"], ["sex"]), {"calibration"}),
+    ],
+)
+def test_curves_are_those_that_the_predictions_have(options: Options, written: set[str]) -> None:
+    rows = table()
+    options = replace(options, metrics=("accuracy",))
+    found = audited(check(rows, options), options, "rows")
+    files = files_of(found, "rows", ["curves"])
+    assert {
+        name for name in ("calibration", "thresholds") if f"rows_{name}.csv" in files
+    } == written
 
 
 def test_calibration_in_the_large_has_a_gap_with_an_interval() -> None:

@@ -134,7 +134,9 @@ def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, s
         frames["impact"] = ratios = audit.impact_ratios()
         pages["impact.md"] = impact_page(ratios, audit.name)
     if "curves" in also:
-        frames |= {"calibration": audit.calibration(), "thresholds": audit.thresholds()}
+        score, probabilities = audit.predictions.score, audit.predictions.kind == "probability"
+        frames["calibration"] = audit.calibration() if probabilities else None
+        frames["thresholds"] = audit.thresholds() if score.ndim == 1 or not probabilities else None
     if "card" in also:
         pages["model_card.md"] = model_card(audit)
     pages |= {f"{name}.csv": tables.csv(rows) for name, rows in frames.items() if rows is not None}
