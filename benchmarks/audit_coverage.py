@@ -4,12 +4,13 @@ Tables of two classes with two groups are drawn with known gaps of the true posi
 is how often the 95 % interval contains the true value. Every entry of the tables is the lowest
 coverage over the gaps that are named there. They are written into docs/audit.md.
 
-    python benchmarks/audit_coverage.py --tables 1000
+    python benchmarks/audit_coverage.py --tables 2000
 """
 
 import argparse
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ import pandas as pd
 from robust_fairness.auditing import intervals
 from robust_fairness.auditing.cells import Cells
 from robust_fairness.auditing.changes import change_of
+from robust_fairness.auditing.intervals import Compared, compared_in_cells
 from robust_fairness.core import tables
+from robust_fairness.inference import Rates
 from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
 
@@ -29,7 +32,6 @@ GAPS = ((0.0, 0.0), (0.02, 0.0), (0.1, 0.0), (0.0, 0.1), (0.1, 0.1), (0.3, 0.1))
 METRICS = ("demographic_parity_difference", "equal_opportunity_difference",
            "equalized_odds_difference", "delta_eo", "demographic_parity_ratio",
            "worst_group_accuracy")  # fmt: skip
-Drawn = tuple[Cells, dict[str, float]]
 
 
 def shares(gap: float, positive: float) -> np.ndarray:
@@ -60,37 +62,48 @@ def drawn(rng: np.random.Generator, rows: tuple[int, int], gap: float, positive:
     return Cells(("a", "b"), ("0", "1"), n, weight, weight)
 
 
-def interval(name: str, cells: Cells) -> tuple[float, float, float]:
-    """Value and bounds of a metric; NaN where it has none."""
-    metric = find_metric(name)
-    compared = intervals.compared_in_cells(metric, cells)
-    bound = compared.bound() if compared else intervals.ratio_in_cells(name, cells)
-    value = np.nan
-    if compared is None and bound is not None:
-        selected = cells.means(*intervals.row_values("selection_rate", cells)).value
-        value = float(selected.min() / selected.max())
-    elif compared is not None:
-        value = 1 - compared.value if compared.turned else compared.value
-    return (value, bound.low, bound.high) if bound else (np.nan, np.nan, np.nan)
+def together(name: str, cells: list[Cells]) -> tuple[Compared | None, np.ndarray]:
+    """What a metric compares in tables, as tests of a family, and which tables ``[m]`` have it."""
+    found = [compared_in_cells(find_metric(name), one) for one in cells]
+    known = [one for one in found if one is not None]
+    place = np.flatnonzero([one is not None for one in found])
+    if not known:
+        return None, place
+    parts = [(one.rates.value, one.rates.variance, one.rates.n) for one in known]
+    covariance = None
+    if known[0].rates.covariance is not None:
+        covariance = np.concatenate([one.rates.covariance for one in known])
+    value, variance, n = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return replace(known[0], rates=Rates(value, variance, n, covariance=covariance)), place
 
 
-def change(name: str, now: Cells, then: Cells) -> tuple[float, float]:
-    """Interval of a change."""
-    metric = find_metric(name)
-    current, earlier = (intervals.compared_in_cells(metric, one) for one in (now, then))
-    if current is not None and earlier is not None:
-        return current.change_from(earlier)
-    return change_of(interval(name, now), interval(name, then))
+def of_ratios(name: str, cells: list[Cells]) -> np.ndarray:
+    """Ratios with their bounds ``[3, tables]``; NaN without any."""
+    found = []
+    for one in cells:
+        bound = intervals.ratio_in_cells(name, one)
+        selected = one.means(*intervals.row_values(intervals.RATIOS[name], one)).value
+        value = selected.min() / selected.max()
+        found.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
+    return np.array(found).T
 
 
-def share_inside(tables_: int, once: Callable[[], dict[str, tuple[float, float, float]]]) -> dict:
-    """Share of simulated tables whose interval contains the true value, by metric."""
-    inside: dict[str, list[bool]] = {}
-    for _ in range(tables_):
-        for name, (low, true, high) in once().items():
-            if np.isfinite(low):
-                inside.setdefault(name, []).append(low <= true <= high)
-    return {name: float(np.mean(found)) for name, found in inside.items()}
+def coverage(name: str, true: float, now: list[Cells], then: list[Cells] | None = None) -> float:
+    """Share of tables whose interval of the value, or of its change, contains the true one."""
+    if name in intervals.RATIOS:
+        current = of_ratios(name, now)
+        low, high = current[1:] if then is None else change_of(current, of_ratios(name, then))
+    else:
+        compared, place = together(name, now)
+        assert compared is not None
+        if then is None:
+            low, high = compared.ends()
+        else:
+            earlier, before = together(name, then)
+            assert earlier is not None and (place == before).all()
+            low, high = compared.changes_from(earlier)
+    known = np.isfinite(low)
+    return float(((low <= true) & (true <= high))[known].mean())
 
 
 def lowest(found: list[dict[str, float]]) -> dict[str, str]:
@@ -103,13 +116,8 @@ def values(count: int) -> pd.DataFrame:
 
     def of(rows: int, positive: float, gap: float) -> dict[str, float]:
         rng, true = np.random.default_rng([rows, int(100 * gap)]), truth(gap, positive)
-
-        def once() -> dict[str, tuple[float, float, float]]:
-            cells = drawn(rng, (rows, rows), gap, positive)
-            ends = {name: interval(name, cells)[1:] for name in METRICS}
-            return {name: (low, true[name], high) for name, (low, high) in ends.items()}
-
-        return share_inside(count, once)
+        cells = [drawn(rng, (rows, rows), gap, positive) for _ in range(count)]
+        return {name: coverage(name, true[name], cells) for name in METRICS}
 
     return pd.DataFrame(
         {"rows of a group": rows, "share of positives": positive,
@@ -124,14 +132,12 @@ def changes(count: int) -> pd.DataFrame:
 
     def of(sizes: tuple, gaps: tuple[float, float]) -> dict[str, float]:
         rng = np.random.default_rng(0)
-        now, then = (truth(gap, POSITIVE) for gap in gaps)
-
-        def once() -> dict[str, tuple[float, float, float]]:
-            both = [drawn(rng, *one, POSITIVE) for one in zip(sizes, gaps, strict=True)]
-            ends = {name: change(name, *both) for name in METRICS}
-            return {name: (low, now[name] - then[name], high) for name, (low, high) in ends.items()}
-
-        return share_inside(count, once)
+        now, then = (
+            [drawn(rng, rows, gap, POSITIVE) for _ in range(count)]
+            for rows, gap in zip(sizes, gaps, strict=True)
+        )
+        true = [truth(gap, POSITIVE) for gap in gaps]
+        return {name: coverage(name, true[0][name] - true[1][name], now, then) for name in METRICS}
 
     def text(rows: tuple[int, int]) -> str:
         return f"{rows[0]} and {rows[1]}"
@@ -166,22 +172,15 @@ def designs(count: int) -> pd.DataFrame:
             yield Cells.of(groups, nothing, selected, ("0", "1"), weight, None, None, units)
 
     def of(unit: bool, weighted: bool) -> dict[str, str]:
-        rng, metric = np.random.default_rng([unit, weighted]), find_metric(name)
+        rng = np.random.default_rng([unit, weighted])
         heavy = 0.3 * 9 / (0.3 * 9 + 0.7) if weighted else 0.3
         true = abs(0.7 * heavy + 0.3 * (1 - heavy) - 0.5)
-        kinds = "rows", "units"
-
-        def once() -> dict[str, tuple[float, float, float]]:
-            made = {}
-            for kind, cells in zip(kinds, rows(rng, unit, weighted), strict=True):
-                compared = intervals.compared_in_cells(metric, cells)
-                assert compared is not None
-                bound = compared.bound()
-                made[kind] = (bound.low, true, bound.high)
-            return made
-
-        found = share_inside(count, once)
-        return {"by rows": f"{found['rows']:.3f}", "by --unit": f"{found['units']:.3f}"}
+        tables_ = [tuple(rows(rng, unit, weighted)) for _ in range(count)]
+        kinds = ("by rows", "by --unit")
+        return {
+            kind: f"{coverage(name, true, list(cells)):.3f}"
+            for kind, cells in zip(kinds, zip(*tables_, strict=True), strict=True)
+        }
 
     return pd.DataFrame(
         {"rows": "households of three" if unit else "independent",
@@ -193,7 +192,7 @@ def designs(count: int) -> pd.DataFrame:
 def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--tables", type=int, default=2000)
     count = parser.parse_args().tables
     made = {f"coverage_{make.__name__}": make(count) for make in (values, changes, designs)}
     page = PAGE.read_text(encoding="utf-8")

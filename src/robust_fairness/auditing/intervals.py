@@ -89,21 +89,33 @@ class Compared:
 
     def bound(self) -> Bound:
         """Its interval; that of all gaps where a rate rests on too few rows to be known."""
-        low, high = (float(end[0]) for end in inference.interval(self.rates, self.gap))
-        low, high = np.fmin(max(low, 0.0), self.value), np.fmax(min(high, self.most), self.value)
-        if self.rates.bounded and self.rates.n.min() < inference.FEWEST_ROWS:
-            low, high = 0.0, self.most
-        ends = (1 - high, 1 - low) if self.turned else (low, high)
-        return Bound("linear functions", float(ends[0]), float(ends[1]))
+        low, high = self.ends()
+        return Bound("linear functions", float(low[0]), float(high[0]))
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bounds of every test ``[tests]``."""
+        low, high = inference.interval(self.rates, self.gap)
+        value = self.gap.of(self.rates.mean)
+        low = np.fmin(np.maximum(low, 0.0), value)
+        high = np.fmax(np.minimum(high, self.most), value)
+        if self.rates.bounded:
+            few = self.rates.n.min(-1) < inference.FEWEST_ROWS
+            low, high = np.where(few, 0.0, low), np.where(few, self.most, high)
+        return (1 - high, 1 - low) if self.turned else (low, high)
 
     def change_from(self, then: "Compared") -> tuple[float, float]:
         """Interval of the change since an earlier period; of other groups there is none."""
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return np.nan, np.nan
-        change = tested(then.rates, self.rates, self.gap).iloc[0]
-        low, high = float(change["low"]), float(change["high"])
-        if np.isnan(low):
-            low, high = -self.most, self.most
+        low, high = self.changes_from(then)
+        return float(low[0]), float(high[0])
+
+    def changes_from(self, then: "Compared") -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the change of every test ``[tests]``."""
+        change = tested(then.rates, self.rates, self.gap)
+        low, high = change["low"].to_numpy(), change["high"].to_numpy()
+        unknown = np.isnan(low)
+        low, high = np.where(unknown, -self.most, low), np.where(unknown, self.most, high)
         return (-high, -low) if self.turned else (low, high)
 
 
