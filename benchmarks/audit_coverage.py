@@ -77,15 +77,15 @@ def together(name: str, cells: list[Cells]) -> tuple[Compared | None, np.ndarray
     return replace(known[0], rates=Rates(value, variance, n, covariance=covariance)), place
 
 
-def of_ratios(name: str, cells: list[Cells]) -> np.ndarray:
-    """Ratios with their bounds ``[3, tables]``; NaN without any."""
+def of_ratios(name: str, cells: list[Cells]) -> tuple[np.ndarray, ...]:
+    """Ratios, lower and upper bounds ``[tables]`` each; NaN without any."""
     found = []
     for one in cells:
         bound = intervals.ratio_in_cells(name, one)
         selected = one.means(*intervals.row_values(intervals.RATIOS[name], one)).value
         value = selected.min() / selected.max()
         found.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
-    return np.array(found).T
+    return tuple(np.array(found).T)
 
 
 def coverage(name: str, true: float, now: list[Cells], then: list[Cells] | None = None) -> float:
