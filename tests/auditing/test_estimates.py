@@ -140,6 +140,28 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
         audit_file(tmp_path / "now.csv", replace(options, y_true=None))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y_true": "group", "y_pred": ["p_a", "p_b", "p_c"]}, "kind probability for 3 classes"),
+        ({"y_pred": "y2"}, "kind class for 2 classes; allowed: probabilities or scores"),
+        ({"unit": "row"}, "take neither units nor replicate weights"),
+        ({"membership": {"g": ["p_a", "p_b", "p_c"]}}, "nor membership"),
+    ],
+)
+def test_estimates_refuse_what_they_would_ignore(
+    tmp_path: Path, options: dict, message: str
+) -> None:
+    frame = simulated(300, 0, 0.5).assign(y2=lambda one: one["y"], row=range(300))
+    frame["group"] = frame["group"].where(frame.index % 3 > 0, "c")
+    frame["sex"] = frame["y"].where(frame.index % 2 > 0, 1 - frame["y"])
+    frame[["p_a", "p_b", "p_c"]] = np.random.default_rng(0).dirichlet(np.ones(3), 300)
+    frame.to_csv(tmp_path / "then.csv", index=False)
+    chosen = Options(**{"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], **options})
+    with pytest.raises(InputError, match=message):
+        audit_file(tmp_path / "then.csv", chosen, reference=tmp_path / "then.csv", labels="none")
+
+
 def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path) -> None:
     frame = simulated(500, 0, 0.5)
     frame.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)

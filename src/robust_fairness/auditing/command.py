@@ -216,10 +216,14 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
     earlier = replace(source, path=reference).columns(options)
     options = options.with_edges_of(earlier, reference.name)
     then = check(earlier, options, str(reference))
-    if then.kind not in ("probability", "score"):
+    if then.kind not in ("probability", "score") or len(then.samples.classes) != TWO:
         raise InputError(
-            f"labels none: predictions are of kind {then.kind}; allowed: probabilities or scores "
-            "of the positive class"
+            f"labels none: predictions are of kind {then.kind} for {len(then.samples.classes)} "
+            "classes; allowed: probabilities or scores of the positive class of two"
+        )
+    if options.unit or options.replicate_weights or options.membership:
+        raise InputError(
+            "labels none: estimates take neither units nor replicate weights nor membership"
         )
     table = source.columns(replace(options, y_true=None))
     now = check_unlabelled(table, options, then, str(source.path))
