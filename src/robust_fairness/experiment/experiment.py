@@ -18,6 +18,7 @@ from pydantic import (
     NonNegativeInt,
     SerializeAsAny,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
 
@@ -78,7 +79,7 @@ class Protocol(Hyperparameters):
     checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")
 
 
-def _known_metric(name: str, info: Any) -> str:
+def _known_metric(name: str, info: ValidationInfo) -> str:
     if not is_outline(info):
         from robust_fairness.metrics import find_metric
 
@@ -86,7 +87,7 @@ def _known_metric(name: str, info: Any) -> str:
     return name
 
 
-def _criterion(value: Any, info: Any) -> str:
+def _criterion(value: Any, info: ValidationInfo) -> str:
     if is_outline(info):
         return str(value)
     from robust_fairness.metrics.criteria import criterion_text
@@ -108,7 +109,7 @@ class TestSet(Settings):
     label: str = ""
 
     @model_validator(mode="after")
-    def _severity_fits(self, info: Any) -> "TestSet":
+    def _severity_fits(self, info: ValidationInfo) -> "TestSet":
         if not is_outline(info):
             find("shift", self.shift.name)(self.shift.parameters).check(self.severity)
         return self
@@ -212,7 +213,7 @@ class Cell(Settings):
         )
 
     @model_validator(mode="after")
-    def _search_fits(self, info: Any) -> "Cell":
+    def _search_fits(self, info: ValidationInfo) -> "Cell":
         if is_outline(info):
             return self
         for stage in self.search:
@@ -259,7 +260,7 @@ def _changed(part: Any, fields: Mapping[str, Any]) -> Any:
     return part
 
 
-def _training(value: Any, info: Any) -> Any:
+def _training(value: Any, info: ValidationInfo) -> Any:
     if is_outline(info):
         return Settings()
     from robust_fairness.generation.fitting import GeneratorParameters
