@@ -7,7 +7,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ValidationError,
-    ValidationInfo,
     model_serializer,
 )
 from pydantic_core import ErrorDetails
@@ -19,7 +18,7 @@ from robust_fairness.core.errors import InputError
 OUTLINE = {"outline": True}
 
 
-def is_outline(info: ValidationInfo) -> bool:
+def is_outline(info: Any) -> bool:
     """Whether a model is validated without importing its plug-ins."""
     return info.context is not None and "outline" in info.context
 
@@ -84,7 +83,7 @@ class Named(BaseModel, frozen=True):
 def named(kind: str) -> BeforeValidator:
     """Validator of ``{name: cuma, alpha: 1}``, or a name alone, as a ``Named`` of a kind."""
 
-    def resolved(value: Any, info: ValidationInfo) -> Named:
+    def resolved(value: Any, info: Any) -> Named:
         options = dict(value) if isinstance(value, dict) else {"name": value}
         result = value
         if not isinstance(value, Named):
