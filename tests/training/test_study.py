@@ -20,7 +20,7 @@ DECAYS = (1e-5, 1e-3, 0.1)
 
 def drawn(space: dict, score=None, **stage) -> list[dict]:
     """Overrides of all trials of a stage, told what ``score`` makes of each."""
-    study = Study(Stage(space=space, **stage), higher=False, found={})
+    study = Study(Stage(space=space, **stage), higher=False, earlier={})
     found = []
     while asked := study.ask():
         for one in asked:

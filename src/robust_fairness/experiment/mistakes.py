@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -12,6 +12,7 @@ from robust_fairness.core.errors import InputError, Mistake, together
 from robust_fairness.experiment.plugins import OUTLINE, keys_of, message
 from robust_fairness.experiment.yaml_source import Node
 
+Model = TypeVar("Model", bound=BaseModel)
 RENAMED = {"referee": "reference"}
 
 
@@ -89,7 +90,7 @@ class Mistakes:
         self.note(f"{what}: {node.plain!r}, allowed: a list", node.place, hint)
         return []
 
-    def validated(self, model: type[BaseModel], written: Any, of: str, node: Node) -> Any:
+    def validated(self, model: type[Model], written: object, of: str, node: Node) -> Model | None:
         """The model of a dictionary; None, and mistakes, where it is invalid.
 
         A value that many cells share, such as the metrics of a file, is noted once.

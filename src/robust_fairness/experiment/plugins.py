@@ -3,7 +3,13 @@
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, BeforeValidator, ValidationError, model_serializer
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ValidationError,
+    model_serializer,
+)
+from pydantic_core import ErrorDetails
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
@@ -36,7 +42,7 @@ def one_line(error: ValidationError, written: Any) -> str:
     )
 
 
-def keys_of(error: Any, written: Any) -> list[Any]:
+def keys_of(error: ErrorDetails, written: Any) -> list[Any]:
     """The keys to the value of an error of pydantic, without its names of the kinds of a union."""
     keys = []
     for key in error["loc"]:
@@ -47,7 +53,7 @@ def keys_of(error: Any, written: Any) -> list[Any]:
     return [*keys, error["loc"][-1]] if error["type"] == "missing" else keys
 
 
-def message(error: Any) -> str:
+def message(error: ErrorDetails) -> str:
     """What is wrong, of one error of pydantic, and the value unless it is the whole model."""
     text = error["msg"].removeprefix("Value error, ")
     return text if isinstance(error["input"], dict) else f"{text} (got {error['input']!r:.80})"
@@ -77,7 +83,7 @@ class Named(BaseModel, frozen=True):
 def named(kind: str) -> BeforeValidator:
     """Validator of ``{name: cuma, alpha: 1}``, or a name alone, as a ``Named`` of a kind."""
 
-    def resolved(value: Any, info: Any) -> Any:
+    def resolved(value: Any, info: Any) -> Named:
         options = dict(value) if isinstance(value, dict) else {"name": value}
         result = value
         if not isinstance(value, Named):

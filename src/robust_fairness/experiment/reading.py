@@ -331,7 +331,8 @@ class Reader:
             self.mistakes.validated(Stage, item.plain, f"search of {of}", item) for item in search
         ]
         if len(self.mistakes.found) == before and result is not None and self.mistakes.fully:
-            self.values(result, settings, trials, zip(stages, spaces, strict=True))
+            known_stages = zip(filter(None, stages), spaces, strict=True)
+            self.values(result, settings, trials, known_stages)
         if len(self.mistakes.found) > before:
             return None
         complete = {**written, "search": stages}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from robust_fairness.metrics.base import RowValues, Score, mean_scores, measure
-from robust_fairness.metrics.groups import as_groups, missing, rates
+from robust_fairness.metrics.groups import as_groups, missing
 from robust_fairness.samples import Groups
 from robust_fairness.samples.questions import in_tail
 
@@ -18,10 +18,13 @@ SIDES = ("head", "tail")
 BETA = 0.2
 
 
-def _sides(y_true: np.ndarray, sensitive_features: Any, beta: float) -> Groups:
+def _by_side(
+    y_true: np.ndarray, y_pred: np.ndarray, sensitive_features: Any, beta: float
+) -> dict[str, Score]:
+    """Accuracy on the head and on the tail."""
     classes = int(y_true.max(initial=0)) + 1
     tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
-    return Groups(tail.astype(np.int64), SIDES)
+    return mean_scores(RowValues(y_pred == y_true), Groups(tail.astype(np.int64), SIDES))
 
 
 @measure(better="higher", options={"beta": BETA})
@@ -29,9 +32,7 @@ def tail_accuracy(
     y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on the rows of tail classes, see ``in_tail``."""
-    return mean_scores(RowValues(y_pred == y_true), _sides(y_true, sensitive_features, beta))[
-        "tail"
-    ]
+    return _by_side(y_true, y_pred, sensitive_features, beta)["tail"]
 
 
 @measure(better="higher", options={"beta": BETA})
@@ -39,9 +40,7 @@ def head_accuracy(
     y_true: np.ndarray, y_pred: np.ndarray, *, sensitive_features: Any, beta: float = BETA
 ) -> Score:
     """Accuracy on all other rows."""
-    return mean_scores(RowValues(y_pred == y_true), _sides(y_true, sensitive_features, beta))[
-        "head"
-    ]
+    return _by_side(y_true, y_pred, sensitive_features, beta)["head"]
 
 
 @measure(better="lower", options={"beta": BETA})
@@ -52,10 +51,10 @@ def head_tail_difference(
 
     Missing where either side has no row, or no row of the tail is right.
     """
-    sides = _sides(y_true, sensitive_features, beta)
-    (head, tail), counts = rates(y_pred == y_true, sides.index, len(SIDES))
-    if absent := missing(counts, SIDES):
+    scores = _by_side(y_true, y_pred, sensitive_features, beta)
+    if absent := missing(np.array([score.n for score in scores.values()]), SIDES):
         return absent
+    head, tail = (scores[side].value or 0.0 for side in SIDES)
     if not tail:
         return Score(None, len(y_true), "accuracy of the tail is 0")
-    return Score(float((head - tail) / tail), len(y_true))
+    return Score((head - tail) / tail, len(y_true))

@@ -188,12 +188,12 @@ class StackData:
 
     def state(self) -> dict[str, Tensor]:
         """States of the random streams, by name."""
-        order = torch.cat([item.state() for item in self.orders])
-        return {"order": order} | {name: item.state() for name, item in self.streams.items()}
+        order = torch.cat([stream.state() for stream in self.orders])
+        return {"order": order} | {name: stream.state() for name, stream in self.streams.items()}
 
     def restore(self, state: dict[str, Tensor]) -> None:
-        for item, item in zip(self.orders, state["order"], strict=True):
-            item.restore(item[None])
+        for order, of_replica in zip(self.orders, state["order"], strict=True):
+            order.restore(of_replica[None])
         for name, stream in self.streams.items():
             stream.restore(state[name])
 

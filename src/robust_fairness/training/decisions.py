@@ -36,11 +36,11 @@ def decided(
     names = named.parameters.attributes or samples.sensitive
     rule = find("postprocessing", named.name)(named.parameters)
     rules = {}
-    for sample in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
-        group = group_names(samples.take(sample.rows), sample.split, names)
-        known, score = group != MISSING, probability_of_second(sample.outputs)
-        y_true = samples.y[sample.rows]
-        rules[sample.trial, sample.seed] = rule.fit(y_true[known], score[known], group[known])
+    for scored in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
+        group = group_names(samples.take(scored.rows), scored.split, names)
+        known, score = group != MISSING, probability_of_second(scored.outputs)
+        y_true = samples.y[scored.rows]
+        rules[scored.trial, scored.seed] = rule.fit(y_true[known], score[known], group[known])
     result = []
     for item in predictions:
         group = group_names(test_sets[item.test_set].take(item.rows), item.split, names)

@@ -257,13 +257,13 @@ def _stacks(
 ) -> Iterator[list[Fitted]]:
     """Replicas that can predict at once: the same network, rows in equal number everywhere."""
 
-    def shape(stacked: Fitted) -> str:
-        counts = [len(test_set.rows(stacked.split, part)) for test_set in test_sets.values()]
-        matrix = stacked.state["preprocessing.matrix"]
+    def shape(replica: Fitted) -> str:
+        counts = [len(test_set.rows(replica.split, part)) for test_set in test_sets.values()]
+        matrix = replica.state["preprocessing.matrix"]
         alone = (
-            "" if find("network", stacked.network["name"]).stacks else (stacked.trial, stacked.seed)
+            "" if find("network", replica.network["name"]).stacks else (replica.trial, replica.seed)
         )
-        return repr((stacked.network, matrix.ndim, str(matrix.dtype), counts, alone))
+        return repr((replica.network, matrix.ndim, str(matrix.dtype), counts, alone))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):
         yield list(group)
