@@ -8,15 +8,16 @@ Kedro does not pass the environment to ``create_pipeline()``, so the loader in u
 every way into the project (run, registry, viz, notebooks) makes one.
 """
 
+import atexit
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
-from shutil import ReadError, unpack_archive
+from shutil import ReadError, rmtree, unpack_archive
 from tarfile import TarError, is_tarfile
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 from zipfile import BadZipFile
 
@@ -78,14 +79,14 @@ class ConfigLoader(OmegaConfigLoader):
         use(self)
 
     def _unpacked(self, archive: Path) -> Path:
-        """The folder ``conf`` of an archive, in a temporary folder that lives as long as this."""
-        self._temporary = TemporaryDirectory(prefix="robust_fairness_")
+        """The folder ``conf`` of an archive, unpacked until the process ends."""
+        root = Path(mkdtemp(prefix="robust_fairness_"))
+        atexit.register(rmtree, root, ignore_errors=True)
         is_tar = {"filter": "data"} if is_tarfile(archive) else {}
         try:
-            unpack_archive(archive, self._temporary.name, **is_tar)
+            unpack_archive(archive, root, **is_tar)
         except (OSError, ReadError, TarError, BadZipFile) as error:
-            raise InputError(f"{archive}: {first_line(error)}") from error
-        root = Path(self._temporary.name)
+            raise InputError(f"{archive}: not a readable tar or zip archive") from error
         folders = [path for path in root.iterdir() if path.is_dir()]
         return folders[0] if len(folders) == 1 else root
 
