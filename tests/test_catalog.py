@@ -412,7 +412,7 @@ def test_killed_save_leaves_the_old_file(tmp_path):
 
 
 def test_tables_and_figures_have_previews(tmp_path):
-    """For Kedro-Viz: the first rows, the figure's JSON."""
+    """For Kedro-Viz: the first rows, the figure's JSON, a page."""
     import plotly.graph_objects as go
 
     frame = pd.DataFrame({"a": range(5)})
@@ -423,6 +423,13 @@ def test_tables_and_figures_have_previews(tmp_path):
     figure.save(go.Figure(go.Scatter(y=[1, 2])))
     assert figure.preview()["data"][0]["type"] == "scatter"
     assert list(figure.load().data[0].y) == [1, 2]
+    page = TextDataset(filepath=str(tmp_path / "p.html"))
+    page.save("<h1>Report</h1>")
+    assert page.preview() == "<h1>Report</h1>"
+    # Kedro-Viz chooses how to show a preview by the name of its type
+    previews = (TableDataset, FigureDataset, TextDataset, PictureDataset)
+    names = [dataset.preview.__annotations__["return"].__name__ for dataset in previews]
+    assert names == ["TablePreview", "PlotlyPreview", "HTMLPreview", "ImagePreview"]
 
 
 def test_schema_refuses_other_columns_and_types():

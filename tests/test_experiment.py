@@ -1,6 +1,7 @@
 """The experiment: read from YAML, narrowed, and all of its mistakes with file and line."""
 
 import itertools
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -533,3 +534,20 @@ def test_questions_are_trained_with_the_published_hyperparameters():
         explicit = [trial.get("explicit") for trial in cell.trials]
         # for the others, the group would be the class
         assert (["answer"] in explicit) == (label in ("group_upweighting", "group_dro", "irmv1"))
+
+
+@pytest.mark.parametrize("kind", ["gztar", "zip"])
+def test_an_archive_of_the_configuration_is_read_as_its_folder(tmp_path, kind):
+    archive = shutil.make_archive(str(tmp_path / "conf"), kind, ROOT, "conf")
+    loaders = [
+        ConfigLoader(place, "smoke", **CONFIG_LOADER_ARGS) for place in (ROOT / "conf", archive)
+    ]
+    folder, unpacked = ({**loader["catalog"]} for loader in loaders)
+    assert unpacked == folder
+    assert loaders[1].texts() == loaders[0].texts()
+
+
+def test_a_file_that_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "conf.zip").write_text("text")
+    with pytest.raises(InputError, match=r"conf\.zip: not a readable tar or zip archive"):
+        ConfigLoader(tmp_path / "conf.zip", "smoke", **CONFIG_LOADER_ARGS)

@@ -27,11 +27,10 @@ from robust_fairness.runs.runners.fault_tolerant import (
 class Threads(FaultTolerantRunner):
     """Runs nodes on three threads."""
 
+    workers = 3
+
     def _get_executor(self, max_workers: int) -> Executor:
         return ThreadPoolExecutor(max_workers)
-
-    def _get_required_workers_count(self, pipeline: Pipeline) -> int:
-        return 3
 
 
 RUNNERS = [SequentialRunner, Threads]

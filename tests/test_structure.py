@@ -60,26 +60,17 @@ FILES = {
     "runs/tracking.py": "URLs, characters that MLflow allows",
     "runs/viz.py": "HTML and paths",
 }
-# Kedro's private names that are used or overridden; its minor is pinned for their sake.
+# Kedro's private names that are used or overridden; its minor is pinned for their sake. The first
+# seven are those that Kedro's documentation names to authors of datasets and runners.
 PRIVATE_OF_KEDRO = {
     "_describe": "abstract method of a dataset",
     "_exists": "likewise",
     "_get_load_path": "files and URLs of versions",
     "_get_save_path": "likewise",
-    "_init_config": "the configuration that shows a dataset",
     "_version": "pinned to the run",
-    "_filter_pipeline_for_missing_outputs": "completing a run",
     "_get_executor": "abstract method of a runner",
-    "_get_required_workers_count": "the number of workers",
-    "_is_async": "the option --async",
-    "_run": "abstract method of a runner",
-    "_fs": "configuration in an archive",
-    "_protocol": "likewise",
-    "_get_conf_env_path": "environments of the package and of the project",
-    "_read_dir_configs": "likewise",
-    "_is_hidden": "hidden files, but not hidden folders above the package",
-    "_is_valid_config_path": "likewise",
-    "_merge_and_resolve": "conf/local is added to every environment",
+    "_run": "likewise",
+    "_read_dir_configs": "environments of the package and of the project",
     "_requested_pipelines": "only the requested pipelines are made",
 }
 
@@ -183,6 +174,7 @@ def test_no_other_private_name_of_kedro_is_used():
     importing = [path for path in PACKAGE.rglob("*.py") if "kedro" in path.read_text()]
     uses = {name for path in importing for name in private_of_kedro(path, private)}
     assert uses == PRIVATE_OF_KEDRO.keys()
+    assert len(uses) <= 10
 
 
 def test_the_citation_has_the_version_of_the_package():

@@ -179,13 +179,19 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
     assert parent.data.params["environment"] == "smoke"
 
 
+CHANGED = {"alpha": 0.1, "learning_rate": 0.5}
+
+
 def test_a_search_is_compared_by_its_trials(client):
-    """Hyperparameters as parameters, the validation score and the scores as metrics."""
+    """Hyperparameters as parameters, the validation score and the scores as metrics.
+
+    The default trial has the values of the cell: parallel coordinates leave out runs without.
+    """
     hook = MlflowTracking()
     cell = "adult.cuma"
     rows = [
         {"trial": "default", "criterion": "accuracy", "score": 0.7},
-        {"trial": "alpha=0.1", "criterion": "accuracy", "score": 0.8, "hparams": {"alpha": 0.1}},
+        {"trial": "alpha=0.1", "criterion": "accuracy", "score": 0.8, "hparams": CHANGED},
     ]
     made = {f"{cell}.metrics": scores({"trial": "alpha=0.1", "value": 0.75})}
     given = {f"params:{cell}.cell": settings_of(cell)}
@@ -196,7 +202,9 @@ def test_a_search_is_compared_by_its_trials(client):
     found = runs(client)
     assert found.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
     best = found[f"{cell}, alpha=0.1"].data
-    assert best.params == {"trial": "alpha=0.1", "alpha": "0.1"}
+    assert best.params == {"trial": "alpha=0.1", "alpha": "0.1", "learning_rate": "0.5"}
+    usual = {"trial": "default", "learning_rate": str(SETTINGS.protocol.learning_rate)}
+    assert found[f"{cell}, default"].data.params == usual
     assert best.metrics == {"validation/accuracy": 0.8, "home/accuracy": 0.75}
     assert found[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
 

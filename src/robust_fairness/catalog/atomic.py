@@ -153,12 +153,6 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     def _shown(self, path: PurePosixPath) -> str:
         return str(path) if self.protocol == LOCAL else self.system.unstrip_protocol(str(path))
 
-    def _init_config(self) -> dict[str, Any]:
-        """The configuration of this dataset; Kedro's own method fails for subclasses."""
-        kind = type(self)
-        configuration = {"type": f"{kind.__module__}.{kind.__name__}", "filepath": self.filepath}
-        return configuration | self.options | ({"versioned": True} if self._version else {})
-
     def _exists(self) -> bool:
         found: bool = self.system.exists(str(self._get_load_path()))
         return found

@@ -11,6 +11,7 @@ from robust_fairness.catalog.atomic import AtomicDataset
 TablePreview = NewType("TablePreview", dict)
 ImagePreview = NewType("ImagePreview", str)
 PlotlyPreview = NewType("PlotlyPreview", dict)
+HTMLPreview = NewType("HTMLPreview", str)
 
 
 class TableDataset(AtomicDataset):
@@ -43,6 +44,9 @@ class TextDataset(AtomicDataset):
 
     def write(self, data: Any, path: Path) -> None:
         path.write_text(data, encoding="utf-8")
+
+    def preview(self) -> HTMLPreview:
+        return HTMLPreview(self.load())
 
 
 class PictureDataset(AtomicDataset):

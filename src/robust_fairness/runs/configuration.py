@@ -8,15 +8,21 @@ Kedro does not pass the environment to ``create_pipeline()``, so the loader in u
 every way into the project (run, registry, viz, notebooks) makes one.
 """
 
+import atexit
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
+from shutil import ReadError, rmtree, unpack_archive
+from tarfile import TarError, is_tarfile
+from tempfile import mkdtemp
 from typing import Any
+from zipfile import BadZipFile
 
 import click
+import fsspec
 from kedro.config import OmegaConfigLoader
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -33,6 +39,8 @@ from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
+
+SUFFIXES = (".yml", ".yaml", ".json")
 
 
 class ConfigurationError(click.ClickException, InputError):
@@ -59,42 +67,58 @@ class ConfigLoader(OmegaConfigLoader):
 
     @_shown_by_all_commands()
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
+        self.source = str(conf_source)
         folder = Path(conf_source)
-        if not folder.is_file():  # an archive holds all of its environments
-            found = {path.name for conf in (folder, CONF) for path in conf.glob("*/")}
-            if env is not None and env not in found:
-                raise unknown_name("environment", env, found)
-        super().__init__(conf_source, env, **options)
+        if folder.is_file():
+            folder = self._unpacked(folder)
+        self._conf = folder = folder.absolute()
+        known = {path.name for conf in (folder, CONF) for path in conf.glob("*/")}
+        if env is not None and env not in known:
+            raise unknown_name("environment", env, known)
+        super().__init__(folder, env, ignore_hidden=False, **options)
         use(self)
 
-    def _get_conf_env_path(self, env: str) -> str:
-        """The folder of an environment: the project's own, or else that of the package."""
-        own: str = super()._get_conf_env_path(env)
-        is_missing = self._protocol == "file" and not Path(own).is_dir()
-        return str(CONF / env) if is_missing else own
+    def _unpacked(self, archive: Path) -> Path:
+        """The folder ``conf`` of an archive, unpacked until the process ends."""
+        root = Path(mkdtemp(prefix="robust_fairness_"))
+        atexit.register(rmtree, root, ignore_errors=True)
+        is_tar = {"filter": "data"} if is_tarfile(archive) else {}
+        try:
+            unpack_archive(archive, root, **is_tar)
+        except (OSError, ReadError, TarError, BadZipFile) as error:
+            raise InputError(f"{archive}: not a readable tar or zip archive") from error
+        folders = [path for path in root.iterdir() if path.is_dir()]
+        return folders[0] if len(folders) == 1 else root
 
-    def _read_dir_configs(self, conf_path: str, *options: Any, **named: Any) -> dict[Path, Any]:
+    def _read_dir_configs(
+        self, conf_path: str, patterns: Collection[str], *options: Any
+    ) -> dict[Path, Any]:
         """The files of an environment; those of a project's ``base`` come after the package's."""
-        found: dict[Path, Any] = {}
-        for folder in self._folders(conf_path):
-            found |= super()._read_dir_configs(str(folder), *options, **named)
-        return found
+        configs: dict[Path, Any] = {}
+        environment = str((self._conf / conf_path).relative_to(self._conf))
+        for folder in self._folders(environment):
+            names = [str(path.relative_to(folder)) for path in self._paths(folder, patterns)]
+            configs |= super()._read_dir_configs(str(folder), names, *options)
+        return configs
 
-    def _folders(self, folder: str | Path) -> list[Path]:
-        """The folders of an environment: a project's ``base`` adds to that of the package."""
-        path, package = Path(folder), CONF / str(self.base_env)
-        is_added = self._protocol == "file" and path.name == self.base_env
-        return [package, path] if is_added and path.resolve() != package.resolve() else [path]
+    def _folders(self, environment: str) -> list[Path]:
+        """The folders of an environment, the project's or else the package's; of ``base`` both."""
+        folder, package = self._conf / environment, CONF / environment
+        if environment == self.base_env and package.resolve() != folder.resolve():
+            return [package, folder] if folder.is_dir() else [package]
+        return [folder if folder.is_dir() else package]
 
-    def _is_hidden(self, path_str: str) -> bool:
-        """Whether a file, or a folder between it and ``conf``, begins with a dot.
-
-        Folders above ``conf`` do not count: the package may be in an environment ``.venv``.
-        """
-        path, package = Path(path_str).resolve(), CONF.resolve()
-        if self._protocol == "file" and path.is_relative_to(package):
-            return any(part[0] == "." for part in path.relative_to(package).parts)
-        return bool(super()._is_hidden(path_str))
+    def _paths(self, folder: Path, patterns: Collection[str]) -> list[Path]:
+        """The YAML and JSON files of a folder that match a pattern and are not hidden."""
+        files = fsspec.filesystem("file")
+        paths = {Path(path) for name in patterns for path in files.glob(f"{folder}/{name}")}
+        return sorted(
+            path
+            for path in paths
+            if path.is_file()
+            and path.suffix in SUFFIXES
+            and not any(part[0] == "." for part in path.relative_to(folder).parts)
+        )
 
     @_shown_by_all_commands()
     def __getitem__(self, key: str) -> dict[str, Any]:
@@ -134,12 +158,12 @@ class ConfigLoader(OmegaConfigLoader):
             found: dict[str, Any] = super().__getitem__("parameters")
             if self.default_run_env in (self.env or self.default_run_env, self.base_env):
                 return found
-            folder = self._get_conf_env_path(self.default_run_env)
-            if not self._fs.isdir(folder):
+            if not self._folders(self.default_run_env)[0].is_dir():
                 return found
             patterns = self.config_patterns["parameters"]
-            configs = self._read_dir_configs(folder, patterns, "parameters", set())
-            added = self._merge_and_resolve("parameters", configs)
+            added = self.load_and_merge_dir_config(
+                self.default_run_env, patterns, "parameters", set()
+            )
             merged: Any = OmegaConf.to_container(OmegaConf.merge(added, found))
             return dict(merged)
 
@@ -160,28 +184,15 @@ class ConfigLoader(OmegaConfigLoader):
         """Shown name and content of each file of a kind in an environment."""
         if environment is None:
             return
-        layers = [
-            [*self._files_in(folder, key)]
-            for folder in self._folders(self._get_conf_env_path(environment))
-        ]
+        layers = [[*self._files_in(folder, key)] for folder in self._folders(environment)]
         if key == "experiment":  # a grid replaces that of the package
             layers = [layer for layer in layers if layer][-1:]
         yield from chain.from_iterable(layers)
 
     def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, bytes]]:
-        if self._protocol == "file":
-            folder = folder.absolute()
-        paths = {
-            Path(path)
-            for pattern in self.config_patterns[key]
-            for path in self._fs.glob((folder / pattern).as_posix())
-        }
-        for path in sorted(path for path in paths if self._is_valid_config_path(path)):
-            if self._is_hidden(str(path)):
-                continue
-            with self._fs.open(path.as_posix()) as file:
-                shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
-                yield str(shown), file.read()
+        for path in self._paths(folder, self.config_patterns[key]):
+            shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
+            yield str(shown), path.read_bytes()
 
     def texts(self) -> dict[str, str]:
         """Texts of all files that the configuration is read from, by their shown names."""

@@ -60,6 +60,7 @@ LONGEST_PARAMETER = 6000
 LONGEST_TAG = LONGEST_NOTE = 5000
 DIGEST = 16  # hexadecimal digits of a hash of data
 PARENT = "mlflow.parentRunId"
+HPARAMS = "hparams."  # before the names of hyperparameters in the table of trials
 
 
 class Experiment(BaseModel, extra="forbid"):
@@ -281,7 +282,7 @@ class Record:
                     "moved or copied; move mlflow.db away, or set MLFLOW_TRACKING_URI"
                 )
             return str(known.experiment_id)
-        # without this tag MLflow's page opens as one of language models
+        # what MLflow's page infers otherwise
         kind = {"mlflow.experimentKind": "custom_model_development"}
         try:
             return str(self._client.create_experiment(name, files, tags=kind))
@@ -404,8 +405,10 @@ class Record:
             run, tags=[RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         )
         if len(trials) > 1:
+            searched = [name for name in trials if name.startswith(HPARAMS)]
             for trial in trials.to_dict("records"):
-                self._trial(cell, trial, rows[rows["trial"] == trial["trial"]], now)
+                params = hyperparameters(cell, trial, searched)
+                self._trial(cell, trial, params, rows[rows["trial"] == trial["trial"]], now)
         seeds = selected.groupby("seed", sort=False)
         if len(seeds) > 1:
             for seed, replica in seeds:
@@ -413,15 +416,17 @@ class Record:
                 self._below(cell, f"seed {seed}", params, means(replica), now)
         self._end(run, "FINISHED")
 
-    def _trial(self, cell: Cell, trial: Mapping[str, Any], rows: Any, now: int) -> None:
+    def _trial(
+        self,
+        cell: Cell,
+        trial: Mapping[str, Any],
+        params: Mapping[str, Any],
+        rows: Any,
+        now: int,
+    ) -> None:
         """A run of a trial: its hyperparameters, score on validation rows, and scores."""
         import pandas as pd
 
-        params = {
-            name.removeprefix("hparams."): value
-            for name, value in trial.items()
-            if name.startswith("hparams.") and pd.notna(value) and value != ""
-        }
         scored = list(means(rows))
         if pd.notna(trial["score"]):
             scored.append((key("validation", trial["criterion"]), trial["score"], 0))
@@ -497,6 +502,27 @@ class Record:
         ]
         for some in batches(logged, METRICS_PER_REQUEST):
             self._client.log_batch(run, metrics=some)
+
+
+def hyperparameters(
+    cell: Cell, trial: Mapping[str, Any], searched: Iterable[str]
+) -> dict[str, Any]:
+    """Values of the hyperparameters that any trial of a cell changes, for one of its trials.
+
+    Those that this trial leaves as they are have the value of the cell, so that MLflow's parallel
+    coordinates show every trial.
+    """
+    import pandas as pd
+
+    settings = cell.model_dump()
+    usual = settings["protocol"] | settings["network"] | settings["method"] | cell.settings
+    values = {}
+    for column in searched:
+        name, value = column.removeprefix(HPARAMS), trial[column]
+        value = usual.get(name, "") if pd.isna(value) or value == "" else value
+        if value != "":
+            values[name] = value
+    return values
 
 
 def experiment_name() -> str:

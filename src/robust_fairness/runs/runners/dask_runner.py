@@ -44,7 +44,8 @@ BACKLOG = 2  # nodes per worker, running or waiting
 BACKOFF = 4  # factor between the times of warnings that there are no workers
 OPTIONS = ("address", "workers", "threads", "timeout")
 SECONDS_BETWEEN_COUNTS = 1.0  # of the workers
-LOADER = ("conf_source", "env", "runtime_params")  # arguments of the configuration loader
+# Arguments of the configuration loader, and its attributes that hold them.
+LOADER = {"conf_source": "source", "env": "env", "runtime_params": "runtime_params"}
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -129,7 +130,7 @@ class DaskRunner(FaultTolerantRunner):
         # they travel without encryption: workers have credentials from their own environment
         settings = {name: without_credentials(value) for name, value in known.items()}
         loader = None if PACKAGE_NAME is None else configuration.loader()
-        arguments = {name: getattr(loader, name) for name in LOADER if loader is not None}
+        arguments = {} if loader is None else {k: getattr(loader, v) for k, v in LOADER.items()}
         return WorkerSetup(root(), PACKAGE_NAME, self._threads, settings, arguments, identity())
 
     def _threads_here(self, workers: int) -> int:

@@ -14,7 +14,7 @@ from traceback import walk_tb
 from typing import Any
 
 import click
-from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
+from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError, MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner import AbstractRunner
@@ -186,6 +186,30 @@ class Uses:
         return [name for name in names if self._counts[name] < 1 and name not in self._kept]
 
 
+def incomplete(pipeline: Pipeline, catalog: CatalogProtocol) -> Pipeline:
+    """The nodes whose files are missing, all downstream, and those of their inputs in memory."""
+    nodes = pipeline.nodes
+    files = {
+        name: catalog.exists(name)
+        for name in pipeline.all_outputs()
+        if name in catalog and not isinstance(catalog.get(name), MemoryDataset)
+    }
+    selected = {
+        node.name
+        for node in nodes
+        if not node.outputs or not all(files.get(name, True) for name in node.outputs)
+    }
+    if not selected:
+        return Pipeline([])
+    while True:
+        downstream = pipeline.from_nodes(*selected).nodes
+        read = {name for node in downstream for name in node.inputs if name not in files}
+        upstream = {node.name for node in nodes if not read.isdisjoint(node.outputs)}
+        selected = {node.name for node in downstream} | upstream
+        if len(selected) == len(downstream):
+            return pipeline.filter(node_names=selected)
+
+
 class FaultTolerantRunner(AbstractRunner):
     """Runs every node that does not depend on a failed one, on any executor.
 
@@ -193,9 +217,30 @@ class FaultTolerantRunner(AbstractRunner):
     (``_capacity``) and the calls that run nodes (``_calls``).
     """
 
+    workers = 1
+
+    def __init__(self, is_async: bool = False) -> None:
+        super().__init__(is_async)
+        self.is_async = is_async
+
+    def run(
+        self,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        hook_manager: PluginManager | None = None,
+        run_id: str | None = None,
+        only_missing_outputs: bool = False,
+    ) -> dict[str, Any]:
+        """Run the pipeline, or what is left of it; stale outputs are deleted."""
+        if only_missing_outputs:
+            pipeline = incomplete(pipeline, catalog)
+            for name in pipeline.all_outputs():  # a version cannot be saved twice
+                remove(catalog.get(name))
+        return super().run(pipeline, catalog, hook_manager, run_id)
+
     def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
         """How many nodes may be submitted; read again before each one."""
-        return self._get_required_workers_count(pipeline)
+        return self.workers
 
     def _calls(
         self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
@@ -204,7 +249,7 @@ class FaultTolerantRunner(AbstractRunner):
 
         def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
             inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
-            return Task(node, inputs, self._is_async, hooks, run_id).execute
+            return Task(node, inputs, self.is_async, hooks, run_id).execute
 
         return call
 
@@ -218,7 +263,7 @@ class FaultTolerantRunner(AbstractRunner):
         calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures(run_id)
         queue, uses = Queue(pipeline), Uses(pipeline)
         running: dict[Future[Any], Node] = {}
-        executor = self._get_executor(self._get_required_workers_count(pipeline))
+        executor = self._get_executor(self.workers)
         assert executor is not None
         with executor:
             while queue.ready or running:
@@ -246,21 +291,6 @@ class FaultTolerantRunner(AbstractRunner):
                         catalog.release(name)
         if failures.failures:
             raise RunFailed(failures.failures, run_id)
-
-    def _filter_pipeline_for_missing_outputs(
-        self, pipeline: Pipeline, catalog: CatalogProtocol
-    ) -> Pipeline:
-        """Nodes with missing outputs and all nodes downstream of them.
-
-        Outputs downstream are stale: they are deleted, since a version cannot be saved twice.
-        """
-        missing = super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
-        if not missing.nodes:
-            return missing
-        downstream = pipeline.from_nodes(*(node.name for node in missing.nodes))
-        for name in downstream.all_outputs():
-            remove(catalog.get(name))
-        return super()._filter_pipeline_for_missing_outputs(pipeline, catalog)
 
 
 class ThisThread(Executor):
