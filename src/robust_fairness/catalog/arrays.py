@@ -83,7 +83,7 @@ class SamplesDataset(ArraysDataset):
         if file := _file_of_inputs(arrays, path):
             arrays = {name: array for name, array in arrays.items() if not name.startswith(INPUTS)}
             sha256 = _checksum(file, file.stat().st_mtime_ns)
-            rest["shared"] = {"dataset": file.parents[2].name, "sha256": sha256}
+            rest["shared"] = {"dataset": _dataset_of(file), "sha256": sha256}
         _save(arrays, rest, path)
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
@@ -164,8 +164,13 @@ class SamplesDataset(ArraysDataset):
 
 def _beside(path: Path, dataset: str) -> Path:
     """The samples of another dataset of the same run as those at ``path``."""
-    folder, file, version = path.resolve().parents[3], *path.resolve().parts[-3:-1]
-    return folder / dataset / file / version / file
+    version = path.resolve().parent
+    file = version.parent
+    return file.parent.parent / dataset / file.name / version.name / file.name
+
+
+def _dataset_of(file: Path) -> str:
+    return file.parent.parent.parent.name
 
 
 def _file_of_inputs(arrays: Arrays, path: Path) -> Path | None:
@@ -176,7 +181,7 @@ def _file_of_inputs(arrays: Arrays, path: Path) -> Path | None:
     inputs = {name: array for name, array in arrays.items() if name.startswith(INPUTS)}
     files = {_mapped_file(array) for array in inputs.values()}
     file = files.pop() if len(files) == 1 else None
-    if file is None or file not in (_beside(path, folder.name) for folder in file.parents[2:3]):
+    if file is None or file != _beside(path, _dataset_of(file)):
         return None
     stored = mapped(file)[0]
     is_same = all(
