@@ -201,8 +201,11 @@ def _mapped_file(array: np.ndarray) -> Path | None:
 def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:
     if first.dtype != second.dtype or first.shape != second.shape:
         return False
-    bits = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (first, second))
-    return np.array_equal(*bits)
+    return np.array_equal(_bits(first), _bits(second))
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 @lru_cache(maxsize=64)
