@@ -1,4 +1,4 @@
-"""Write the tables of performance.md from what the benchmarks wrote into benchmarks/results.
+"""Write the tables of performance.md and inference.md from benchmarks/results.
 
 python docs/benchmark_tables.py
 """
@@ -49,7 +49,13 @@ def page_tables() -> dict[str, Callable[[], pd.DataFrame]]:
     return {**own, "machines": partial(machines, found)}
 
 
-PAGES = [Page(DOCS / "performance.md", page_tables())]
+def simulated(name: str) -> pd.DataFrame:
+    """A table of ``benchmarks/inference.py``, as it is written."""
+    return pd.read_csv(RESULTS / f"inference_{name}.csv", dtype="str", keep_default_na=False)
+
+
+SIMULATED = {name: partial(simulated, name) for name in ("false_changes", "simulation")}
+PAGES = [Page(DOCS / "performance.md", page_tables()), Page(DOCS / "inference.md", SIMULATED)]
 
 if __name__ == "__main__":
     for page in PAGES:

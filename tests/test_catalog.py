@@ -310,6 +310,38 @@ def test_what_was_loaded_and_the_file_do_not_change_each_other(tmp_path):
     assert (second.x == 1).all()
 
 
+def test_inputs_that_trainings_of_a_design_share_are_stored_once(tmp_path):
+    """Their files name the samples of the same run; changed ones are refused."""
+
+    def dataset(name: str, run: str = "run") -> SamplesDataset:
+        path = tmp_path / name / "samples.safetensors"
+        return SamplesDataset(filepath=str(path), version=Version(run, run))
+
+    dataset("whole").save(pictures(1))
+    whole = dataset("whole").load()
+    splits = whole.splits.iloc[::-1].reset_index(drop=True)
+    taken = whole.take(np.arange(len(whole)))
+    sizes = {}
+    for name, run, samples in (
+        ("training", "run", replace(whole, splits=splits)),
+        ("other", "run", replace(whole, x=whole.x + 1)),
+        ("copied", "run", taken),
+        ("later", "later_run", whole),
+    ):
+        dataset(name, run).save(samples)
+        equal(dataset(name, run).load(), samples)
+        sizes[name] = Path(dataset(name, run).place).stat().st_size
+    assert (
+        sizes["training"] < whole.x.nbytes < min(sizes[name] for name in set(sizes) - {"training"})
+    )
+    file = Path(dataset("whole").place)
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(DatasetError, match="has its inputs and was changed"):
+        dataset("training").load()
+
+
 def test_loading_allocates_no_memory_for_the_pictures(tmp_path):
     """Next to nothing is allocated, and all of them are there."""
     dataset = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))

@@ -113,7 +113,7 @@ def test_changes_between_states_are_those_of_scipy():
         zip(certain["trained_on"], certain["tested_on"], strict=True)
     )
     told = answer(found, GAP)
-    assert told["answer"] == f"It changed in {len(changed)} of 56 pairs"
+    assert told["answer"] == f"The gap changed in {len(changed)} of 56 pairs"
     assert "trained in" in told["told"] and "at most" in told["told"]
 
 

@@ -3,6 +3,7 @@
 import json
 from abc import abstractmethod
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from robust_fairness.catalog._mapping import mapped
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.catalog.files import TablePreview, first_rows
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import sha256_of
 
 HEADER = "robust_fairness"
 OF_SPLIT = "split_attributes/"  # before the name of a split: its table of attributes
+
+INPUTS = "x/"  # before the names of the arrays of ``x``
 
 OPTIONAL = ("perturbation", "sample_weight", "units")  # arrays of samples
 
@@ -34,25 +38,56 @@ class ArraysDataset(AtomicDataset):
         """The object again."""
 
     def read(self, path: Path) -> Any:
-        arrays, metadata = mapped(path)
-        if HEADER not in metadata:
-            raise InputError(f"{path}: corrupted file (its header lacks {HEADER})")
-        return self.join(arrays, json.loads(metadata[HEADER]))
+        return self.join(*_parts(path))
 
     def write(self, data: Any, path: Path) -> None:
-        from safetensors.numpy import save_file
+        _save(*self.split(data), path)
 
-        arrays, rest = self.split(data)
-        # safetensors writes memory as it lies
-        contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
+
+def _parts(path: Path) -> tuple[Arrays, Any]:
+    """The arrays of a file by name, and the rest."""
+    arrays, metadata = mapped(path)
+    if HEADER not in metadata:
+        raise InputError(f"{path}: corrupted file (its header lacks {HEADER})")
+    return arrays, json.loads(metadata[HEADER])
+
+
+def _save(arrays: Arrays, rest: Any, path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    # safetensors writes memory as it lies
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
 
 
 class SamplesDataset(ArraysDataset):
-    """``Samples`` in one file; categories are codes there and names in the header."""
+    """``Samples`` in one file; categories are codes there and names in the header.
+
+    Inputs that were read from another dataset of the same run are not written again, as those of
+    the trainings of a design: the header has the name of that dataset and the checksum of its file.
+    """
+
+    def read(self, path: Path) -> Any:
+        arrays, rest = _parts(path)
+        if shared := rest.get("shared"):
+            file = _beside(path, shared["dataset"])
+            if _checksum(file, file.stat().st_mtime_ns) != shared["sha256"]:
+                raise InputError(f"{path}: {file} has its inputs and was changed")
+            arrays |= {
+                name: array for name, array in mapped(file)[0].items() if name.startswith(INPUTS)
+            }
+        return self.join(arrays, rest)
+
+    def write(self, data: Any, path: Path) -> None:
+        arrays, rest = self.split(data)
+        if file := _file_of_inputs(arrays, path):
+            arrays = {name: array for name, array in arrays.items() if not name.startswith(INPUTS)}
+            sha256 = _checksum(file, file.stat().st_mtime_ns)
+            rest["shared"] = {"dataset": _dataset_of(file), "sha256": sha256}
+        _save(arrays, rest, path)
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
-        arrays = {f"x/{name}": array for name, array in data.arrays.items()}
+        arrays = {f"{INPUTS}{name}": array for name, array in data.arrays.items()}
         arrays |= {"y": data.y, "id": _text_to_bytes(data.id)}
         for name in OPTIONAL:
             if getattr(data, name) is not None:
@@ -89,7 +124,11 @@ class SamplesDataset(ArraysDataset):
     def join(self, arrays: Arrays, rest: Any) -> Any:
         from robust_fairness.samples import Samples
 
-        x = {name.removeprefix("x/"): array for name, array in arrays.items() if name[:2] == "x/"}
+        x = {
+            name.removeprefix(INPUTS): array
+            for name, array in arrays.items()
+            if name.startswith(INPUTS)
+        }
         frames = {}
         for kind, names in rest["frames"].items():
             columns = {}
@@ -121,6 +160,58 @@ class SamplesDataset(ArraysDataset):
     def preview(self, nrows: int = 10) -> TablePreview:
         """The first rows without their inputs: labels, attributes and splits."""
         return first_rows(self.load().table(), nrows)
+
+
+def _beside(path: Path, dataset: str) -> Path:
+    """The samples of another dataset of the same run as those at ``path``."""
+    version = path.resolve().parent
+    file = version.parent
+    return file.parent.parent / dataset / file.name / version.name / file.name
+
+
+def _dataset_of(file: Path) -> str:
+    return file.parent.parent.parent.name
+
+
+def _file_of_inputs(arrays: Arrays, path: Path) -> Path | None:
+    """The samples of another dataset of the same run that have all inputs of ``arrays``.
+
+    Arrays that were read from a file are views of its memory map.
+    """
+    inputs = {name: array for name, array in arrays.items() if name.startswith(INPUTS)}
+    files = {_mapped_file(array) for array in inputs.values()}
+    file = files.pop() if len(files) == 1 else None
+    if file is None or file != _beside(path, _dataset_of(file)):
+        return None
+    stored = mapped(file)[0]
+    is_same = all(
+        name in stored and _same_bits(array, stored[name]) for name, array in inputs.items()
+    )
+    return file if is_same else None
+
+
+def _mapped_file(array: np.ndarray) -> Path | None:
+    """The file that an array is a view of."""
+    view: Any = array
+    while isinstance(view, np.ndarray) and not isinstance(view, np.memmap):
+        view = view.base
+    return Path(view.filename) if isinstance(view, np.memmap) and view.filename else None
+
+
+def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:
+    if first.dtype != second.dtype or first.shape != second.shape:
+        return False
+    return np.array_equal(_bits(first), _bits(second))
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+@lru_cache(maxsize=64)
+def _checksum(file: Path, modified: int) -> str:
+    """SHA-256 of a file, once for each time that it was ``modified``."""
+    return sha256_of(file)
 
 
 def _questions(rest: Any) -> Any:

@@ -5,7 +5,8 @@ belong to the namespace of a dataset, a cell or a generator.
 
 ========================  ==========================================================
 ``<part>``                of the run: ``metrics``, ``report``
-``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_results``
+``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_results``;
+                          ``rows`` are the samples that the trainings of a design share
 ``<dataset>.<part>``      of a dataset or generator: ``adult.samples``
 ``<dataset>.shifted.<t>`` a shifted test set: ``adult.shifted.gaussian_noise_0_03``
 ``<dataset>.<label>.<p>`` of a cell: ``adult.cuma.models``
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 SHIFTED = "shifted"
 # Parts of a dataset or generator that other namespaces read.
-SHARED = ("generator", "real", "reference", "results")
+SHARED = ("generator", "real", "reference", "results", "rows")
 
 
 @dataclass(frozen=True)

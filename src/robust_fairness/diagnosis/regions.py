@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 from scipy import special
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from robust_fairness.core.intervals import CONFIDENCE
+
+LEAVES = 32  # of the tree of a score given the features
+SMALLEST = 20  # rows of a leaf
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def regions(
     )
     weights = np.concatenate([one.weights for one in grown])
     tree = DecisionTreeRegressor(
-        max_depth=depth, min_samples_leaf=max(20, len(both) // 20), random_state=0
+        max_depth=depth, min_samples_leaf=max(SMALLEST, len(both) // 20), random_state=0
     )
     tree.fit(both, change, sample_weight=weights)
     leaves = [tree.apply(one.x) for one in left]
@@ -107,17 +109,10 @@ def _variance(score: np.ndarray) -> float:
     return float(score.var(ddof=1)) / len(score) if len(score) > 1 else np.nan
 
 
-def _fitted(rows: Scored) -> HistGradientBoostingRegressor:
-    """The score given the features."""
-    model = HistGradientBoostingRegressor(
-        max_iter=25,
-        learning_rate=0.2,
-        max_leaf_nodes=15,
-        max_bins=63,
-        early_stopping=False,
-        random_state=0,
-    )
-    return model.fit(rows.x, rows.score, sample_weight=rows.weights * len(rows.x))
+def _fitted(rows: Scored) -> DecisionTreeRegressor:
+    """The score given the features: a tree, which takes a tenth of the time of boosted ones."""
+    model = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=SMALLEST, random_state=0)
+    return model.fit(rows.x, rows.score, sample_weight=rows.weights)
 
 
 def _conditions(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,17 @@ class Known:
     score: np.ndarray
     group: np.ndarray
     positive: np.ndarray
+
+    @cached_property
+    def subgroup(self) -> np.ndarray:
+        """Number of the class and the group of each row, class first, int64 ``[n]``."""
+        codes, names = pd.factorize(self.group)
+        return np.asarray(self.y * len(names) + codes)
+
+    @cached_property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(set(self.group))
 
     @classmethod
     def of(cls, samples: Samples, one: Prediction) -> "Known":
@@ -115,10 +127,15 @@ def _scores(rows: Known, positive: np.ndarray) -> Row:
     The difference is the larger one of true and of false positive rates; missing where fewer than
     two groups have rows of a class.
     """
-    rates = pd.Series(positive).groupby([rows.y, rows.group]).mean().unstack()
-    is_complete = len(rates) == TWO and bool((rates.notna().sum(axis=1) >= TWO).all())
+    counts = np.bincount(rows.subgroup, minlength=TWO * rows.groups)
+    sums = np.bincount(rows.subgroup, positive, minlength=TWO * rows.groups)
+    known = counts > 0
+    rates = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=known)
+    is_complete = bool((known.reshape(TWO, -1).sum(1) >= TWO).all())
+    by_class = rates.reshape(TWO, -1)
+    gaps = np.nanmax(by_class, 1) - np.nanmin(by_class, 1) if is_complete else np.array([np.nan])
     return {
         "accuracy": float(np.where(rows.y == 1, positive, 1 - positive).mean()),
-        "gap": float((rates.max(axis=1) - rates.min(axis=1)).max()) if is_complete else None,
+        "gap": float(gaps.max()) if is_complete else None,
         "n": len(rows.y),
     }

@@ -149,21 +149,21 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     pairs = counted({"pairs": len(run)})
     certain = {
         "grew": "grew", "shrank": "shrank", "reversed": "turned its sign",
-        "changed": "changed, by growth or fall,",
+        "changed": "changed (grew or shrank)",
         "held": f"held within ±{margins(run)} points",
     }  # fmt: skip
     parts = [f"{words} in {counts[name]}" for name, words in certain.items() if counts[name]]
     rest = run[run["state"] == "inconclusive"]
     if len(rest):
         bounds = rest["bound"].dropna()
-        most = f"at most {points(bounds.median())} points in the median"
-        largest = f", {points(bounds.max())} at the most" if len(bounds) > 1 else ""
-        parts.append(f"changed by {most}{largest}, in {len(rest)} that are inconclusive")
+        most = f"at {1 - LEVEL:.0%} a change of at most {points(bounds.median())} points"
+        several = f" in the median pair, {points(bounds.max())} in any" if len(bounds) > 1 else ""
+        parts.append(f"is inconclusive in {len(rest)} ({most}{several})")
     if counts["not estimable"]:
         parts.append(f"cannot be estimated in {counts['not estimable']}")
     by = f" by {rows['attribute'].iloc[0]}" if rows["attribute"].iloc[0] else ""
     what = f"the {GAPS[gap]}{by}" if gap in GAPS else f"{gap}{by}"
-    told = f"Of {pairs} of model and test set, {what} {_joined(parts)}."
+    told = f"Of {pairs} of a model and a test set, {what} {_joined(parts)}."
     return {
         "answer": _short(counts, len(run)),
         "told": told + _largest(run),
@@ -192,7 +192,7 @@ def _short(counts: pd.Series, pairs: int) -> str:
     if worse:
         return f"Not in {worse} of {pairs} pairs"
     if counts["changed"]:
-        return f"It changed in {counts['changed'] + counts['shrank']} of {pairs} pairs"
+        return f"The gap changed in {counts['changed'] + counts['shrank']} of {pairs} pairs"
     if counts["held"] + counts["shrank"] == pairs:
         return "Yes"
     if kept := counts["held"] + counts["shrank"]:

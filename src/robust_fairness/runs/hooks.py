@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 # Parts of the catalog whose nodes keep checkpoints, and those that are read from files.
 CHECKPOINTED = ("models", "reference", "generator", "samples", names.SHIFTED)
-READ = ("samples", "real")
+READ = ("samples", "rows", "real")
 KEPT = ("started", "inputs", "loaded", "modified", "accepted", "outputs")  # by a completed run
 
 

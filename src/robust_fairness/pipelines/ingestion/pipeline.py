@@ -1,5 +1,6 @@
-"""The ingestion pipeline."""
+"""The ingestion pipeline; the trainings of a design share what one node reads."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -57,7 +58,23 @@ def draw(samples: Any, dataset: DatasetConfig) -> Any:
 def create_pipeline() -> Pipeline:
     """Read or generate and describe every dataset, draw those with a contact sheet."""
     datasets = loader().selected_experiment.datasets
-    return Pipeline([node for dataset in datasets for node in _nodes(dataset)])
+    designs: dict[str, list[Dataset]] = {}
+    for dataset in datasets:
+        if dataset.name != dataset.base:
+            designs.setdefault(dataset.base, []).append(dataset)
+    return Pipeline(
+        [
+            *(_reading(base, trainings) for base, trainings in designs.items()),
+            *(node for dataset in datasets for node in _nodes(dataset)),
+        ]
+    )
+
+
+def _reading(base: str, trainings: Sequence[Dataset]) -> Node:
+    """The node that reads a table once for all trainings of a design."""
+    settings = f"params:{trainings[0].name}.dataset"
+    tags = (f"dataset.{training.name}" for training in trainings)
+    return dataset_node(base, read, settings, names.of_dataset(base, "rows"), "ingest", *tags)
 
 
 def _nodes(dataset: DatasetConfig) -> list[Node]:
@@ -67,6 +84,9 @@ def _nodes(dataset: DatasetConfig) -> list[Node]:
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
         source = node(generate, [settings, generator], samples, "generate")
+    elif dataset.name != dataset.base:
+        shared = names.of_dataset(dataset.base, "rows")
+        source = node(within_domains, [shared, settings], samples, "hold_out_domains")
     else:
         source = node(ingest, settings, samples, "ingest")
     nodes = [source, node(describe_splits, inputs, own("splits"), "describe_splits")]
