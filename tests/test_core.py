@@ -6,6 +6,7 @@ installed, processes with their packages blocked stand in for such an environmen
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from packaging.specifiers import SpecifierSet
 
 import robust_fairness as rf
 from robust_fairness.__main__ import main
+from robust_fairness.core import files
 from robust_fairness.core.extras import DISTRIBUTIONS, fits, requirements
 
 # Runs code in a process that cannot import some packages.
@@ -43,11 +45,13 @@ EXTRAS = {name.replace("-", "_") for needed in requirements().values() for name 
 PLATFORM = ("fcntl", "resource", "pwd", "grp", "termios")  # of POSIX, not of Windows
 
 
-def core(code: str, *words: str) -> subprocess.CompletedProcess[str]:
+def core(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process with nothing but the core."""
     blocked = ",".join((*EXTRAS, *DISTRIBUTIONS, *PLATFORM))
     command = [sys.executable, "-c", BLOCKING, blocked, code, *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    return subprocess.run(
+        command, capture_output=True, check=False, encoding="utf-8", env=os.environ | environment
+    )
 
 
 COMMAND = "from robust_fairness.__main__ import main; main()"
@@ -121,6 +125,36 @@ def test_the_command_has_the_same_numbers(file: Path) -> None:
     assert "<h1>Audit of t.csv" in file.with_name("t_audit.html").read_text(encoding="utf-8")
     printed = core(COMMAND, *words, "--format=json", "--force", f"--output={file.parent}")
     assert {row["metric"] for row in json.loads(printed.stdout)["rows"]} >= {"accuracy"}
+
+
+def test_a_console_of_few_letters_shows_every_name(table: pd.DataFrame, tmp_path: Path) -> None:
+    """As that of Windows in Western Europe."""
+    table["sex"] = table["sex"].map({"f": "dame", "m": "άνδρας"})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    done = core(COMMAND, "audit", str(tmp_path / "t.csv"), "--target=y", "--prediction=p",
+                "--attributes=sex", f"--output={tmp_path}", PYTHONIOENCODING="cp1252:strict",
+                PYTHONUTF8="0")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert r"worst group: sex \u03ac" in done.stdout
+    assert "άνδρας" in (tmp_path / "t_audit.html").read_text(encoding="utf-8")
+
+
+def test_files_of_other_processes_stay_where_these_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows a signal of number 0 would end the process."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    leftover = tmp_path / f".t.csv.{files.HOST}.{ended.pid}.part"
+    for is_posix in (False, True):
+        leftover.touch()
+        monkeypatch.setattr(files, "IS_POSIX", is_posix)
+        with monkeypatch.context() as patched:
+            if not is_posix:
+                patched.setattr(os, "kill", None)
+            with files.atomic_path(tmp_path / "t.csv") as path:
+                path.write_text("a")
+        assert leftover.exists() == (not is_posix)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
             project of Kedro, options alone are those of ``run``.
         options: those of ``click.Command.main``.
     """
+    if isinstance(sys.stdout, TextIOWrapper):  # consoles that cannot print every name of a group
+        sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if args is None else args)
     if words and words[0][:1] == "-" and words[0] not in ("--help", "--version"):
         words = ["run", *words]

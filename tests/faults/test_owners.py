@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.compute import checkpoints, locks
 from robust_fairness.compute.checkpoints import Checkpoint
-from robust_fairness.core import files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
 from robust_fairness.runs import provenance
@@ -77,7 +76,7 @@ def test_an_owner_on_another_machine_is_not_taken_for_dead(lock):
 HOLDER = """
 import sys
 from pathlib import Path
-from robust_fairness.core.files import locked
+from robust_fairness.compute.locks import locked
 with locked(Path("some.lock")):
     print("locked", flush=True)
     sys.stdin.read()
@@ -86,17 +85,17 @@ with locked(Path("some.lock")):
 
 def test_a_lock_that_is_held_elsewhere_is_named(monkeypatch, caplog):
     """After some seconds by a warning, after more by an error; a killed holder frees it."""
-    monkeypatch.setattr(files, "WARNS_AFTER", 0.05)
+    monkeypatch.setattr(locks, "WARNS_AFTER", 0.05)
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout.readline() == "locked\n"
         named = rf"some\.lock: locked by process {holder.pid} on .* for \d s; end that process"
-        with pytest.raises(InputError, match=named), files.locked(Path("some.lock"), limit=0.2):
+        with pytest.raises(InputError, match=named), locks.locked(Path("some.lock"), limit=0.2):
             pass
         assert caplog.text.count(f"some.lock: locked by process {holder.pid} on") == 1
         holder.kill()
-    with files.locked(Path("some.lock"), limit=0.2):
+    with locks.locked(Path("some.lock"), limit=0.2):
         pass
     assert Path("some.lock").read_text() == ""
 

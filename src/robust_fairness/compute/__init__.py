@@ -1,1 +1,1 @@
-"""What training and generation share: devices, optimisers, memory, progress."""
+"""What training and generation share: devices, optimisers, locks, memory, progress."""

@@ -1,28 +1,21 @@
-"""Atomic writes, where a crash leaves the old or the new file, checksums and locks."""
+"""Atomic writes, where a crash leaves the old or the new file, and checksums."""
 
 import hashlib
-import logging
 import os
 import platform
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
-from typing import IO
 
 import robust_fairness
-from robust_fairness.core.errors import InputError
-
-logger = logging.getLogger(__name__)
 
 ROOT = Path(robust_fairness.__file__).parent  # the package
 # The configuration of the package: inside of it, in a clone beside ``src``.
 CONF = next(filter(Path.is_dir, (ROOT / "conf", ROOT.parents[1] / "conf")), ROOT / "conf")
-LOCK = ".lock"
-WARNS_AFTER = 5.0  # seconds that a lock is held elsewhere
+IS_POSIX = os.name == "posix"  # elsewhere, signal 0 is no question whether a process exists
 
 
 def boot() -> str:
@@ -56,7 +49,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         mode = temporary.stat().st_mode
         yield temporary
         temporary.chmod(mode)
-        with temporary.open("rb") as file:
+        with temporary.open("r+b") as file:  # Windows asks for the right to write
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:  # a full disk names no file
@@ -97,46 +90,6 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-@contextmanager
-def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
-    """Hold the lock of a file, which names its holder, until the block or this process ends.
-
-    Raises:
-        InputError: another process has held it for ``limit`` seconds.
-    """
-    import fcntl
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    begun, warned = time.monotonic(), False
-    with path.open("a+", encoding="utf-8") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                waited = time.monotonic() - begun
-            words = f"{path}: locked by {_holder(file)} for {waited:.0f} s"
-            if waited >= limit:
-                raise InputError(f"{words}; end that process, or wait for it and start again")
-            if waited >= WARNS_AFTER and not warned:
-                warned = True
-                logger.warning("%s; waiting for it", words)
-            time.sleep(0.01)
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}")
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
-
-
-def _holder(file: IO[str]) -> str:
-    """The process that a lock file names."""
-    file.seek(0)
-    return file.read(200) or "another process"
-
-
 def _temporary(path: Path) -> Path:
     """The temporary path of this process for ``path``."""
     return path.with_name(f".{path.name}.{HOST}.{os.getpid()}.part")
@@ -154,6 +107,9 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _exists(process: int) -> bool:
+    """Whether a process exists, or may exist."""
+    if not IS_POSIX:
+        return True
     try:
         os.kill(process, 0)  # sends no signal
     except ProcessLookupError:

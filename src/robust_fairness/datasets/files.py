@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated
 
 import pandas as pd
@@ -22,7 +22,6 @@ ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 # Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
 MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
-BLOCK = 2**20  # bytes that are read at once
 MOST_MEMBER = 2**30  # bytes of a file in a zip file; the largest state of the ACS has a quarter
 # a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
 ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
@@ -40,7 +39,8 @@ def below_the_root(path: str) -> str:
         ValueError: it is absolute or leads out of the root.
     """
     parts = PurePosixPath(path)
-    if parts.is_absolute() or ".." in parts.parts or not parts.parts or "\\" in path:
+    wrong = parts.is_absolute() or ".." in parts.parts or not parts.parts or "\\" in path
+    if wrong or PureWindowsPath(path).drive:
         raise ValueError(
             f"allowed: a path below the data root without '..'; move or link it there, or set "
             f"{ROOT_VARIABLE} to its folder"

@@ -21,9 +21,10 @@ from kedro.utils import find_kedro_project
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.compute.locks import LOCK, locked
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import LOCK, atomic_path, locked, sha256_of
+from robust_fairness.core.files import atomic_path, sha256_of
 from robust_fairness.datasets import fetch
 from robust_fairness.runs.secrets import hidden
 

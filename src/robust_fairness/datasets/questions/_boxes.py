@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.lib.format import open_memmap
 
+from robust_fairness.compute.locks import LOCK, locked
 from robust_fairness.compute.progress import progress
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.files import LOCK, atomic_path, locked, sha256_of
+from robust_fairness.core.files import atomic_path, sha256_of
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
 if TYPE_CHECKING:
