@@ -124,3 +124,56 @@ def test_rows_without_labels_are_left_out_when_asked() -> None:
     assert found.predictions.dropped == 7
     expected = rf.audit(TABLE[7:].reset_index(drop=True), **COLUMNS).to_frame()
     np.testing.assert_allclose(found.to_frame()["value"], expected["value"], equal_nan=True)
+
+
+def test_units_of_one_row_are_rows_and_copies_of_a_row_are_one_unit() -> None:
+    names = ["demographic_parity_difference", "accuracy_by_group", "group_share"]
+    of = {**COLUMNS, "metrics": names[:2]}
+    plain = rf.audit(TABLE, **of).to_frame().set_index("metric").loc[names]
+    number = np.arange(ROWS)
+    copies = TABLE.assign(unit=number).loc[np.repeat(number, 3)]
+    for table, units in ((TABLE, number), (copies, "unit")):
+        found = rf.audit(table, **of, unit=units).to_frame().set_index("metric").loc[names]
+        np.testing.assert_allclose(found["value"], plain["value"])
+        # variances of rates divide by the rows of a group less 1, those of units by all less 1
+        np.testing.assert_allclose(found[["low", "high"]], plain[["low", "high"]], atol=0.002)
+    narrow = rf.audit(copies, **of).to_frame().set_index("metric").loc[names[1:]]
+    plain = plain.loc[names[1:]]
+    assert ((narrow["high"] - narrow["low"]) < 0.7 * (plain["high"] - plain["low"])).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"unit": [1] * ROWS}, "column unit: 1 unit, allowed: two or more"),
+        ({"unit": [None, *range(1, ROWS)]}, "column unit, row 1: no unit; every row needs one"),
+        ({"unit": range(ROWS), "replicate_weights": ["w"], "sample_weight": np.ones(ROWS)},
+         "without replicate weights"),
+        ({"replicate_weights": ["w"], "sample_weight": np.ones(ROWS), "continuous": True},
+         "only for classes"),
+        ({"sample_weights": "w"}, "unknown option 'sample_weights'"),
+    ],
+)  # fmt: skip
+def test_wrong_units_and_options_are_refused_in_a_line(options: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        rf.audit(TABLE, **{**COLUMNS, **options})
+    assert "\n" not in str(error.value)
+
+
+def test_weights_enter_changes_gates_and_the_mix_of_groups() -> None:
+    then = TABLE.assign(p=TABLE["p"].where(TABLE["sex"] == "f", 0))
+    of = {**COLUMNS, "metrics": ["accuracy_by_group", "equalized_odds_difference"]}
+    heavy = rf.audit(TABLE, **of, sample_weight="w", reference=then)
+    rows = [one.loc[one.index.repeat(one["w"])].reset_index(drop=True) for one in (TABLE, then)]
+    repeated = rf.audit(rows[0], **of, reference=rows[1])
+    both = heavy.changes().merge(repeated.changes(), on=KEYS, suffixes=("", "_rows"))
+    assert len(both) == len(heavy.changes()) == len(repeated.changes())
+    np.testing.assert_allclose(both["change"], both["change_rows"], atol=1e-12, equal_nan=True)
+    assert set(both["metric"]) > {"accuracy_due_to_mix", "group_share", "equalized_odds_difference"}
+    plain = rf.audit(TABLE, **of, reference=then).changes()
+    key = ("sex", "", "equalized_odds_difference")
+    change = heavy.changes().set_index(KEYS).loc[key, "change"]
+    assert abs(change - plain.set_index(KEYS).loc[key, "change"]) > 1e-3
+    limit = f"change(equalized_odds_difference[sex])>{change - 1e-9}"
+    assert heavy.failures(limit)
+    assert not heavy.failures(f"change(equalized_odds_difference[sex])>{change + 1e-9}")
