@@ -5,9 +5,10 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import linprog
 
 import robust_fairness as rf
-from robust_fairness.auditing.bounds import bounds_in_cells
+from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
 from robust_fairness.auditing.cells import Cells
 from robust_fairness.auditing.verdict import lacking
 from robust_fairness.core.errors import InputError
@@ -177,3 +178,61 @@ def test_weights_enter_changes_gates_and_the_mix_of_groups() -> None:
     limit = f"change(equalized_odds_difference[sex])>{change - 1e-9}"
     assert heavy.failures(limit)
     assert not heavy.failures(f"change(equalized_odds_difference[sex])>{change + 1e-9}")
+
+
+def test_bounds_of_probabilities_of_groups_are_those_of_linear_programs() -> None:
+    """Sharp for two groups; the rows of a group are variables, as many as its probability says."""
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        p = rng.choice([0.1, 0.5, 0.8], 120)
+        y, predicted = rng.integers(0, 2, (2, 120))
+        strata = Strata.of(np.stack([p, 1 - p], 1), y, predicted, ("0", "1"), None)
+        limits = {"A_eq": np.stack([p == one for one in np.unique(p)]).astype(float)}
+        limits["b_eq"] = limits["A_eq"] @ p
+        # the difference of selection rates is linear in who belongs to the first group
+        first, second = p.sum(), (1 - p).sum()
+        signed = predicted / first + predicted / second
+        ends = [
+            sign * linprog(sign * signed, bounds=(0, 1), **limits).fun - predicted.sum() / second
+            for sign in (1, -1)
+        ]
+        least, most = bounds_in_strata(find_metric("demographic_parity_difference"), strata)
+        assert most == pytest.approx(max(map(abs, ends)))
+        assert least == pytest.approx(0 if ends[0] < 0 < ends[1] else min(map(abs, ends)))
+        # a true positive rate is fractional: Charnes and Cooper's transformation
+        positive = y == 1
+        scaled = np.c_[limits["A_eq"], -limits["b_eq"]]
+        equal = np.r_[scaled, [np.r_[positive, 0.0]]]
+        room = np.c_[np.eye(120), -np.ones(120)]
+        low, high = strata.rates("true_positive_rate")
+        for sign, expected in ((1, low[0]), (-1, high[0])):
+            found = linprog(
+                sign * np.r_[positive * predicted, 0.0], A_eq=equal, A_ub=room,
+                b_eq=np.r_[np.zeros(len(scaled)), 1.0], b_ub=np.zeros(120),
+            )  # fmt: skip
+            assert sign * found.fun == pytest.approx(expected)
+
+
+def test_dependent_groups_are_inside_of_the_bounds_and_not_of_the_estimate() -> None:
+    """Of people with the same probability, those of the group are selected more often."""
+    rng = np.random.default_rng(6)
+    p = rng.choice([0.2, 0.5, 0.9], 20_000)
+    member = rng.random(20_000) < p
+    predicted = (rng.random(20_000) < np.where(member, 0.6, 0.3)).astype(int)
+    table = pd.DataFrame({"y": rng.integers(0, 2, 20_000), "p": predicted, "p_a": p, "p_b": 1 - p})
+    of = {"y_true": "y", "y_pred": "p", "sensitive_features": []}
+    found = rf.audit(table, **of, membership={"group": ["p_a", "p_b"]}).to_frame().set_index(KEYS)
+    row = found.loc["group", "", "demographic_parity_difference"]
+    true = predicted[member].mean() - predicted[~member].mean()
+    assert row["high"] < true - 0.05
+    assert row["lowest"] <= row["value"] < true < row["highest"] < 1
+    # biased by the covariance given the probability over the share of the group, of both groups
+    bias = sum(
+        sum(
+            (p == one).mean() * np.cov(predicted[p == one], member[p == one])[0, 1]
+            for one in np.unique(p)
+        )
+        / share
+        for share in (p.mean(), 1 - p.mean())
+    )
+    assert true - row["value"] == pytest.approx(bias, abs=0.01)

@@ -11,15 +11,26 @@ that their sum contains (H, M) whenever the totals suffice. Rows are divisible h
 integers moves the smallest range by less than a row.
 
 Rows without one of several attributes are taken to belong to any intersection.
+
+Of probabilities of groups only their calibration is assumed: of the rows of a stratum of equal
+probabilities (to the nearest twentieth) a share p belongs to the group, whichever rows these are.
+Of its hits, misses and other rows, h, m and o, the group has at most :math:`\min(p (h + m + o), h)`
+hits with :math:`\max(0, p (h + m + o) - h - o)` misses, and likewise for misses, which bounds its
+rate (Frechet; Kallus, Mao and Zhou 2022). Bounds of a difference of two groups are sharp, those of
+more groups and of several rates together are valid.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from robust_fairness.auditing.cells import Cells
 from robust_fairness.auditing.intervals import RATIOS, rates_of, row_values
 from robust_fairness.metrics.find import Metric
+from robust_fairness.samples import Groups
 
 STEPS = 60  # of bisections
+STRATA = 20  # of a probability
 Array = np.ndarray
 
 
@@ -42,6 +53,81 @@ def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
                 kind, metric.better == "higher", hits[groups], misses[groups], hits[-1], misses[-1]
             )
         )
+    combine = np.sum if kind == "sum" else np.max
+    least, most = (float(combine(ends)) for ends in zip(*found, strict=True))
+    return least, most
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Rows with the same probabilities of groups.
+
+    Attributes:
+        cells: sums by stratum, class and prediction; the last are the rows without probabilities.
+        share: probability of every group in the strata ``[strata, groups]``.
+    """
+
+    cells: Cells
+    share: Array
+
+    @classmethod
+    def of(cls, share: Array, y: Array, prediction: Array, classes: tuple[str, ...],
+           sample_weight: Array | None) -> "Strata":  # fmt: skip
+        """Those of rows ``[n]`` with probabilities ``[n, groups]``, NaN where there are none."""
+        known = np.isfinite(share).all(1)
+        rounded, stratum = np.unique(
+            np.round(share[known] * STRATA), axis=0, return_inverse=True
+        )  # fmt: skip
+        index = np.full(len(share), -1)
+        index[known] = stratum.ravel()
+        groups = Groups(index, tuple(map(str, range(len(rounded)))))
+        cells = Cells.of(groups, y, prediction, classes, sample_weight)
+        weight = np.ones(len(share)) if sample_weight is None else sample_weight
+        total = cells.weight[:-1].sum((1, 2))
+        sums = [np.bincount(index[known], (weight * p)[known], len(total)) for p in share.T]
+        return cls(cells, np.stack(sums, 1) / total[:, None])
+
+    def rates(self, name: str) -> tuple[Array, Array]:
+        """Lowest and highest value of a rate, ``[groups]`` each."""
+        values, among = row_values(name, self.cells)
+        of = np.ones(values.shape) if among is None else among
+        weight = self.cells.weight
+        hits, misses = ((weight * of * part).sum((1, 2)) for part in (values, 1 - values))
+        of_group = self.share * weight[:-1].sum((1, 2))[:, None]
+
+        def ends(first: Array, second: Array) -> Array:
+            """The largest share of the first kind of rows."""
+            rest = (weight.sum((1, 2)) - second)[:-1, None]
+            most = np.minimum(of_group, first[:-1, None]).sum(0) + first[-1]
+            return most / (most + np.maximum(0, of_group - rest).sum(0))
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1 - ends(misses, hits), ends(hits, misses)
+
+
+def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
+    """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
+    names, kind = rates_of(metric)
+    if metric.name in RATIOS:
+        names, kind = (RATIOS[metric.name],), "ratio"
+    if not names or kind == "worst_gap":
+        return np.nan, np.nan
+    found = []
+    for low, high in map(strata.rates, names):
+        if not (np.isfinite(low) & np.isfinite(high)).all():
+            return np.nan, np.nan
+        others = ~np.eye(len(low), dtype=bool)
+        if kind == "worst":
+            worst = np.min if metric.better == "higher" else np.max
+            found.append((worst(low), worst(high)))
+        elif kind == "ratio":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                least = (low / high[:, None])[others].min()
+                found.append((least, min(1.0, high.min() / low.max())))
+        else:
+            found.append(
+                (max(0.0, low.max() - high.min()), (high[:, None] - low)[others].max())
+            )  # fmt: skip
     combine = np.sum if kind == "sum" else np.max
     least, most = (float(combine(ends)) for ends in zip(*found, strict=True))
     return least, most

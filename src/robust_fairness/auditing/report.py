@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.bounds import bounds_in_cells
+from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
 from robust_fairness.auditing.cells import Cells, in_cells, scores_of
 from robust_fairness.auditing.intervals import (
     Compared,
@@ -189,6 +189,12 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         found = [row | {"variance": None} for row in found]  # known for independent rows only
     compared = dict(_compared_rows(found, metrics))
     rows: list[dict[str, Any]] = []
+    of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
+    strata = {
+        attribute: Strata.of(share, *of_classes)
+        for attribute, (_, share) in predictions.membership.items()
+        if samples.classes
+    }
     everyone = predictions.everyone() if samples.classes else None
     for one, metric in metrics.items():
         if one in of_rows:
@@ -196,7 +202,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
             rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
         elif GROUPED in metric.needs:
             for attribute, own in cells.items():
-                rows += _rows_in_cells(metric, attribute, own, compared)
+                rows += _rows_in_cells(metric, attribute, own, compared, strata.get(attribute))
         else:
             assert everyone is not None
             rows += _rows_in_cells(metric, "", everyone, compared)
@@ -215,7 +221,11 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
 
 
 def _rows_in_cells(
-    metric: Metric, attribute: str, cells: Cells, compared: dict[tuple[str, str], Compared]
+    metric: Metric,
+    attribute: str,
+    cells: Cells,
+    compared: dict[tuple[str, str], Compared],
+    strata: Strata | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of a metric of classes, with intervals and bounds."""
     if metric.definition.binary and len(cells.classes) != TWO:
@@ -237,7 +247,9 @@ def _rows_in_cells(
     row["n"] = int(cells.known().sum()) if metric.is_measure and row["n"] else row["n"]
     if row["value"] is None:
         return rows
-    row["lowest"], row["highest"] = bounds_in_cells(metric, cells)
+    row["lowest"], row["highest"] = (
+        bounds_in_cells(metric, cells) if strata is None else bounds_in_strata(metric, strata)
+    )
     found = compared_in_cells(metric, cells)
     if found is not None:
         compared[attribute, metric.name] = found
