@@ -11,6 +11,7 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.metrics
 from click.testing import CliRunner
 from scipy import stats
 
@@ -62,37 +63,79 @@ def rows() -> pd.DataFrame:
     return audit(table(), "y", "p", ["sex", "region", "age"], threshold=PROBABILITY)
 
 
-def test_rates_and_gaps_equal_fairlearn(rows: pd.DataFrame) -> None:
-    frame = table()
+FAIRLEARN = {
+    "demographic_parity_difference": oracle.demographic_parity_difference,
+    "demographic_parity_ratio": oracle.demographic_parity_ratio,
+    "disparate_impact": oracle.demographic_parity_ratio,
+    "delta_dp": oracle.demographic_parity_difference,
+    "equal_opportunity_difference": oracle.equal_opportunity_difference,
+    "equal_opportunity_ratio": oracle.equal_opportunity_ratio,
+    "equalized_odds_difference": oracle.equalized_odds_difference,
+    "equalized_odds_ratio": oracle.equalized_odds_ratio,
+    "delta_eo": lambda *arrays, **own: (
+        2 * oracle.equalized_odds_difference(*arrays, agg="mean", **own)
+    ),
+    "delta_eopp": oracle.true_negative_rate_difference,
+    "worst_group_accuracy": oracle.accuracy_score_group_min,
+    "accuracy_difference": oracle.accuracy_score_difference,
+    "accuracy_ratio": oracle.accuracy_score_ratio,
+    "worst_group_precision": oracle.precision_score_group_min,
+    "worst_group_true_positive_rate": oracle.recall_score_group_min,
+    "worst_group_balanced_accuracy": oracle.balanced_accuracy_score_group_min,
+    "false_negative_rate_difference": oracle.false_negative_rate_difference,
+    "false_positive_rate_ratio": oracle.false_positive_rate_ratio,
+    "true_negative_rate_ratio": oracle.true_negative_rate_ratio,
+    "selection_rate_ratio": oracle.selection_rate_ratio,
+}
+OF_SCORES = {
+    "worst_group_roc_auc": oracle.roc_auc_score_group_min,
+    "worst_group_log_loss": oracle.log_loss_group_max,
+}
+OF_NUMBERS = {
+    "worst_group_mean_squared_error": oracle.mean_squared_error_group_max,
+    "worst_group_mean_absolute_error": oracle.mean_absolute_error_group_max,
+}
+OF_GROUPS = {
+    "accuracy_by_group": sklearn.metrics.accuracy_score,
+    "selection_rate_by_group": oracle.selection_rate,
+    "true_positive_rate_by_group": oracle.true_positive_rate,
+    "true_negative_rate_by_group": oracle.true_negative_rate,
+    "false_positive_rate_by_group": oracle.false_positive_rate,
+    "false_negative_rate_by_group": oracle.false_negative_rate,
+}  # fmt: skip
+FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("attribute", ["sex", "region"])
+def test_values_are_those_of_fairlearn(attribute: str, weighted: bool) -> None:
+    frame = table().assign(w=np.arange(300) % 7 + 1.0)
+    frame["z"] = frame["y"] + frame["age"] / 80
     predicted = (frame["p"] >= PROBABILITY).astype(int)
-    measured = oracle.MetricFrame(
-        metrics={
-            "accuracy_by_group": lambda t, q: np.mean(t == q),
-            "selection_rate_by_group": oracle.selection_rate,
-            "true_positive_rate_by_group": oracle.true_positive_rate,
-            "true_negative_rate_by_group": oracle.true_negative_rate,
-            "group_share": lambda t, _: len(t) / len(frame),
-        },
-        y_true=frame["y"],
-        y_pred=predicted,
-        sensitive_features=frame["sex"],
-    )
-    for metric in measured.by_group:
-        for group in ("f", "m"):
-            expected = measured.by_group.loc[group, metric]
-            assert value(rows, metric, "sex", group)["value"] == pytest.approx(expected)
-    own = {"sensitive_features": frame["sex"]}
-    gaps = {
-        "delta_dp": oracle.demographic_parity_difference(frame["y"], predicted, **own),
-        "delta_eo": 2 * oracle.equalized_odds_difference(frame["y"], predicted, agg="mean", **own),
-        "disparate_impact": oracle.demographic_parity_ratio(frame["y"], predicted, **own),
-        "demographic_parity_ratio": oracle.demographic_parity_ratio(frame["y"], predicted, **own),
-        "equalized_odds_difference": oracle.equalized_odds_difference(frame["y"], predicted, **own),
-        "delta_eopp": measured.difference()["true_negative_rate_by_group"],
-        "equal_opportunity_difference": measured.difference()["true_positive_rate_by_group"],
-    }
-    for metric, expected in gaps.items():
-        assert value(rows, metric, "sex")["value"] == pytest.approx(expected)
+    own = {"sensitive_features": frame[attribute]}
+    weight = {"sample_weight": frame["w"]} if weighted else {}
+    names = [name for name in FAIRLEARN if attribute == "sex" or name not in FOR_TWO_GROUPS]
+    options = {"threshold": PROBABILITY, "metrics": [*names, *OF_SCORES, *OF_GROUPS]}
+    options |= {"sample_weight": "w"} if weighted else {}
+    found = audit(frame, "y", "p", [attribute], **options)
+    for name in names:
+        expected = FAIRLEARN[name](frame["y"], predicted, **own, **weight)
+        assert value(found, name, attribute)["value"] == pytest.approx(expected, abs=1e-12), name
+    for name, measure in OF_SCORES.items():
+        expected = measure(frame["y"], frame["p"], **own, **weight)
+        assert value(found, name, attribute)["value"] == pytest.approx(expected), name
+    for name, measure in OF_GROUPS.items():
+        frames = oracle.MetricFrame(
+            metrics=measure, y_true=frame["y"], y_pred=predicted, **own, sample_params=weight
+        )
+        for group, expected in frames.by_group.items():
+            assert value(found, name, attribute, group)["value"] == pytest.approx(expected), name
+    options = {"metrics": [*OF_NUMBERS], "continuous": True}
+    options |= {"sample_weight": "w"} if weighted else {}
+    found = audit(frame, "z", "p", [attribute], **options)
+    for name, measure in OF_NUMBERS.items():
+        expected = measure(frame["z"], frame["p"], **own, **weight)
+        assert value(found, name, attribute)["value"] == pytest.approx(expected), name
 
 
 def test_shares_have_wilsons_interval_of_scipy(rows: pd.DataFrame) -> None:
