@@ -451,7 +451,7 @@ def test_bad_input_is_one_line(frame: pd.DataFrame, options: dict, message: str)
 def test_gates_compare_and_a_missing_value_fails_with_its_reason(rows: pd.DataFrame) -> None:
     gap = value(rows, "delta_eo", "sex")["value"]
     (failure,) = failures("delta_eo[sex]>0.05", rows)
-    assert failure.startswith(f"delta_eo[sex]>0.05: delta_eo (sex) is {gap:.6g} (95 % ")
+    assert failure.startswith(f"delta_eo[sex]>0.05: delta_eo (sex) is {gap:.2f} (95 % ")
     assert failures(" eo [ sex ] > 1.9 ", rows) == []
     (failure,) = failures("eo>1.9", rows)
     assert (

@@ -25,8 +25,8 @@ GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
 DECLARED = {
     name: public.declared(name)
     for name in (
-        "adult", "communities", "compas", "credit_card", "drugs", "german", "heart", "kdd_census",
-        "law_school", "oulad", "readmission", "students",
+        "adult", "communities", "compas", "credit_card", "drugs", "german", "heart",
+        "iowa_recidivism", "kdd_census", "law_school", "oulad", "readmission", "students",
     )
 }  # fmt: skip
 FILES = {name: list(table.files) for name, table in DECLARED.items()}
@@ -474,6 +474,34 @@ def test_domain_column_of_oulad_is_no_feature(shared_data: Path, domain: str) ->
     assert {*names.values()} - columns_of(samples) == {names[domain]}
 
 
+def test_iowa_agrees_with_an_independent_reading(shared_data: Path) -> None:
+    samples = load("iowa_recidivism", shared_data)
+    frame = real(shared_data, "iowa_recidivism", keep_default_na=False)
+    np.testing.assert_array_equal(samples.y, frame["Recidivism - Return to Prison"] == "Yes")
+    assert samples.y.sum() == 7027
+    year = samples.attributes["year"].astype(str)
+    assert year.value_counts().sort_index().tolist() == [3716, 3917, 4740, 4687, 4586]
+    assert year.tolist() == frame["Fiscal Year Released"].astype(str).tolist()
+    assert columns_of(samples) == {*find("dataset", "iowa_recidivism").short.values()}
+    race = samples.attributes["race"].astype(object).fillna("").to_numpy()
+    cells = frame["Race - Ethnicity"]
+    hispanic = cells.str.endswith("- Hispanic").to_numpy()
+    np.testing.assert_array_equal(race == "Hispanic", hispanic)
+    for name in ("White", "Black", "American Indian or Alaska Native", "Asian or Pacific Islander"):
+        np.testing.assert_array_equal(race == name, cells.str.startswith(name) & ~hispanic)
+    assert np.count_nonzero(race == "") == 35 and samples.attributes["sex"].isna().sum() == 3
+    x = pd.DataFrame(samples.x, columns=samples.features)
+    kinds = frame["Release Type"]
+    parole = kinds.str.contains("Parole")
+    np.testing.assert_array_equal(x["release_type=parole"], parole)
+    np.testing.assert_array_equal(x["release_type=discharge"], kinds.str.startswith("Discharged"))
+    np.testing.assert_array_equal(
+        x["offense_class=enhanced felony"],
+        frame["Convicting Offense Classification"].str.contains("Enhance"),
+    )
+    np.testing.assert_array_equal(x["target_population=yes"], frame.iloc[:, -1] == "Yes")
+
+
 HOSPITALS = [file.split(".")[1] for file in FILES["heart"]]
 
 
@@ -817,6 +845,8 @@ FEWER: Change = lambda table: table[1:]  # noqa: E731
          r"test, row 10, column race: unknown category 'white': did"),
         ("kdd_census", cell("label", 10, "50000+"), r"row 10, column label: .*category '50000\+'"),
         ("kdd_census", cell("instance weight", 10, "x"), r"row 10, column instance weight: 'x'"),
+        ("iowa_recidivism", without("Sex"), r"Iowa\.csv: unknown column 'Sex'"),
+        ("iowa_recidivism", cell("Release Type", 2, "x"), r"row 2, column Release Type: .*'x'"),
         ("law_school", FEWER, r"clean\.csv: 239 rows, expected 240"),
         ("law_school", without("tier"), r"clean\.csv: unknown column 'tier'"),
         ("law_school", cell("race", 3, "white"), r"row 3, column race: .*'white': did you mean"),

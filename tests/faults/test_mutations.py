@@ -20,6 +20,9 @@ LOADERS = {
     "credit_card": ("credit_card/default_of_credit_card_clients.csv",),
     "drugs": ("drug_consumption/drug_consumption.data",),
     "german": ("german_credit/SouthGermanCredit.asc",),
+    "iowa_recidivism": (
+        "iowa_recidivism/3-Year_Recidivism_for_Offenders_Released_from_Prison_in_Iowa.csv",
+    ),
     "law_school": ("law_school/law_school_clean.csv",),
     "oulad": ("oulad/studentInfo.csv",),
     "students": ("student/student-por.csv", "student/student-mat.csv"),

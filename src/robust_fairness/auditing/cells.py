@@ -129,6 +129,15 @@ class Cells:
 
         return Cells(names, self.classes, *(joined(sums) for sums in self._sums))  # type: ignore[arg-type]
 
+    def take(self, kept: Array) -> "Cells":
+        """Those of some groups, bool ``[groups]``, and of the rows without a group."""
+        index = np.append(np.flatnonzero(kept), len(self.groups))
+        sums = (None if own is None else own[..., index, :, :] for own in self._sums)
+        cells = np.arange(self.n.size).reshape(self.n.shape)[index].ravel()
+        names = tuple(name for name, keep in zip(self.groups, kept, strict=True) if keep)
+        units = None if self.units is None else self.units[:, cells]
+        return Cells(names, self.classes, *sums, units)  # type: ignore[arg-type]
+
     @property
     def _sums(self) -> tuple[Array | None, ...]:
         return self.n, self.weight, self.squares, self.replicates

@@ -104,6 +104,8 @@ def audit_file(
         options = replace(options, y_true=None)
     options = replace(options, metrics=selected(replace(options, metrics=wanted)))
     source = Source(path, delimiter, missing)
+    if options.features and (labels == "none" or (reference is None and period is None)):
+        raise InputError("features: why values changed needs labels and --reference or --period")
     if reference is not None and period is not None:
         raise InputError("reference and period are both given, allowed: one of them")
     if state is not None and period is None:
@@ -129,6 +131,8 @@ def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, s
     frames = {"audit": audit.rows, "changes": audit.changed}
     if audit.monitor is not None:
         frames["monitor"] = audit.monitor.to_frame()
+    if audit.why is not None:
+        frames["why"] = audit.why.to_frame()
     pages = {"audit.html": audit.to_html()}
     if "impact" in also:
         frames["impact"] = ratios = audit.impact_ratios()

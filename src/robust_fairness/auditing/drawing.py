@@ -6,6 +6,8 @@ from html import escape
 import numpy as np
 from markupsafe import Markup
 
+from robust_fairness.auditing.digits import number, within
+
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences
 LEFT, BROAD, RIGHT, TALL = 26, 230, 66, 140  # of a drawing of curves
@@ -45,10 +47,10 @@ def interval_svg(
         parts.append(f"<path class=l d='M{_place(line, axis):g} 0V{HEIGHT}'/>")
     height = HEIGHT / 2 if then is None else HEIGHT / 4
     parts += _mark(value, low, high, axis, height, "v")
-    said = f"{value:.3f}, 95 % interval {low:.3f} to {high:.3f}"
+    said = f"{number(value, low, high)}, 95 % interval{within(low, high)}"
     if then is not None:
         parts += _mark(*then, axis, 3 * HEIGHT / 4, "t")
-        said += f"; before {then[0]:.3f}"
+        said += f"; before {number(*then)}"
     return Markup(  # noqa: S704 - made of numbers
         f"<svg role=img aria-label='{escape(said)}' viewBox='0 0 {WIDTH} {HEIGHT}'>"
         f"{''.join(parts)}</svg>"
@@ -118,11 +120,11 @@ def series_svg(
         text = f"{share * top:.2f}"
         parts.append(f"<text x={LEFT - 3} y={_height(share) + 4:g} text-anchor=end>{text}</text>")
     parts.append(f"<path class=l d='M{LEFT} {_height(limit / top):g}h{BROAD}'/>")
-    for number, (value, least, most) in enumerate(values):
+    for place, (value, least, most) in enumerate(values):
         if not np.isfinite(value):
             continue
-        x = round(LEFT + step * (number + 0.5), 1)
-        kind = "r" if alarm is not None and number >= alarm else "v"
+        x = round(LEFT + step * (place + 0.5), 1)
+        kind = "r" if alarm is not None and place >= alarm else "v"
         ends_of = (_height(most / top), _height(least / top))
         parts.append(f"<path class={kind} d='M{x:g} {ends_of[0]:g}V{ends_of[1]:g}'/>")
         parts.append(f"<circle class={kind} cx={x:g} cy={_height(value / top):g} r=2.5 />")

@@ -12,7 +12,7 @@ from robust_fairness.auditing.result import Audit
 from robust_fairness.auditing.verdict import gaps, lacking, sentence_of
 from robust_fairness.core.tables import markdown
 
-VERSION = "1.0"
+VERSION = "1.1"
 SCHEMA = Path(__file__).with_name("audit.schema.json")
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]
 GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true positive rate",
@@ -41,6 +41,7 @@ def record(audit: Audit) -> dict[str, Any]:
         "rows": _records(audit.rows),
         "changes": None if audit.changed is None else _records(audit.changed),
         "monitor": None if audit.monitor is None else _records(audit.monitor.to_frame()),
+        "why": None if audit.why is None else _records(audit.why.to_frame()),
     }  # fmt: skip
 
 

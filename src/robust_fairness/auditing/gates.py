@@ -1,6 +1,7 @@
 """Gates: conditions that fail an audit, such as ``equalized_odds_difference[sex]>0.1``.
 
-A condition on a change is ``change(equalized_odds_difference[sex])>0.05``.
+A condition on a change is ``change(equalized_odds_difference[sex])>0.05``, one on a group
+``accuracy_by_group[sex=female]<0.7``.
 """
 
 import re
@@ -11,6 +12,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.digits import number, within
 from robust_fairness.core.errors import InputError, unknown_name
 
 FORM = re.compile(
@@ -46,7 +48,17 @@ VERDICTS: tuple[Verdict, ...] = ("FAIL", "INCONCLUSIVE", "PASS")
 
 @dataclass(frozen=True)
 class Gate:
-    """A condition that fails an audit; ``change`` says that it is of a change."""
+    """A condition that fails an audit.
+
+    Attributes:
+        text: as it was written.
+        metric: what is judged.
+        attribute: only of this attribute; "" of all.
+        sign: the comparison.
+        limit: what is compared with.
+        change: whether the change since an earlier period is judged.
+        group: only of this group of the attribute; "" of all.
+    """
 
     text: str
     metric: str
@@ -54,6 +66,7 @@ class Gate:
     sign: str
     limit: float
     change: bool = False
+    group: str = ""
 
     def judgements(self, rows: pd.DataFrame, rule: Rule = "estimate") -> Iterator["Judgement"]:
         """The judgement of each value of the metric.
@@ -69,6 +82,17 @@ class Gate:
         own = rows[rows["metric"] == self.metric]
         if self.attribute:
             own = own[own["attribute"] == self.attribute]
+        if self.group:
+            known = rows.loc[(rows["attribute"] == self.attribute) & (rows["group"] != ""), "group"]
+            if self.group not in {*known}:
+                problem = unknown_name("group", self.group, [*known.unique()])
+                raise InputError(f"gate {self.text!r}: {problem}")
+            own = own[own["group"] == self.group]
+            if own.empty:
+                raise InputError(
+                    f"gate {self.text!r}: {self.metric} has no value of a group; allowed: metrics "
+                    "such as accuracy_by_group"
+                )
         if own.empty:
             yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
         if "small" not in own:  # changes
@@ -86,9 +110,14 @@ class Gate:
             advice = f"; {other} is for any number of groups" if other else ""
             reason = f"{self.text}: {place} has no value: {row.note}{advice}"
             return Judgement(self, "FAIL", reason, row)
-        within = "" if np.isnan(row.low) else f" (95 % {row.low:.3g} to {row.high:.3g})"
+        value = number(row.value, row.low, row.high)
+        if float(value.replace(",", "")) == self.limit != row.value:
+            value = f"{row.value:.6g}"  # the side of the limit that it is on
         return Judgement(
-            self, self._verdict(row, rule), f"{self.text}: {place} is {row.value:.6g}{within}", row
+            self,
+            self._verdict(row, rule),
+            f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}",
+            row,
         )
 
     def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
@@ -149,9 +178,10 @@ def parse(text: str) -> Gate:
             f"gate {text!r}, allowed: a metric, a comparison and a number, such as {EXAMPLES}"
         )
     metric = SHORT.get(found["metric"], found["metric"])
+    attribute, _equals, group = (found["attribute"] or "").partition("=")
     return Gate(
-        text.strip(), metric, (found["attribute"] or "").strip(), found["sign"],
-        float(found["limit"]), bool(found["change"]),
+        text.strip(), metric, attribute.strip(), found["sign"], float(found["limit"]),
+        bool(found["change"]), group.strip(),
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 
 from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
+from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.intervals import Bound, bounds_of_gaps
 from robust_fairness.auditing.periods import Periods, later
 from robust_fairness.auditing.predictions import Predictions
@@ -370,7 +371,7 @@ def monitor_rows(monitor: Monitor, gaps: Sequence[Followed]) -> pd.DataFrame:
             common | dict(zip(("value", "low", "high"), then, strict=True))
             | {"period": reference, "role": REFERENCE, "n": int(one.reference.sum())}
         )  # fmt: skip
-        for number, (name, counts) in enumerate(
+        for place, (name, counts) in enumerate(
             zip(names[monitor.reference :], one.counts, strict=True)
         ):
             now = _value(one.metric, counts)
@@ -380,8 +381,8 @@ def monitor_rows(monitor: Monitor, gaps: Sequence[Followed]) -> pd.DataFrame:
                 | {
                     "period": name, "role": FOLLOWED, "n": int(counts.sum()),
                     "change": now[0] - then[0], "change_low": float(low),
-                    "change_high": float(high), "evidence": one.evidence[number],
-                    "alarm": one.alarm is not None and number >= one.alarm,
+                    "change_high": float(high), "evidence": one.evidence[place],
+                    "alarm": one.alarm is not None and place >= one.alarm,
                 }
             )  # fmt: skip
     defaults = {"alarm": False}
@@ -419,7 +420,8 @@ def sentences(monitor: Monitor, gaps: Sequence[Followed]) -> Iterator[tuple[str,
         yield (
             (
                 f"{one.attribute}: {one.name} grew, most likely in {periods[one.since]}: "
-                f"{low:.3f} to {high:.3f} since, at most {one.bound:.3f} before; alarm in "
+                f"{number(low, low, high)} to {number(high, low, high)} since, at most "
+                f"{number(one.bound, low, high)} before; alarm in "
                 f"{periods[one.alarm]}"
             ),
             True,
@@ -429,7 +431,7 @@ def sentences(monitor: Monitor, gaps: Sequence[Followed]) -> Iterator[tuple[str,
         yield (
             (
                 f"no growth found, {counted({'gaps': len(quiet), 'periods': len(periods)})}; "
-                f"a gap that is constant is at most {most:.3f}"
+                f"a gap that is constant is at most {number(most)}"
             ),
             False,
         )

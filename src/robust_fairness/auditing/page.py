@@ -9,12 +9,15 @@ import pandas as pd
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
+from robust_fairness.auditing.digits import estimate as in_line
+from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import MISSING, SHARE
-from robust_fairness.auditing.verdict import GAPS, lacking, sentence_of, within
+from robust_fairness.auditing.verdict import GAPS, lacking, sentence_of, suggestion
+from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.html import rendered
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_GATES = 60  # lines of gates
+MOST_COLUMNS = 5  # that tell the periods apart
+SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in {}"}
 NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
 NO_CHANGE = {"text": "", "word": ""}
@@ -60,6 +65,7 @@ def audit_page(audit: "Audit") -> str:
         kind=predictions.kind,
         classes=predictions.samples.classes,
         verdict=sentence_of(judgements, judgements[0].reason if judgements else ""),
+        suggested=suggestion(audit),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         gaps=_lines(table[table["metric"].isin(list(GAPS))], named=True),
@@ -70,9 +76,60 @@ def audit_page(audit: "Audit") -> str:
             for one in names
         ],
         compared=changes is not None,
+        why=None if audit.why is None else _why(audit.why),
         followed=[] if audit.monitor is None else _followed(audit.monitor),
         said=[] if audit.monitor is None else audit.monitor.sentences(),
     )
+
+
+def _why(why: Why) -> dict[str, Any]:
+    """Parts of changes, regions, and what differs most between the periods."""
+    shares, found = (
+        [row for row in why.of(part) if row["low"] > 0 or row["high"] < 0]
+        for part in (OF_SHARE, REGION)
+    )
+    return {
+        "said": why.sentences(),
+        "changes": [
+            {
+                "name": name_of(change),
+                "then": number(change["then"], change["low"], change["high"]),
+                "now": number(change["now"], change["low"], change["high"]),
+                "parts": [_part(change["parts"].get(name)) for name in (ALL, *PARTS)],
+            }
+            for change in why.changes()
+        ],
+        "regions": [
+            {
+                "name": name_of(row | {"of": ""}),
+                "where": row["of"],
+                "then": number(row["then"], row["low"], row["high"]),
+                "now": number(row["now"], row["low"], row["high"]),
+                "change": _part(row),
+                "rows": f"{row['then_n']:,} and {row['now_n']:,}",
+            }
+            for row in found
+        ],
+        "shares": [
+            {
+                "name": SHARES_OF[row["metric"]].format(
+                    " ".join(filter(None, (row["attribute"], row["of"]))) or "all rows"
+                ),
+                "change": _part(row),
+                "then": number(row["then"], row["low"], row["high"]),
+                "now": number(row["now"], row["low"], row["high"]),
+            }
+            for row in shares
+        ],
+        "columns": [(row["of"], f"{row['auc']:.2f}") for row in why.of(COLUMN)[:MOST_COLUMNS]],
+        "auc": f"{why.auc:.2f}",
+    }
+
+
+def _part(row: Mapping[str, Any] | None) -> dict[str, str]:
+    if row is None or row["low"] == row["high"]:  # 0 by definition
+        return NO_CHANGE
+    return _change_text(row["change"], row["low"], row["high"])
 
 
 def _followed(monitor: Monitor) -> list[dict[str, Any]]:
@@ -92,8 +149,8 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
         found.append(
             {
                 "attribute": gap.attribute, "metric": gap.name,
-                "then": _interval_text(then["value"], then["low"], then["high"]),
-                "now": _interval_text(last["value"], last["low"], last["high"]),
+                "then": _estimate(then["value"], then["low"], then["high"]),
+                "now": _estimate(last["value"], last["low"], last["high"]),
                 "change": _change_text(last["change"], last["change_low"], last["change_high"]),
                 "evidence": f"{min(last['evidence'], 1e6):,.3g}", "limit": f"{gap.limit:,.0f}",
                 "left_out": ", ".join(gap.left_out), "grew": gap.alarm is not None,
@@ -140,7 +197,7 @@ def _gate_line(judgement: Judgement) -> dict[str, Any]:
         "gate": gate.text,
         "definition": definition(gate.metric),
         "place": row.place,
-        "value": _interval_text(row.value, row.low, row.high),
+        "value": _estimate(row.value, row.low, row.high),
         "note": row.note,
         "drawn": drawn,
         "n": "" if np.isnan(row.n) else f"{row.n:,.0f}",
@@ -180,8 +237,8 @@ def _lines(rows: pd.DataFrame, named: bool = False) -> list[dict[str, Any]]:
 def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A value now and then, its change, and the notes of both."""
     return {
-        "value": _interval_text(row["value"], row["low"], row["high"]),
-        "then": _interval_text(row["then"], row["then_low"], row["then_high"]),
+        "value": _estimate(row["value"], row["low"], row["high"]),
+        "then": _estimate(row["then"], row["then_low"], row["then_high"]),
         "change": _change_text(row["change"], row["low_change"], row["high_change"]),
         "note": "; ".join(filter(None, (row["note"], row["note_change"]))),
     }
@@ -224,7 +281,7 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
         }  # fmt: skip
     then = (row["then"], row["then_low"], row["then_high"])
     return {
-        "text": f"{row['value']:.3f}",
+        "text": number(row["value"], row["low"], row["high"]),
         "drawn": interval_svg(
             row["value"], row["low"], row["high"], SHARES, overall,
             None if np.isnan(row["then"]) else then,
@@ -233,10 +290,10 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
     }  # fmt: skip
 
 
-def _interval_text(value: float, low: float, high: float) -> str:
-    if np.isnan(value):
-        return "n/a"
-    return f"{value:.3f}" if np.isnan(low) else f"{value:.3f} ({low:.3f} to {high:.3f})"
+def _estimate(value: float, low: float, high: float, sign: str = "") -> str:
+    """A value with its interval, which is not broken over lines."""
+    value_text, bracket, interval = in_line(value, low, high, sign).partition(" (")
+    return value_text + bracket + interval.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _change_text(change: float, low: float, high: float) -> dict[str, str]:
@@ -244,6 +301,10 @@ def _change_text(change: float, low: float, high: float) -> dict[str, str]:
     if np.isnan(change):
         return NO_CHANGE
     if np.isnan(low):
-        return {"text": f"{change:+.3f}", "word": ""}
+        return {"text": number(change, sign="+"), "word": ""}
     word = "rose" if low > 0 else "fell" if high < 0 else "unclear"
-    return {"text": f"{change:+.3f} ({low:+.3f} to {high:+.3f})", "word": word}
+    return {
+        "text": _estimate(change, low, high, "+"), "word": word,
+        "value": number(change, low, high, "+"),
+        "interval": f"{within(low, high, '+').strip()}, {word}",
+    }  # fmt: skip

@@ -24,6 +24,7 @@ from robust_fairness.datasets.raw.columns import (
     require_one_spelling,
     require_two_values,
     row_of,
+    typed,
     typed_as_number,
 )
 from robust_fairness.samples import Groups, Samples, groups_of
@@ -72,6 +73,7 @@ class Options:
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
         suppress: groups with fewer rows are not shown; gaps between groups contain them.
+        features: columns that the model predicts from, to tell why values changed.
     """
 
     y_true: str | None
@@ -93,6 +95,7 @@ class Options:
     drop_unlabelled: bool = False
     neg_labels: Sequence[str] = ()
     unit: str | None = None
+    features: Sequence[str] = ()
 
     @property
     def prediction(self) -> str:
@@ -100,17 +103,22 @@ class Options:
         return self.y_pred if isinstance(self.y_pred, str) else self.y_pred[0]
 
     @property
-    def features(self) -> list[str]:
+    def beside_target(self) -> list[str]:
         """The columns that are read beside target."""
         predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
         weight = [one for one in (self.sample_weight, self.unit) if one is not None]
         groups = [column for columns in self.membership.values() for column in columns]
-        return [*predicted, *self.sensitive_features, *groups, *weight, *self.replicate_weights]
+        features = [name for name in self.features if name not in self.sensitive_features]
+        return [
+            *predicted, *self.sensitive_features, *groups, *weight, *self.replicate_weights,
+            *features,
+        ]  # fmt: skip
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        return self.features if self.y_true is None else [self.y_true, *self.features]
+        beside = self.beside_target
+        return beside if self.y_true is None else [self.y_true, *beside]
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
@@ -132,7 +140,7 @@ class Predictions:
     ``replicates`` are replicate weights ``[n, replicates]``, ``membership`` the probabilities
     ``[n, groups]`` of the groups of attributes, NaN in rows without any, and ``dropped`` the number
     of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Predictions
-    without labels have the predicted class as y.
+    without labels have the predicted class as y. ``features`` are numbers and categories.
     """
 
     samples: Samples
@@ -145,6 +153,7 @@ class Predictions:
     dropped: int = 0
     units: np.ndarray | None = None
     labelled: bool = True
+    features: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -156,6 +165,7 @@ class Predictions:
             prediction=self.prediction[rows],
             score=self.score[rows] if len(self.score) else self.score,
             replicates=None if self.replicates is None else self.replicates[rows],
+            features=self.features.iloc[rows] if len(self.features.columns) else self.features,
             units=None
             if self.units is None
             else np.unique(self.units[rows], return_inverse=True)[1],
@@ -253,7 +263,7 @@ def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predict
     return Predictions(
         samples, predicted, kind, score, threshold, _replicates(table, options, name),
         _membership(table, options, name), dropped, _units(table, options, name),
-        options.y_true is not None,
+        options.y_true is not None, _features(table, options, name),
     )  # fmt: skip
 
 
@@ -277,6 +287,15 @@ def _selections(
     classes = ("0", "1")
     y, score, threshold = _predicted(table, kind, options, {}, classes, name)
     return kind, y, classes, score, threshold
+
+
+def _features(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
+    """Features as numbers and categories, by row."""
+    columns = {
+        one: typed(table[one], f"{name}, column {one}", options.types.get(one))
+        for one in options.features
+    }
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
@@ -350,7 +369,7 @@ def check_unlabelled(
 
     Their y is the predicted class: no measure that needs labels can be made of them.
     """
-    _require_columns(table, options, name, options.features)
+    _require_columns(table, options, name, options.beside_target)
     table, dropped = _complete(table, replace(options, y_true=options.prediction), name)
     classes = like.samples.classes
     predicted, score, threshold = _predicted(table, like.kind, options, {}, classes, name)
@@ -406,14 +425,16 @@ def _require_columns(
         if options.columns.count(one) > 1:
             raise InputError(
                 f"column {one} has two roles; it can be only one of target, prediction, "
-                "attribute, weight and unit"
+                "attribute, weight, unit and feature"
             )
-    for option, named in (("types", [*options.types]), ("bins", [*options.bins])):
+    attributes = options.sensitive_features
+    typed_columns = [*attributes, *options.features]
+    for option, named, allowed in (
+        ("types", options.types, typed_columns), ("bins", options.bins, attributes)
+    ):  # fmt: skip
         for one in named:
-            if one not in options.sensitive_features:
-                raise InputError(
-                    f"{option}: {unknown_name('attribute', one, options.sensitive_features)}"
-                )
+            if one not in allowed:
+                raise InputError(f"{option}: {unknown_name('attribute', one, allowed)}")
 
 
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:

@@ -39,6 +39,7 @@ from robust_fairness.metrics.evaluation import GROUPED, rows_of
 from robust_fairness.samples import Groups
 
 TWO = 2
+WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
     "low": "float64", "high": "float64", "interval": "str", "n": "int64", "small": "bool",
@@ -202,7 +203,9 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
             rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
         elif GROUPED in metric.needs:
             for attribute, own in cells.items():
-                rows += _rows_in_cells(metric, attribute, own, compared, strata.get(attribute))
+                rows += _rows_in_cells(
+                    metric, attribute, own, compared, strata.get(attribute), options.small
+                )
         else:
             assert everyone is not None
             rows += _rows_in_cells(metric, "", everyone, compared)
@@ -226,8 +229,16 @@ def _rows_in_cells(
     cells: Cells,
     compared: dict[tuple[str, str], Compared],
     strata: Strata | None = None,
+    small: int = 0,
 ) -> list[dict[str, Any]]:
-    """Rows of a metric of classes, with intervals and bounds."""
+    """Rows of a metric of classes, with intervals and bounds; no worst group is ``small``."""
+    if metric.aggregation in WORST and strata is None:
+        large = cells.known() >= small
+        left_out = [name for name, kept in zip(cells.groups, large, strict=True) if not kept]
+        if left_out and large.any():
+            rows = _rows_in_cells(metric, attribute, cells.take(large), compared)
+            note = f"without {', '.join(left_out)}, fewer than {small} rows"
+            return [row | {"note": "; ".join(filter(None, (row["note"], note)))} for row in rows]
     if metric.definition.binary and len(cells.classes) != TWO:
         reason = NotApplicable(f"{len(cells.classes)} classes, defined for two").score()
         return rows_of(metric.name, attribute, {"": reason})
@@ -378,6 +389,8 @@ def _small_group(
         return {"small": row["n"] < small}
     found = groups[row["attribute"]]
     counts, names = found.counts, list(found.names)
+    if row["metric"].startswith(WORST) and counts.max() >= small and classes:
+        return {"small": False}
     if row["metric"] in OF_CLASSES:
         counts = cells[row["attribute"]].n[:-1].sum(2).ravel()
         names = [f"{group}, class {label}" for group in found.names for label in classes]

@@ -15,6 +15,7 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.report import offered_names, scored
 from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
 SUMMARY = (
@@ -38,6 +39,8 @@ class Audit:
         assumption: of estimated values.
         judgements: verdicts of gates, the worst first.
         monitor: gaps over periods; None where the table has none.
+        earlier: the predictions of the earlier period; None without one.
+        why: its changes taken apart; None without features.
     """
 
     rows: pd.DataFrame
@@ -49,6 +52,8 @@ class Audit:
     assumption: str = ""
     judgements: Sequence[Judgement] = ()
     monitor: Monitor | None = None
+    earlier: Predictions | None = None
+    why: Why | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """One row per value, with the columns ``report.AUDIT``."""
@@ -186,7 +191,7 @@ def audited(
         if key in earlier.compared
     }
     changed = changes(current.rows, earlier.rows, between)
-    return Audit(current.rows, now, options, name, changed, then_name)
+    return Audit(current.rows, now, options, name, changed, then_name, earlier=then)
 
 
 def known_metrics(gate: gates.Gate, options: Options) -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 from robust_fairness.auditing.report import MISSING, SHARE
 
@@ -21,7 +21,7 @@ GAPS = {
     "demographic_parity_difference": "demographic parity difference",
     "mean_squared_error_worst_gap": "gap of the mean squared error",
 }
-NONE = "no gate; set a limit such as --fail-if 'equalized_odds_difference>0.1'"
+SUGGESTED = 0.1  # limit of the gate that an audit without one names
 
 
 class Said(NamedTuple):
@@ -39,11 +39,28 @@ def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
         first: the line of the first one.
     """
     if not judgements:
-        return Said("AUDITED", NONE)
+        return Said("AUDITED", "no gate is set, so that nothing fails")
     verdicts = [judgement.verdict for judgement in judgements]
     parts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
     values = "value" if len(verdicts) == 1 else "values"
     return Said(verdicts[0], f"{len(verdicts)} {values} with a gate: {', '.join(parts)}. {first}")
+
+
+def suggestion(audit: "Audit") -> str:
+    """What a gate would say of an audit that has none; "" of one with gates, or without gaps."""
+    known = audit.rows.loc[audit.rows["group"].eq("") & audit.rows["value"].notna(), "metric"]
+    metric = next((name for name in GAPS if name in {*known}), "")
+    if audit.judgements or not metric:
+        return ""
+    if audit.options.continuous:
+        return f"--fail-if '{metric}>LIMIT' would test every attribute"
+    gate = f"{metric}>{SUGGESTED:g}"
+    told = [
+        f"{judged.row.attribute} {estimate(judged.row.value, judged.row.low, judged.row.high)} "
+        f"{judged.verdict}"
+        for judged in audit.judged(gate).judgements
+    ]
+    return f"--fail-if '{gate}' would say: {', '.join(told)}"
 
 
 def worst_group(rows: pd.DataFrame) -> str:
@@ -59,7 +76,7 @@ def worst_group(rows: pd.DataFrame) -> str:
     row = found.iloc[int(place)]
     return (
         f"worst group: {row['attribute']} {row['group']}, {WORST[row['metric']]} "
-        f"{row['value']:.3f}{within(row['low'], row['high'])}, {row['n']:,} rows"
+        f"{estimate(row['value'], row['low'], row['high'])}, {row['n']:,} rows"
     )
 
 
@@ -70,7 +87,7 @@ def gaps(rows: pd.DataFrame, changes: pd.DataFrame | None = None) -> list[str]:
     lines: dict[str, list[str]] = {}
     for metric, name in GAPS.items():
         for row in found[found["metric"] == metric].to_dict("records"):
-            text = f"{name} {row['value']:.3f}{within(row['low'], row['high'])}"
+            text = f"{name} {estimate(row['value'], row['low'], row['high'])}"
             text += changed.get((row["attribute"], metric), "")
             lines.setdefault(row["attribute"], []).append(text)
     return [f"{attribute}: {', '.join(lines[attribute])}" for attribute in sorted(lines)]
@@ -80,7 +97,7 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
     known = changes[changes["change"].notna() & (changes["group"] == "")]
     return {
         (row["attribute"], row["metric"]): (
-            f", changed by {row['change']:+.3f}{within(row['low'], row['high'])}"
+            f", changed by {estimate(row['change'], row['low'], row['high'], '+')}"
         )
         for row in known.to_dict("records")
     }
@@ -95,7 +112,8 @@ def lacking(audit: "Audit") -> list[str]:
         missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
         bounded = own[own["metric"].isin(list(GAPS)) & own["lowest"].notna()]
         whatever = [
-            f"{GAPS[row['metric']]} {row['lowest']:.3f} to {row['highest']:.3f} whatever they are"
+            f"{GAPS[row['metric']]} {number(row['lowest'])} to {number(row['highest'])} whatever "
+            "they are"
             for row in bounded.to_dict("records")
         ]
         found += [
@@ -122,6 +140,8 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
     said = sentence_of(judgements)
     compared = f" ({audit.name} against {audit.then})" if audit.then else ""
     yield f"{said.word}{compared}: {said.sentence}".strip(), False
+    if suggested := suggestion(audit):
+        yield suggested, False
     undecided = _lines(judgements, "INCONCLUSIVE")
     yield from ((f"failed: {line}", True) for line in _lines(judgements, "FAIL"))
     yield from ((f"inconclusive: {line}", False) for line in undecided)
@@ -129,6 +149,8 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
         said_by_monitor = [line for line, _ in audit.monitor.sentences()]
         yield from ((f"monitor: {line}", False) for line in _first(said_by_monitor, MOST_LINES))
     yield from ((line, False) for line in _first(gaps(rows, audit.changed), MOST_LINES))
+    if audit.why is not None:
+        yield from ((f"why: {line}", False) for line in _first(audit.why.sentences(), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
     yield from ((line, False) for line in _first(lacking(audit), MOST_LINES))
@@ -144,8 +166,3 @@ def _first(lines: Sequence[str], most: int) -> list[str]:
     if len(lines) <= most:
         return list(lines)
     return [*lines[: most - 1], f"{len(lines) - most + 1} more are on the page"]
-
-
-def within(low: float, high: float) -> str:
-    """An interval in brackets; "" without one."""
-    return "" if np.isnan(low) else f" ({low:.3f} to {high:.3f})"

@@ -12,6 +12,7 @@ import click
 
 from robust_fairness.cli.commands import force_option, write_files
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.extras import needed_by
 
 
 class BadInput(click.ClickException):
@@ -126,6 +127,11 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     "--drop-unlabelled", is_flag=True, help="Leave out rows without target or prediction."
 )
 @click.option("--weight", "sample_weight", help="Column of sample or survey weights.")
+@click.option(
+    "--features",
+    callback=_optional_names,
+    help="Columns that the model predicts from: the page says why values changed between periods.",
+)
 @click.option("--unit", help="Column of units whose rows belong together: households, patients.")
 @click.option(
     "--replicate-weights",
@@ -287,6 +293,10 @@ def audit(
     of_table = {field.name for field in fields(Options)} & {*options}
     columns = {name: options.pop(name) for name in of_table}
     done = audit_file(path, Options(types=_types(numbers, categories), **columns), **options)
+    if columns["features"]:
+        with needed_by("--features", "train"):
+            from robust_fairness.diagnosis.periods import explained
+        done = explained(done)
     made = files_of(done, path.name.partition(".")[0], also)
     files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)

@@ -8,6 +8,7 @@ from typing import Any
 from robust_fairness.auditing.predictions import Options, check
 from robust_fairness.auditing.result import Audit, audited
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
 
 THEN = "reference"
@@ -68,12 +69,19 @@ def audit(
             table, columns[role] = with_column(table, role, values)
     table, attributes = with_columns(table, sensitive_features)
     chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options))
+    if reference is None and chosen.features:
+        raise InputError("features: why values changed needs a reference")
     if reference is None:
         return audited(check(table, chosen, name), chosen, name)
     earlier = as_pandas(reference)
     chosen = chosen.with_edges_of(earlier, THEN)
     then = check(earlier, chosen, THEN)
-    return audited(check(table, chosen, name), chosen, name, then, THEN)
+    done = audited(check(table, chosen, name), chosen, name, then, THEN)
+    if not chosen.features:
+        return done
+    with needed_by("features", "train"):
+        from robust_fairness.diagnosis.periods import explained
+    return explained(done)
 
 
 def _as_text(options: dict[str, Any]) -> dict[str, Any]:

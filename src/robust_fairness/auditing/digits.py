@@ -1,0 +1,41 @@
+"""Values with as many decimals as their intervals justify."""
+
+import numpy as np
+
+PLAIN = 3  # decimals of a value without an interval
+MOST = 4
+BROAD = 3.0  # a half-width of more than this in a decimal place needs no further one
+LARGE = 10.0  # value from which on fewer than two decimals may do
+
+
+def decimals(low: float, high: float) -> int:
+    """Decimals of a value with an interval: its half-width has one or two digits.
+
+    >>> decimals(0.41, 0.63), decimals(0.512, 0.541), decimals(0.5131, 0.5162), decimals(1e3, 2e3)
+    (2, 3, 4, 0)
+    """
+    half = (high - low) / 2
+    if not np.isfinite(half):
+        return PLAIN
+    least = 0 if max(abs(low), abs(high)) >= LARGE else 2
+    return int(np.clip(np.ceil(-np.log10(half / BROAD)), least, MOST)) if half > 0 else PLAIN
+
+
+def number(value: float, low: float = np.nan, high: float = np.nan, sign: str = "") -> str:
+    """The value alone; ``sign`` is "+" for changes."""
+    if np.isnan(value):
+        return "n/a"
+    text = f"{value:{sign},.{decimals(low, high)}f}"
+    return text if text.strip("+-0.,") else text.lstrip("+-")
+
+
+def within(low: float, high: float, sign: str = "") -> str:
+    """The interval in brackets with a space before; "" without one."""
+    if np.isnan(low):
+        return ""
+    return f" ({number(low, low, high, sign)} to {number(high, low, high, sign)})"
+
+
+def estimate(value: float, low: float, high: float, sign: str = "") -> str:
+    """The value with its interval; n/a without a value."""
+    return number(value, low, high, sign) + ("" if np.isnan(value) else within(low, high, sign))
