@@ -60,8 +60,16 @@ class Why:
         return [dict(row) for row in self.rows[self.rows["part"] == part].to_dict("records")]
 
     def sentences(self) -> list[str]:
-        """A line per change whose interval excludes 0, and a line on what limits them."""
-        lines = [_sentence(change) for change in self.changes() if change["significant"]]
+        """A line per change whose interval excludes 0, and a line on what limits them.
+
+        Accuracy is told by attribute only where another mix of its groups changed it.
+        """
+        lines = [
+            _sentence(change)
+            for change in self.changes()
+            if change["significant"]
+            and (MIX not in change["parts"] or _excludes_0(change["parts"][MIX]))
+        ]
         if not lines:
             lines = ["no change of accuracy or of a gap excludes 0"]
         if self.little_overlap:
