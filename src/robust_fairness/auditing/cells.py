@@ -136,7 +136,8 @@ class Cells:
         cells = np.arange(self.n.size).reshape(self.n.shape)[index].ravel()
         names = tuple(name for name, keep in zip(self.groups, kept, strict=True) if keep)
         units = None if self.units is None else self.units[:, cells]
-        return Cells(names, self.classes, *sums, units)  # type: ignore[arg-type]
+        made = Cells(names, self.classes, *sums)  # type: ignore[arg-type]
+        return replace(made, units=units)
 
     @property
     def _sums(self) -> tuple[Array | None, ...]:

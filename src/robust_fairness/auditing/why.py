@@ -1,6 +1,6 @@
 """Why values changed between two periods: the parts of a change, and what differs."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class Why:
         """Parts, shares, regions and columns, with the columns ``WHY``."""
         return self.rows.copy()
 
-    def changes(self) -> list[dict[str, Any]]:
+    def changes(self) -> list[dict[Hashable, Any]]:
         """Every change that was taken apart, with its parts by name and its first region."""
         found = []
         for _, rows in self.rows[self.rows["metric"] != ""].groupby(
@@ -55,9 +55,9 @@ class Why:
                 )
         return found
 
-    def of(self, part: str) -> list[dict[str, Any]]:
+    def of(self, part: str) -> list[dict[Hashable, Any]]:
         """The shares, regions or columns."""
-        return [dict(row) for row in self.rows[self.rows["part"] == part].to_dict("records")]
+        return self.rows[self.rows["part"] == part].to_dict("records")
 
     def sentences(self) -> list[str]:
         """A line per change whose interval excludes 0, and a line on what limits them.

@@ -13,7 +13,7 @@ the second order only (Crump et al. 2006; Chernozhukov et al. 2018). The interva
 follow from the scores of the rows, summed by unit where rows have units.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -247,7 +247,7 @@ class Both:
 
 def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The rows of both, with the categories of both."""
-    found = {}
+    found: dict[Hashable, pd.Categorical | np.ndarray] = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):

@@ -82,9 +82,8 @@ class ConfigLoader(OmegaConfigLoader):
         """The folder ``conf`` of an archive, unpacked until the process ends."""
         root = Path(mkdtemp(prefix="robust_fairness_"))
         atexit.register(rmtree, root, ignore_errors=True)
-        is_tar = {"filter": "data"} if is_tarfile(archive) else {}
         try:
-            unpack_archive(archive, root, **is_tar)
+            unpack_archive(archive, root, filter="data" if is_tarfile(archive) else None)
         except (OSError, ReadError, TarError, BadZipFile) as error:
             raise InputError(f"{archive}: not a readable tar or zip archive") from error
         folders = [path for path in root.iterdir() if path.is_dir()]

@@ -58,7 +58,7 @@ def draw(samples: Any, dataset: DatasetConfig) -> Any:
 def create_pipeline() -> Pipeline:
     """Read or generate and describe every dataset, draw those with a contact sheet."""
     datasets = loader().selected_experiment.datasets
-    designs: dict[str, list[Dataset]] = {}
+    designs: dict[str, list[DatasetConfig]] = {}
     for dataset in datasets:
         if dataset.name != dataset.base:
             designs.setdefault(dataset.base, []).append(dataset)
@@ -70,7 +70,7 @@ def create_pipeline() -> Pipeline:
     )
 
 
-def _reading(base: str, trainings: Sequence[Dataset]) -> Node:
+def _reading(base: str, trainings: Sequence[DatasetConfig]) -> Node:
     """The node that reads a table once for all trainings of a design."""
     settings = f"params:{trainings[0].name}.dataset"
     tags = (f"dataset.{training.name}" for training in trainings)

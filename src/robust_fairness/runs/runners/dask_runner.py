@@ -130,7 +130,9 @@ class DaskRunner(FaultTolerantRunner):
         # they travel without encryption: workers have credentials from their own environment
         settings = {name: without_credentials(value) for name, value in known.items()}
         loader = None if PACKAGE_NAME is None else configuration.loader()
-        arguments = {} if loader is None else {k: getattr(loader, v) for k, v in LOADER.items()}
+        arguments: dict[str, Any] = {}
+        if loader is not None:
+            arguments = {name: getattr(loader, held) for name, held in LOADER.items()}
         return WorkerSetup(root(), PACKAGE_NAME, self._threads, settings, arguments, identity())
 
     def _threads_here(self, workers: int) -> int:
