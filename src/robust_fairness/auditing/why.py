@@ -1,6 +1,6 @@
 """Why values changed between two periods: the parts of a change, and what differs."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,13 +41,13 @@ class Why:
         """Parts, shares, regions and columns, with the columns ``WHY``."""
         return self.rows.copy()
 
-    def changes(self) -> list[dict[Hashable, Any]]:
+    def changes(self) -> list[dict[str, Any]]:
         """Every change that was taken apart, with its parts by name and its first region."""
         found = []
         for _, rows in self.rows[self.rows["metric"] != ""].groupby(
             ["attribute", "metric"], sort=False
         ):
-            parts = {row["part"]: row for row in rows.to_dict("records")[::-1]}
+            parts = {row["part"]: row for row in _records(rows)[::-1]}
             if ALL in parts:
                 found.append(
                     {**parts[ALL], "parts": parts, "region": parts.get(REGION)}
@@ -55,9 +55,9 @@ class Why:
                 )
         return found
 
-    def of(self, part: str) -> list[dict[Hashable, Any]]:
+    def of(self, part: str) -> list[dict[str, Any]]:
         """The shares, regions or columns."""
-        return self.rows[self.rows["part"] == part].to_dict("records")
+        return _records(self.rows[self.rows["part"] == part])
 
     def sentences(self) -> list[str]:
         """A line per change whose interval excludes 0, and a line on what limits them.
@@ -101,3 +101,7 @@ def _sentence(change: Mapping[str, Any]) -> str:
     ]
     whole = estimate(change["change"], change["low"], change["high"], "+")
     return f"{name_of(change)} changed by {whole}: {', '.join(parts[::-1])}"
+
+
+def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in rows.to_dict("records")]
