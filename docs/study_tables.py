@@ -129,6 +129,21 @@ def robustness() -> pd.DataFrame:
     return wide.loc[order, found["choice"].unique()].fillna("not run").reset_index()
 
 
+def kept_by_choice() -> pd.DataFrame:
+    """Gain at home and share kept elsewhere by family and choice; the share where it gains."""
+    parts = []
+    for choice, scores in variants().items():
+        found = study.kept(scores)
+        share = found["share"].where(found["at_home_low"] > 0).map(percent)
+        text = found["at_home"].map(signed) + share.map(lambda v: f", {v}" if v else "")
+        parts.append(found[["family"]].assign(choice=choice, text=text))
+    table = pd.concat(parts)
+    wide = table.pivot(index="choice", columns="family", values="text")
+    return wide.loc[table["choice"].unique(), table["family"].unique()].fillna(
+        "not run"
+    ).reset_index()  # fmt: skip
+
+
 def promised(scores: study.Scores) -> pd.DataFrame:
     """Shares of test sets on which thresholds keep .05."""
     found = study.promised(scores)
@@ -285,6 +300,7 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "components": lambda: numbers(study_predictions.variances(primary()), 5),
     "predictions": lambda: predictions(primary()),
     "shares": lambda: shares(primary()),
+    "kept_by_choice": kept_by_choice,
     "robustness": robustness,
     "convergence": convergence,
     "run_so_far": run_so_far,

@@ -111,6 +111,19 @@ def test_a_later_block_goes_on_with_the_trial_of_the_first_refit(grid, block):
     ]
 
 
+def test_a_rule_that_cannot_be_fitted_is_left_out_and_not_tried_again(grid, caplog):
+    """Four validation rows lack a class of a group; plain training goes on."""
+    dataset, whole, inside = grid
+    (cells, seeds), _ = study.due(dataset, NOTHING)
+    few = cells[1].model_copy(update={"facets": {"validation": "0.04"}})
+    made = study.run_block(inside, whole, [cells[0], few], seeds, NOTHING)
+    assert set(made["method"]) == {"erm"}
+    assert "fairer: left out, postprocessing equalized_odds: " in caplog.text
+    assert [cell.label for cells, _ in study.due(dataset, made) for cell in cells] == [
+        "importance_weighting"
+    ]
+
+
 def test_methods_that_read_other_domains_are_tested_on_other_rows(grid):
     _, whole, inside = grid
     seen = study.adapting(inside, whole)

@@ -6,6 +6,7 @@ it is done, a file of each base dataset, so that the command can be stopped and 
 elsewhere.
 """
 
+import logging
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ SEES_TARGET = "target rows"
 UNSHIFTED = ""
 KEYS = ["trained_on", "method", "trial", "seed", "part", "tested_on"]
 DIGITS = 3  # of a number of rows; random decisions count by their probability
+
+logger = logging.getLogger(__name__)
 
 
 @click.command(cls=ProjectCommand, short_help="Train a grid in blocks, and keep their counts.")
@@ -187,7 +190,8 @@ def due(
         shared.setdefault(repr((cell.method.name, cell.network.name, trained)), []).append(cell)
     for cells in shared.values():
         refits = [set(done.loc[done["method"] == cell.label, "seed"]) for cell in cells]
-        missing = set(cells[0].seeds) - set.intersection(*refits)
+        # a cell whose rule could not be fitted has none
+        missing = set(cells[0].seeds) - set.intersection(*(filter(None, refits)), refits[0])
         if missing:
             yield cells, tuple(sorted(missing))
 
@@ -256,6 +260,7 @@ def run_block(
     """
     from robust_fairness import training
     from robust_fairness.compute.checkpoints import ROOT_VARIABLE
+    from robust_fairness.core.errors import InputError
     from robust_fairness.runs.session import environment
     from robust_fairness.training import decisions, prediction
     from robust_fairness.training.search import Round, TrainedReplicas
@@ -288,6 +293,12 @@ def run_block(
     found = []
     for cell in cells:
         rule = thinned(samples, float(cell.facets.get("validation", 1)))
+        try:
+            for split in {item.split for item in fitted}:
+                decisions.require_groups(rule, split, cell.postprocessing)
+        except InputError as error:
+            logger.warning("%s: left out, %s", cell.label, error)
+            continue
         predictions = decisions.decided(rule, fitted, cell, unshifted, tested)
         if cell.postprocessing is None:
             predictions = validated + predictions
