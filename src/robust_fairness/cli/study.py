@@ -200,9 +200,12 @@ def equal_sizes(samples: "Samples") -> "Samples":
     """The samples with as many rows of every part of a domain in all splits.
 
     Refits then train as one stack. Households are the units of splits, whose parts therefore have
-    slightly different numbers of rows; the last rows of the larger ones are left out.
+    slightly different numbers of rows; the last rows of the larger ones are left out, as are rows
+    without a sensitive attribute.
     """
     domain = samples.attributes[samples.domain].astype(str)
+    known = samples.attributes[[*samples.sensitive]].notna().all(axis=1)
+    samples = replace(samples, splits=samples.splits.where(known))
     by = {
         name: parts.groupby([domain, parts], observed=True)
         for name, parts in samples.splits.items()
@@ -328,12 +331,15 @@ def losses(curves: Sequence[Mapping[str, object]]) -> pd.DataFrame:
 
 
 def subgroups(samples: "Samples", cell: "Cell") -> np.ndarray:
-    """Class, and the groups of at most two attributes of two groups, as a number below 8."""
+    """Class, and the groups of two attributes of two groups, as a number below 8.
+
+    A single attribute is the first of the two; the second then has one group.
+    """
     names = cell.groupings[0] if cell.groupings else samples.sensitive
     number = samples.y.astype(np.int64)
     for name in names:
         number = 2 * number + samples.attributes[name].cat.codes.to_numpy()
-    return number
+    return number * 2 ** (2 - len(names))
 
 
 def summed(number: np.ndarray, **values: np.ndarray) -> dict[str, float]:
