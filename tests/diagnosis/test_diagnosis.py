@@ -357,7 +357,7 @@ def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all
     measured = [
         table["regions"].query("metric == 'accuracy'")["rows_home"].sum() for table in (some, every)
     ]
-    assert measured[0] <= 500 < measured[1]  # regions share no rows and are measured on half of them
+    assert measured[0] <= 500 < measured[1]  # regions share no rows; half of the rows measure them
     right = [table["diagnosis"].query("metric == 'accuracy'").iloc[0] for table in (some, every)]
     for column in ("at_home", "elsewhere"):
         assert 0 < abs(right[0][column] - right[1][column]) < 4 * 0.5 / np.sqrt(1000)
