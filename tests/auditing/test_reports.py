@@ -115,13 +115,14 @@ def test_json_has_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     reference = f"--reference={tmp_path / 'then.csv'}"
     for words in (
         [], ["--fail-if=equalized_odds_difference>0.01"], [reference], ["--period=month"],
-        [reference, "--labels=none"], ["--labels=none"],
+        [reference, "--labels=none"], ["--labels=none"], [reference, "--features=w"],
     ):  # fmt: skip
         done = CliRunner().invoke(cli, [*base, *words])
         assert done.exit_code in (0, 1), done.output
         found = json.loads(done.stdout)
         VALIDATOR.validate(found)
-        assert found["schema_version"] == "1.0"
+        assert found["schema_version"] == "1.1"
+        assert (found["why"] is not None) == ("--features=w" in words)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import pandas as pd
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.digits import estimate as in_line
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
 from robust_fairness.auditing.gates import Judgement
@@ -292,8 +291,9 @@ def _rate(row: Mapping[Any, Any] | None, overall: float | None) -> dict[str, Any
 
 def _estimate(value: float, low: float, high: float, sign: str = "") -> str:
     """A value with its interval, which is not broken over lines."""
-    value_text, bracket, interval = in_line(value, low, high, sign).partition(" (")
-    return value_text + bracket + interval.replace(" ", "\N{NO-BREAK SPACE}")
+    interval = "" if np.isnan(value) else within(low, high, sign).strip()
+    unbroken = interval.replace(" ", "\N{NO-BREAK SPACE}")
+    return " ".join(filter(None, (number(value, low, high, sign), unbroken)))
 
 
 def _change_text(change: float, low: float, high: float) -> dict[str, str]:

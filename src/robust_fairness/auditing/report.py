@@ -211,7 +211,9 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
             rows += _rows_in_cells(metric, "", everyone, compared)
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
-        row.update(_small_group(row, samples.classes, groups, cells, options.small))
+        metric = metrics.get(row["metric"])
+        is_worst = metric is not None and metric.aggregation in WORST
+        row.update(_small_group(row, samples.classes, groups, cells, options.small, is_worst))
     if kernel.intersection(names):
         rows += _dependence(predictions, options.small)
     rows = _without_small(rows, groups, options.suppress)
@@ -381,15 +383,16 @@ def _small_group(
     groups: Mapping[str, Groups],
     cells: Mapping[str, Cells],
     small: int,
+    is_worst: bool,
 ) -> dict[str, Any]:
-    """Whether a value depends on a small group, and on which."""
+    """Whether a value depends on a small group, and on which; a worst group is a large one."""
     if row["attribute"] not in groups or row["metric"] == MISSING:
         return {}
     if row["group"]:
         return {"small": row["n"] < small}
     found = groups[row["attribute"]]
     counts, names = found.counts, list(found.names)
-    if row["metric"].startswith(WORST) and counts.max() >= small and classes:
+    if is_worst and counts.max() >= small and classes:
         return {"small": False}
     if row["metric"] in OF_CLASSES:
         counts = cells[row["attribute"]].n[:-1].sum(2).ravel()
