@@ -75,12 +75,15 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
 
 
 def pages(experiment: Experiment) -> list[Page]:
-    """The pages of papers."""
+    """The pages of papers: settings with a reason, and all of them as CSV."""
     settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text())
-    return [
-        Page(PAPERS / f"{paper}.md", {"deviations": partial(table, experiment, rows)})
-        for paper, rows in settings.items()
-    ]
+    found = []
+    for paper, rows in settings.items():
+        chosen = [row for row in rows if row["reason"]]
+        of_page = {"deviations": chosen, "settings": rows}
+        made = {name: partial(table, experiment, of) for name, of in of_page.items()}
+        found.append(Page(PAPERS / f"{paper}.md", made))
+    return found
 
 
 if __name__ == "__main__":

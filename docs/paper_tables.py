@@ -620,6 +620,7 @@ PAPERS = {
 }
 
 
+@cache
 def every_claim() -> pd.DataFrame:
     """The verdict on every claim of ``claims.yml``, a row each."""
     rows = []
@@ -638,8 +639,18 @@ def every_claim() -> pd.DataFrame:
     )
 
 
+def by_paper() -> pd.DataFrame:
+    """Numbers of claims by verdict, and of their statements, by paper."""
+    table = every_claim()
+    run = table["verdict"].str.startswith("not run").map({True: "not run", False: ""})
+    verdicts = pd.crosstab(table["paper"], run.where(run != "", table["verdict"]))
+    counts = table[["statements", "hold", "reversed"]].apply(pd.to_numeric)
+    found = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
+    return found.loc[table["paper"].unique()].reset_index()
+
+
 PAGES = [one.page for one in PAPERS.values()]
-PAGES.append(Page(RESULTS / "claims.md", {"every_claim": every_claim}))
+PAGES.append(Page(RESULTS / "claims.md", {"by_paper": by_paper, "every_claim": every_claim}))
 
 
 def fetch(page: Paper, run_ids: list[str]) -> None:

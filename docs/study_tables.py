@@ -44,7 +44,7 @@ COLOURS = {
 @cache
 def read(base: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Counts of a base dataset, and its numbers of rows."""
-    return counts_in(COUNTS / f"{base}.parquet"), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
+    return counts_in(COUNTS / base), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
 
 
 @cache
@@ -66,7 +66,7 @@ def primary() -> study.Scores:
 def complete() -> list[str]:
     """Further base datasets with every method that is trained with epochs."""
     needed = {m for m in of(PRIMARY).values if not m.startswith(("boosted", "logistic"))}
-    there = [base for base in (*BASES, RACE) if (COUNTS / f"{base}.parquet").exists()]
+    there = [base for base in (*BASES, RACE) if (COUNTS / base).exists()]
     return [base for base in there if needed <= {*of(base).values}]
 
 

@@ -34,7 +34,7 @@ datasets:
 protocols:
   short: {epochs: 3, batch_size: 64}
 """
-NOTHING = study.counts_in(Path("missing.parquet"))
+NOTHING = study.counts_in(Path("missing"))
 
 
 @pytest.fixture(scope="module")
@@ -156,15 +156,17 @@ def test_a_rule_can_have_a_share_of_the_validation_rows(grid):
 
 
 def test_counts_are_read_as_they_were_written(block, tmp_path):
-    path = tmp_path / "heart.parquet"
-    study._write(path, block)
-    pd.testing.assert_frame_equal(study.counts_in(path), block)
+    """Those of a dataset, and of all of them."""
+    for name in ("heart_a", "heart_b"):
+        study._write(tmp_path / f"{name}.parquet", block)
+    pd.testing.assert_frame_equal(study.counts_in(tmp_path, "heart_a"), block)
+    assert len(study.counts_in(tmp_path)) == 2 * len(block)
 
 
 def test_answers_of_nothing_are_refused(tmp_path):
     made = CliRunner().invoke(study.study, [str(tmp_path), "--answers", "income_40"])
     assert made.exit_code == 1
-    assert "income_40.parquet: missing, train it first" in made.output
+    assert "income_40: missing, train it first" in made.output
 
 
 def test_trainings_are_tested_in_a_further_domain(grid):

@@ -2,8 +2,8 @@
 
 A *block* is a dataset (a task and the domains trained on), a training (cells that differ only in
 their post-processing share it) and the refits that are missing. Its counts are put into FOLDER when
-it is done, a file of each base dataset, so that the command can be stopped and repeated, also
-elsewhere.
+it is done, a folder of each base dataset with a file of each dataset, so that the command can be
+stopped and repeated, also elsewhere.
 """
 
 import logging
@@ -75,8 +75,7 @@ def study(
     for configured in loader_of(env, grid).validated_experiment.datasets:
         dataset = tested_in(configured, further) if further else configured
         path = counts_path(folder, dataset.base, further)
-        done = counts_in(path)
-        done = done[done["trained_on"] == dataset.facets["trained_on"]]
+        done = counts_in(path, dataset.name)
         for cells, seeds in due(dataset, done):
             if dataset.base not in loaded:
                 samples = equal_sizes(read(dataset.model_copy(update={"seeds": SPLITS})))
@@ -88,20 +87,20 @@ def study(
             table = table.assign(
                 trained_on=dataset.facets["trained_on"], seconds=time.process_time() - start
             )
-            known = pd.concat([counts_in(path), table], ignore_index=True)
-            _write(path, known.drop_duplicates(KEYS, keep="last"))
+            known = pd.concat([counts_in(path, dataset.name), table], ignore_index=True)
+            _write(path / f"{dataset.name}.parquet", known.drop_duplicates(KEYS, keep="last"))
             names = ", ".join(cell.label for cell in cells)
             click.echo(f"{dataset.name}: {names}, refits {seeds}, {table['seconds'].iloc[0]:.1f} s")
 
 
 def counts_path(folder: Path, base: str, further: str | None = None) -> Path:
-    """The file of the counts of a base dataset, or of those in a further domain."""
-    return folder / (f"{base}_in_{further}.parquet" if further else f"{base}.parquet")
+    """The folder of the counts of a base dataset, or of those in a further domain."""
+    return folder / (f"{base}_in_{further}" if further else base)
 
 
 def rows_path(counts: Path) -> Path:
     """The file of the numbers of rows that belong to counts."""
-    return counts.with_name(f"{counts.stem}_rows.parquet")
+    return counts.with_name(f"{counts.name}_rows.parquet")
 
 
 def tested_in(dataset: "DatasetConfig", domain: str) -> "DatasetConfig":
@@ -159,10 +158,11 @@ def _read(path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     return counts, pd.read_parquet(rows_path(path))
 
 
-def counts_in(path: Path) -> pd.DataFrame:
-    """The counts of the blocks that are done."""
-    if path.exists():
-        return pd.read_parquet(path)
+def counts_in(path: Path, dataset: str = "*") -> pd.DataFrame:
+    """The counts of the blocks that are done, of one dataset or of all."""
+    files = sorted(path.glob(f"{dataset}.parquet"))
+    if files:
+        return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
     return pd.DataFrame(columns=["trained_on", "method", "seed", "trial", "selections"])
 
 
