@@ -47,8 +47,8 @@ def metrics() -> pd.DataFrame:
     rows = []
     for name in metric_names():
         definition = DEFINITIONS[name]
-        text = (getdoc(definition.function) or "").partition("\n")[0].replace("``", "`")
-        rows.append((f"`{name}`", text.replace("|", "\\|"), definition.better or ""))
+        text = (getdoc(definition.function) or "").partition("\n")[0].replace("``", "")
+        rows.append((name, text, definition.better or ""))
     return pd.DataFrame(rows, columns=["measure", "definition", "better"])
 
 
