@@ -110,35 +110,25 @@ def years(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def reasons(found: pd.DataFrame) -> pd.DataFrame:
-    """Changes of accuracy and of the rates of women and men since 2011, and their parts."""
+    """Changes from 2011 to the last year of accuracy and of the gaps in rates, and their parts."""
     made = []
     parts = {"all": "change", "X": "X", "Y given X": "Y given X"}
-    for year in sorted(found.loc[found["part"] == "X", "year"].unique()):
-        own = found[(found["year"] == year) & found["part"].isin(parts)]
-        for attribute, metric in (("", "accuracy"), ("sex", "true_positive_rate"),
-                                  ("sex", "false_positive_rate")):  # fmt: skip
-            rows = own[(own["attribute"] == attribute) & (own["metric"] == metric)]
-            of = "".join(rows["of"].head(1))
-            line = {"year": year, "value": metric.replace("_", " ") + (f", {of}" if of else "")}
-            for row in rows.to_dict("records"):
-                line[parts[row["part"]]] = estimate(row["value"], row["low"], row["high"], "+")
-            made.append(line)
+    last = found[(found["year"] == found["year"].max()) & found["part"].isin(parts)]
+    for attribute, metric in (("", "accuracy"), ("sex", "true_positive_rate"),
+                              ("sex", "false_positive_rate")):  # fmt: skip
+        rows = last[(last["attribute"] == attribute) & (last["metric"] == metric)]
+        of = "".join(rows["of"].head(1))
+        line = {"value": metric.replace("_", " ") + (f", {of}" if of else "")}
+        for row in rows.to_dict("records"):
+            line[parts[row["part"]]] = estimate(row["value"], row["low"], row["high"], "+")
+        made.append(line)
     return pd.DataFrame(made)
-
-
-def columns(found: pd.DataFrame) -> pd.DataFrame:
-    """The two columns that tell each year apart from 2011 best, by their area under the curve."""
-    rows = found[found["part"] == "column"].groupby("year").head(2)
-    text = rows["of"] + rows["value"].map(" ({:.2f})".format)
-    return (
-        text.groupby(rows["year"]).agg(", ".join).rename("columns that differ most").reset_index()
-    )
 
 
 PAGES = [
     Page(
         DOCS / "audit.md",
-        {"iowa_years": years, "iowa_reasons": reasons, "iowa_columns": columns},
+        {"iowa_years": years, "iowa_reasons": reasons},
         partial(pd.read_csv, VALUES, dtype={"year": str}, keep_default_na=False,
                 na_values={name: [""] for name in ("value", "low", "high")}),
     )

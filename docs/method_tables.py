@@ -3,7 +3,7 @@
     python docs/method_tables.py
 
 The first sentence of a method's docstring says what it optimises, the one that begins with "Fails"
-when it fails, and the docstring of its module names the source. Ranges for a search are those of
+when it fails, and the docstring of its module may name the source. Ranges for a search are those of
 ``conf/base/parameters.yml``.
 """
 
@@ -32,13 +32,15 @@ def row(name: str, space: dict) -> dict[str, str]:
     """What a method is, sees and optimises, its ranges and when it fails."""
     method = find("method", name)
     text = (getdoc(method) or "").replace("``", "`")
+    optimises = text.split("\n\n")[0].replace("\n", " ")
     source = SOURCE.search(sys.modules[method.__module__].__doc__ or "")
+    if source and source[1] not in optimises:
+        optimises = f"{optimises.removesuffix('.')} ({source[1]})."
     written = yaml.safe_dump(space, default_flow_style=True, sort_keys=False, width=1000).strip()
     return {
         "method": f"`{name}`",
-        "source": source[1] if source else "",
         "sees": ", ".join(method.Parameters().sees),
-        "optimises": text.split("\n\n")[0].replace("\n", " "),
+        "optimises": optimises,
         "search": f"`{written[1:-1]}`" if space else "",
         "fails": FAILS.findall(text)[0].removeprefix("Fails ").replace("\n", " "),
     }

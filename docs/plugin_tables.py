@@ -1,4 +1,4 @@
-"""Write the tables of shifts and measures from the plug-ins.
+"""Write the tables of shifts, measures and the tables of a run from their declarations.
 
 python docs/plugin_tables.py
 """
@@ -10,6 +10,7 @@ import pandas as pd
 from pages import DOCS, Page
 
 from robust_fairness.core import registry
+from robust_fairness.core.tables import TABLES
 from robust_fairness.metrics import metric_names
 from robust_fairness.metrics.base import DEFINITIONS
 
@@ -47,12 +48,34 @@ def metrics() -> pd.DataFrame:
     rows = []
     for name in metric_names():
         definition = DEFINITIONS[name]
-        text = (getdoc(definition.function) or "").partition("\n")[0].replace("``", "`")
-        rows.append((f"`{name}`", text.replace("|", "\\|"), definition.better or ""))
+        text = (getdoc(definition.function) or "").partition("\n")[0].replace("``", "")
+        rows.append((name, text, definition.better or ""))
     return pd.DataFrame(rows, columns=["measure", "definition", "better"])
 
 
+def run_tables() -> pd.DataFrame:
+    """Every table of a run with what a row is."""
+    rows = [(f"`{table.name}`", table.meaning) for table in TABLES.values()]
+    return pd.DataFrame(rows, columns=["table", "row"])
+
+
+def run_columns() -> pd.DataFrame:
+    """Every declared column of the tables of a run; those with a prefix are named by the run."""
+    rows = [
+        (table.name, name, column.meaning)
+        for table in TABLES.values()
+        for name, column in table.columns.items()
+    ]
+    rows += [
+        (table.name, f"{table.fields}<name>", "named by the run")
+        for table in TABLES.values()
+        if table.fields
+    ]
+    return pd.DataFrame(rows, columns=["table", "column", "meaning"])
+
+
 PAGES = [
+    Page(DOCS / "architecture.md", {"run_tables": run_tables, "columns": run_columns}),
     Page(DOCS / "shifts.md", {"shifts": shifts, "levels": levels}),
     Page(DOCS / "measures.md", {"metrics": metrics}),
 ]

@@ -272,10 +272,6 @@ def test_the_search_of_the_page_runs(tmp_path):
     assert all(1e-4 <= rate <= 0.1 for rate in rates)
 
 
-def test_the_tables_of_a_run_are_documented_as_declared():
-    assert tables.described() in (DOCUMENTS / "architecture.md").read_text()
-
-
 @pytest.mark.parametrize(
     "page", [ROOT / "README.md", *sorted(DOCUMENTS.glob("**/*.md"))], ids=lambda page: page.stem
 )

@@ -41,13 +41,14 @@ class Titles:
 @pytest.mark.parametrize(
     ("here", "written", "shown"),
     [
-        ("readme.md", "[a](docs/data.md#x) [b](LICENSE)", "[a](data.md#x) [b](LICENSE.txt)"),
-        ("papers/x.md", "[a](../../README.md)", "[a](../readme.md)"),
+        ("index.md", "[a](docs/data.md#x) [b](LICENSE)", "[a](data.md#x) [b](LICENSE.txt)"),
+        ("papers/x.md", "[a](../../README.md)", "[a](../index.md)"),
         ("papers/x.md", "[data.md](../data.md)", "[Data](../data.md)"),
-        ("index.md", "![a](images/x.svg)", "![a](images/x.svg)"),
+        ("architecture.md", "![a](images/x.svg)", "![a](images/x.svg)"),
+        ("index.md", '<img src="docs/x.png">', '<img src="x.png">'),
         ("notebooks/index.md", "[a](../docs/own.md)", "[a](../own.md)"),
         ("index.md", "[a](https://example.org/docs/x.md)", "[a](https://example.org/docs/x.md)"),
-        ("readme.md", "```\n[a](docs/data.md)\n```", "```\n[a](docs/data.md)\n```"),
+        ("index.md", "```\n[a](docs/data.md)\n```", "```\n[a](docs/data.md)\n```"),
     ],
 )
 def test_links_of_the_repository_lead_to_pages_of_the_site(here, written, shown):

@@ -17,14 +17,14 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
-    "README.md": "readme.md",
+    "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "notebooks/README.md": "notebooks/index.md",
     "LICENSE": "LICENSE.txt",
     "CITATION.cff": "CITATION.txt",
 }
-LINK = re.compile(r"(?<=\]\()([^)#\s]+)(?=[)#])")
+LINK = re.compile(r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset="))[^)"#\s]+(?=[)"#])""")
 NAMED = re.compile(r"\[([\w./]+\.md)\]\(([^)#\s]+)(?=[)#])")  # a link that shows a file's name
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 EXECUTED = ROOT / "build" / "notebooks"  # of docs/execute_notebooks.py
@@ -82,9 +82,9 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     origin = posixpath.dirname(outside.get(here, f"docs/{here}"))
 
     def turned(link: re.Match[str]) -> str:
-        if "://" in link[1] or link[1].startswith("mailto:"):
-            return link[1]
-        target = posixpath.normpath(posixpath.join(origin, link[1]))
+        if "://" in link[0] or link[0].startswith("mailto:"):
+            return link[0]
+        target = posixpath.normpath(posixpath.join(origin, link[0]))
         place = pages().get(target, target.removeprefix("docs/"))
         return posixpath.relpath(place, posixpath.dirname(here) or ".")
 

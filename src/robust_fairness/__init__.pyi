@@ -29,7 +29,7 @@ class Options(TypedDict, total=False):
     preprocessing: Literal['standardise', 'pca', 'zca', 'none']
 
 class AdvDebias(FairClassifier):
-    """Train features from which an adversary cannot predict the group, by cross-entropy (Eq. 11)."""
+    """Adversarial debiasing (Zhang et al. 2018), in the frame of Equalized Robustness."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class AdvDebias(FairClassifier):
     ) -> None: ...
 
 class ChiSquareDro(FairClassifier):
-    """Minimise the largest mean loss of a batch under other weights of its rows."""
+    """Distributionally robust optimisation in a chi-squared ball (Levy et al. 2020)."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class ChiSquareDro(FairClassifier):
     ) -> None: ...
 
 class Coral(FairClassifier):
-    """Penalise differences between the covariances of the features of environments."""
+    """Correlation alignment, deep CORAL (Sun and Saenko 2016)."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Coral(FairClassifier):
     ) -> None: ...
 
 class Cuma(FairClassifier):
-    """Adversarial debiasing that also matches the groups' distributions of loss curvature."""
+    """Curvature matching, Equalized Robustness Eqs. 4 to 11 (Wang et al. 2023)."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Cuma(FairClassifier):
     ) -> None: ...
 
 class CvarDro(FairClassifier):
-    """Minimise the mean loss of the worst share alpha of the rows of a batch."""
+    """Distributionally robust optimisation of the conditional value at risk (Levy et al. 2020)."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class CvarDro(FairClassifier):
     ) -> None: ...
 
 class Dann(FairClassifier):
-    """Train features from which an adversary cannot tell the environment."""
+    """Domain-adversarial training, DANN (Ganin et al. 2016)."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class Erm(FairClassifier):
     ) -> None: ...
 
 class ExponentiatedGradient(FairClassifier):
-    """The mixture of classifiers with the least error subject to the constraint."""
+    """The exponentiated gradient reduction (Agarwal et al. 2018)."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class ExponentiatedGradient(FairClassifier):
     ) -> None: ...
 
 class Facl(FairClassifier):
-    """Penalise the chi-squared divergence, which bounds the squared maximal correlation."""
+    """Fairness-aware continuous learning (Mary et al. 2019)."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Facl(FairClassifier):
     ) -> None: ...
 
 class Faircocco(FairClassifier):
-    """Penalise the FairCOCCO score of the batch."""
+    """FairCOCCO regularisation, against any dependence on attributes (Liu et al. 2022)."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class Faircocco(FairClassifier):
     ) -> None: ...
 
 class Farmi(FairClassifier):
-    """Penalise the mutual information of prediction and attribute."""
+    """Fair regression by mutual information (Steinberg et al. 2020)."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Farmi(FairClassifier):
     ) -> None: ...
 
 class GridSearch(FairClassifier):
-    """The classifier of a grid of multipliers with the best trade-off on training rows."""
+    """The grid search reduction (Agarwal et al. 2018)."""
 
     def __init__(
         self,
@@ -307,7 +307,7 @@ class Jtt(FairClassifier):
     ) -> None: ...
 
 class Laftr(FairClassifier):
-    """Train features from which an adversary cannot predict the group, by a balanced L1 distance."""
+    """Learned adversarially fair representations (Madras et al. 2018) without the decoder."""
 
     def __init__(
         self,
@@ -390,7 +390,7 @@ class Mixup(FairClassifier):
     ) -> None: ...
 
 class Mmd(FairClassifier):
-    """Penalise the squared MMD between the features of environments."""
+    """Maximum mean discrepancy between the features of domains (Li et al. 2018)."""
 
     def __init__(
         self,

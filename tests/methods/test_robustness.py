@@ -426,7 +426,7 @@ def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
     rows = [line.strip("|").split("|") for line in page.splitlines() if line[:3] == "| `"]
     listed = {name.strip(" `"): [one.strip() for one in rest] for name, *rest in rows}
     assert sorted(listed) == names("method")
-    for name, (_, sees, _, search, _) in listed.items():
+    for name, (sees, _, search, _) in listed.items():
         parameters = find("method", name).Parameters
         assert sees == ", ".join(parameters().sees), name
         space = yaml.safe_load("{" + search.replace("`", "") + "}")

@@ -168,12 +168,3 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
         return f"{found[1]}{markdown(make())}\n{found[3]}" if make else found[0]
 
     return IN_A_PAGE.sub(new, page)
-
-
-def described() -> str:
-    """All tables as a Markdown table, for ``docs/architecture.md``."""
-    rows = []
-    for one in TABLES.values():
-        columns = f"`{', '.join(one)}`" + (f", and `{one.fields}<name>`" if one.fields else "")
-        rows.append([f"`{one.name}`", one.meaning, columns])
-    return markdown(pd.DataFrame(rows, columns=["table", "row", "columns"]))
