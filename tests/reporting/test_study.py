@@ -269,3 +269,23 @@ def test_a_further_domain_is_scored_by_hand():
     assert table.loc["accuracy", "inside"] == 0
     assert (table.loc[["tpr", "fpr"], "inside"] > 0.8).all()
     assert table["right"].tolist() == [bool(table["inside"].mean() >= 0.9)] * 3
+
+
+def test_described_movements_are_those_that_were_planted():
+    """Signed gaps rise by .02 from one domain to the next; refits swing by .03 in two of them."""
+    places, swing = np.arange(4), np.array([0.03, -0.03, 0.0, 0.03, -0.03])
+    signed = np.zeros((4, 4, 5)) + 0.02 * places[None, :, None]
+    refitted = signed + (places % 2)[:, None, None] * swing  # of the models of two domains
+    gap = 0.1 + 0.01 * (places[:, None] != places)[..., None] * np.ones(5)
+    values = {
+        method: {"tpr": of, "fpr": of, "accuracy": 0.9 - gap, "delta_eo": gap}
+        for method, of in {"erm": signed, "cuma": refitted}.items()
+    }
+    none = {rate: np.zeros((4, 4, 5)) for rate in study.KNOWN}
+    found = study.described(Scores(tuple("abcd"), values, dict.fromkeys(values, none)))
+    assert found == pytest.approx({
+        "accuracy_home": 0.8, "accuracy_elsewhere": 0.79,
+        "delta_eo_home": 0.1, "delta_eo_elsewhere": 0.11,
+        "refit": np.sqrt(swing.var(ddof=1) / 4), "moved_to_next": 0.02,
+        "moved": 0.02 * np.sqrt((6 * 1 + 4 * 4 + 2 * 9) / 12),
+    })  # fmt: skip

@@ -462,3 +462,30 @@ def dominated(found: Scores) -> pd.DataFrame:
                      "delta_eo": fairer.value.item(), "p": p})  # fmt: skip
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm(table["p"]))
+
+
+def described(found: Scores) -> dict[str, float]:
+    """What domains do to models, without tests; domains are in the order of their names.
+
+    Returns:
+        Accuracy and ``delta_eo`` of plain training (``erm``), means over domains and over pairs; and
+        sizes of the movement of a signed gap net of rows, root mean squares over methods and rates:
+        of a refit, to all other domains, and to the next one in order, either way. A mean square
+        below 0, which rows alone explain, counts as 0.
+    """
+    away = ~np.eye(len(found.domains), dtype=bool)
+    places = np.arange(len(found.domains))
+    following = np.abs(places[:, None] - places) == 1
+    parts = [movement(found, method) for method in found.values]
+    moved = np.mean([between for between, _ in parts], 0)
+    squares = {
+        "refit": np.mean([refit for _, refit in parts]),
+        "moved": moved[away].mean(),
+        "moved_to_next": moved[following].mean(),
+    }
+    plain = {name: found.mean("erm", name) for name in ("accuracy", "delta_eo")}
+    return {
+        **{f"{name}_home": float(np.diag(mean).mean()) for name, mean in plain.items()},
+        **{f"{name}_elsewhere": float(mean[away].mean()) for name, mean in plain.items()},
+        **{name: float(np.sqrt(max(square, 0))) for name, square in squares.items()},
+    }
