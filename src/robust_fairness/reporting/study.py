@@ -468,8 +468,8 @@ def described(found: Scores) -> dict[str, float]:
     """What domains do to models, without tests; domains are in the order of their names.
 
     Returns:
-        Accuracy and ``delta_eo`` of plain training (``erm``), means over domains and over pairs; and
-        sizes of the movement of a signed gap net of rows, root mean squares over methods and rates:
+        Accuracy and ``delta_eo`` of plain training (``erm``), means over domains and over pairs;
+        and sizes of the movement of a signed gap net of rows, root mean squares over methods and rates:
         of a refit, to all other domains, and to the next one in order, either way. A mean square
         below 0, which rows alone explain, counts as 0.
     """
