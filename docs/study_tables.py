@@ -13,10 +13,9 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 
-import natural_tables
 import numpy as np
 import pandas as pd
-from pages import DOCS, RESULTS, Page, percent, plain, signed
+from pages import DOCS, RESULTS, Page, main, percent, plain, signed
 
 from robust_fairness.cli.study import counts_in
 from robust_fairness.reporting import study, study_predictions
