@@ -33,7 +33,7 @@ from robust_fairness.reporting import (
 )
 from robust_fairness.reporting.results import CELL, UNSHIFTED, where
 from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, published
+from robust_fairness.reporting.views import Section, published, section
 from robust_fairness.runs import provenance
 
 PERCENT = {"digits": 1, "unit": 100}
@@ -460,14 +460,11 @@ def celeba_subgroups(results: Results) -> pd.DataFrame:
     return wide.loc[cells["method"].unique()].reset_index()
 
 
-ER, BIAS, KERNEL, METRIC, LATENT, CROSS = (
-    equalized_robustness.SECTION,
-    bias_mitigation.SECTION,
-    kernel_fairness.SECTION,
-    fair_metric_learning.SECTION,
-    latent_shift.SECTION,
-    agreement.SECTION,
-)
+ER, BIAS, KERNEL, METRIC, LATENT, CROSS = map(
+    section,
+    ("equalized_robustness", "bias_mitigation", "kernel_fairness", "fair_metric_learning",
+     "latent_shift", "agreement"),
+)  # fmt: skip
 BY_DATA = ("claim", "dataset")
 PAPERS = {
     equalized_robustness.PAPER: Paper(

@@ -25,7 +25,6 @@ from robust_fairness.reporting.statistics import (
     rank_agreement,
     sizes_of_splits,
 )
-from robust_fairness.reporting.views import Section, View
 
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
@@ -351,17 +350,3 @@ def average_ranks(results: Results) -> pd.DataFrame:
 def _tau(first: pd.DataFrame, second: pd.DataFrame) -> float:
     """Kendall's tau of the means of methods over seeds."""
     return float(kendall_tau(first.mean().to_numpy(), second.mean().to_numpy()))
-
-
-VIEWS = (
-    View("agreement", kendall_over_datasets, draw_kendall),
-    View("agreement_of_proposed", kendall_of_proposed),
-    View("survival", survival),
-    View("kept", kept),
-    View("winners", winners),
-    View("sizes_of_splits", sizes, needs=("splits",)),
-    View("significant", significant),
-    View("ceilings", ceilings),
-    View("average_ranks", average_ranks),
-)
-SECTION = Section("Across the papers", VIEWS)

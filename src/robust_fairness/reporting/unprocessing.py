@@ -6,7 +6,6 @@ import plotly.graph_objects as go
 
 from robust_fairness.rendering.figures import GREY, Panel, Trace, in_panel, panelled, style
 from robust_fairness.reporting.results import Results
-from robust_fairness.reporting.views import Section, View
 
 PLACE = ["dataset", "domain", "elsewhere"]
 POINT = ["gap", "accuracy"]
@@ -74,7 +73,3 @@ def draw(rows: pd.DataFrame) -> go.Figure:
                 in_panel({"x": item["gap"], "y": item["accuracy"], **marker, **named}, place)
             )
     return panelled("Every method beside the post-processed best model", panels, traces)
-
-
-VIEWS = (View("unprocessing", unprocessing, draw, needs=("frontier",)),)
-SECTION = Section("Unprocessing", VIEWS)
