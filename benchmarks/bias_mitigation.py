@@ -107,7 +107,7 @@ def measure(
         "ratio": rounded(statistics.median(ratios)),
         "lowest": rounded(min(ratios)),
         "peak of the process, MiB": int(peak_mib()),
-        "of the published loop": other.submit(peak).result(),
+        "of the published loop": int(other.submit(peak_mib).result()),
     }
 
 
