@@ -114,7 +114,8 @@ def drawn(
     rows = rows.replace({column: dict(texts) for column, texts in words.items()})
     if panel:
         texts = (rows[name].map(lambda v: f"{v:g}" if is_number(v) else v) for name in panel)
-        rows = rows.assign(panel=[", ".join(names) for names in zip(*texts, strict=True)])
+        titles = (filter(None, names) for names in zip(*texts, strict=True))
+        rows = rows.assign(panel=[*map(", ".join, titles)])
         options = {"facet_col": "panel", "facet_col_wrap": 3} | options
     if sort:
         rows = rows.sort_values(["panel", sort] if panel else sort, kind="stable")

@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from robust_fairness.inference import over_refits
 from robust_fairness.inference.verdicts import concluded
 from robust_fairness.metrics import find_metric
-from robust_fairness.rendering.figures import AXIS, TEMPLATE
+from robust_fairness.rendering.figures import faceted
 from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import (
@@ -133,31 +133,18 @@ def _common(first: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
     """A square of mean taus, measures by measures."""
+    import plotly.express as px
+
     names = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     square = pd.DataFrame(np.eye(len(names)), names, names)
     for row in rows.to_dict("records"):
         for item, other in ((row["first"], row["second"]), (row["second"], row["first"])):
             square.loc[item, other] = row["tau"]
-    figure = go.Figure(
-        go.Heatmap(
-            z=square,
-            x=names,
-            y=names,
-            zmin=-1,
-            zmax=1,
-            colorscale="RdBu",
-            texttemplate="%{z:.2f}",
-            colorbar={"title": {"text": "tau"}},
-        )
-    )
-    height = 300 + 30 * len(names)  # what the slanted names leave
-    figure.update_layout(
-        template=TEMPLATE,
-        height=height,
-        xaxis=AXIS | {"tickangle": 45},
-        yaxis=AXIS | {"autorange": "reversed"},
-    )
-    return figure
+    figure = px.imshow(
+        square, zmin=-1, zmax=1, color_continuous_scale="RdBu", text_auto=".2f",
+        labels={"color": "tau"}, height=300 + 30 * len(names),  # what the slanted names leave
+    )  # fmt: skip
+    return faceted(figure, "Kendall's tau").update_xaxes(tickangle=45)
 
 
 def survival(results: Results) -> pd.DataFrame:

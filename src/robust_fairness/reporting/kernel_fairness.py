@@ -288,12 +288,7 @@ def figure_4(results: Results) -> pd.DataFrame:
                 if has_own(trials, dataset):
                     rows = frontier(trials, dataset, attribute, notion)
                     parts.append(rows.assign(study=study, notion=notion, attributes=number))
-    if not parts:
-        return pd.DataFrame()
-    return pd.concat(parts, ignore_index=True)[
-        ["study", "notion", "attributes", "weight", "metric", "quality", "quality std"]
-        + ["score", "score std", "seeds"]
-    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) -> pd.DataFrame:

@@ -103,12 +103,7 @@ def diagnoses(results: Results) -> pd.DataFrame:
     """What the changes of the first seed are due to, in every domain, the largest change first."""
     rows = results.with_facets(results.diagnosis, ["data", "trained_on"], {"data": "dataset"})
     rows = rows.assign(change=rows["elsewhere"] - rows["at_home"])
-    parts = ["due_to_x", "due_to_y_given_x", "due_to_mix"]
-    shown = [
-        "data", "trained_on", "domain", "method", "attribute", "metric", "at_home", "elsewhere",
-        "change", *parts, "left_out", "auc", "effective_home", "effective_away", "little_overlap",
-    ]  # fmt: skip
-    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 
 def gaps(results: Results) -> pd.DataFrame:
@@ -242,11 +237,7 @@ def shares(results: Results) -> pd.DataFrame:
     p_holm = holm(rows["p"])
     words = np.where(rows["change"] < 0, "falls", "rises")
     rows = rows.assign(p_holm=p_holm, says=np.where(p_holm < LEVEL, words, UNKNOWN))
-    shown = [
-        "data", "trained_on", "domain", "attribute", "group", "label", "says", "at_home",
-        "elsewhere", "change", "low", "high", "estimated", "rows_home", "rows_away", "p", "p_holm",
-    ]  # fmt: skip
-    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 
 def domain_columns(results: Results) -> pd.DataFrame:
@@ -255,13 +246,9 @@ def domain_columns(results: Results) -> pd.DataFrame:
     methods = results.cells.drop_duplicates("dataset").set_index("dataset")["method"]
     rows = results.domain_columns.assign(method=results.domain_columns["dataset"].map(methods))
     rows = results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
-    shown = [
-        "data", "trained_on", "domain", "column", "auc", "names_domain", "p", "effective_home",
-        "effective_away",
-    ]  # fmt: skip
     rows = rows.assign(column=rows["column"].replace("", "all columns"))
     place = rows.groupby(["dataset", "domain"], sort=False).cumcount()
-    return rows[(place <= COLUMNS) | rows["names_domain"]][shown].reset_index(drop=True)
+    return rows[(place <= COLUMNS) | rows["names_domain"]].reset_index(drop=True)
 
 
 def found_regions(results: Results) -> pd.DataFrame:
@@ -269,16 +256,12 @@ def found_regions(results: Results) -> pd.DataFrame:
     rows = results.with_facets(results.regions, ["data", "trained_on"], {"data": "dataset"})
     known = (rows["low"] > 0) | (rows["high"] < 0)
     direction = np.where(rows["change"] < 0, "falls", "rises")
-    shown = [
-        "data", "trained_on", "domain", "method", "attribute", "metric", "conditions", "says",
-        "at_home", "elsewhere", "change", "low", "high", "rows_home", "rows_away",
-    ]  # fmt: skip
     rows = rows.assign(
         says=np.where(known, direction, UNKNOWN),
         least=rows[["low", "high"]].abs().min(axis=1),
     )
     rows["least"] = rows["least"].where(known, -rows["least"])
-    return rows.sort_values("least", ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("least", ascending=False, ignore_index=True)
 
 
 def tableshift(results: Results) -> pd.DataFrame:

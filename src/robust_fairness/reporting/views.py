@@ -40,6 +40,7 @@ class View:
         make: returns its rows from ``results``; none if nothing of it was run.
         draw: draws these rows, for what the paper shows as a figure.
         needs: tables of ``Results`` without which it has no rows.
+        columns: those that are shown, with their titles; all if there are none.
     """
 
     id: str
@@ -48,12 +49,18 @@ class View:
     make: Callable[..., pd.DataFrame]
     draw: Callable[[pd.DataFrame], go.Figure] | None
     needs: tuple[str, ...]
+    columns: Mapping[str, str]
 
     def rows(self, results: Results) -> pd.DataFrame:
         """The rows shown."""
         if any(getattr(results, name).empty for name in self.needs):
             return pd.DataFrame()
-        return self.make(results=results)
+        rows = self.make(results=results)
+        return (
+            rows[[*self.columns]].rename(columns=self.columns)
+            if self.columns and len(rows)
+            else rows
+        )
 
 
 @dataclass(frozen=True)
@@ -92,12 +99,15 @@ def _view(
     figure: str = "",
     looks: Mapping[str, Any] = MappingProxyType({}),
     needs: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
     make = partial(attrgetter(rows)(scope), **options)
     if figure == "drawn":
         looks = {"title": title, **looks}
     draw = partial(attrgetter(figure)(scope), **looks) if figure else None
-    return View(key, title, note, make, draw, tuple(needs))
+    shown = {name: titles.get(name, name) for name in columns}
+    return View(key, title, note, make, draw, tuple(needs), shown)
 
 
 @cache
