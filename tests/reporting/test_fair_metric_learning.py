@@ -506,14 +506,6 @@ def test_claims_are_about_cells_that_were_run():
     assert study.claims(run(alone)).empty
 
 
-def test_nothing_is_shown_of_a_run_without_its_cells(page_of_another_run):
-    other = tables.table(tables.METRICS, [row(dataset="diabetes", method="erm")])
-    for of_it in (run(other), run(other.iloc[:0])):
-        assert all(view.rows(of_it).empty for view in SECTION.views)
-        assert study.claims(of_it).empty
-    assert SECTION.title not in page_of_another_run
-
-
 def test_page_shows_every_view_that_was_run():
     metrics = pd.concat([made_up(), of_grid()], ignore_index=True)
     page = report(run(metrics, planes=planes()), [], {"run_id": "x"})

@@ -454,17 +454,6 @@ def test_cells_that_were_not_run_are_not_claimed_about():
     )
 
 
-def test_nothing_is_shown_of_a_run_without_its_cells(page_of_another_run):
-    """Neither views nor claims, nor the section on the page."""
-    other = tables.table(
-        tables.METRICS, [row(dataset="diabetes", method="erm"), row(dataset="diabetes")]
-    )
-    for of_it in (run(other), run(other.iloc[:0])):
-        assert all(view.rows(of_it).empty for view in SECTION.views)
-        assert kernel.claims(of_it).empty
-    assert "FairCOCCO" not in page_of_another_run
-
-
 def test_page_shows_every_view_that_was_run():
     """With its figure."""
     rows = chosen() + weights() + histograms() + estimates()

@@ -381,14 +381,6 @@ def test_one_seed_is_shown_without_an_interval():
     assert set(study.claims(run(metrics))["verdict"]) == {"inconclusive"}
 
 
-def test_nothing_is_shown_of_a_run_without_latent_shifts(page_of_another_run):
-    other = tables.table(tables.METRICS, [row(dataset="diabetes"), row(shift="gaussian_noise")])
-    for of_it in (run(other), run(other.iloc[:0])):
-        assert all(view.rows(of_it).empty for view in SECTION.views)
-        assert study.claims(of_it).empty
-    assert "Control+Shift" not in page_of_another_run
-
-
 def test_page_shows_every_view_with_what_the_paper_says():
     page = report(run(**FURTHER), [], {"run_id": "x"})
     for one in SECTION.views:

@@ -129,9 +129,9 @@ def draw_figure_1(rows: pd.DataFrame, **looks: Any) -> go.Figure:
     return figure
 
 
-def figure_3(results: Results) -> pd.DataFrame:
-    """Accuracy by severity of the shift, all datasets of the standard training set."""
-    return curves(standard(results), "accuracy")
+def standard_curves(results: Results, value: str, **values: str) -> pd.DataFrame:
+    """``curves`` of the cells with the standard training set."""
+    return curves(standard(results, **values), value)
 
 
 def figure_4(results: Results) -> pd.DataFrame:
@@ -197,11 +197,6 @@ def figure_5_training_sets(results: Results) -> pd.DataFrame:
         **{"dataset": rows["study"], "training set": rows["training_set"].map(TRAINING_SETS)}
     )
     return curves(rows, "change", ["dataset", "method", "network", "training set"])
-
-
-def figure_5_biases(results: Results) -> pd.DataFrame:
-    """Delta-accuracy by angle of overlap, cells without augmentation, standard training set."""
-    return curves(standard(results, shift=OVERLAP, augmentation=WITHOUT), "change")
 
 
 def figure_5_slopes(results: Results) -> pd.DataFrame:

@@ -73,7 +73,6 @@ MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
 PLACE = ["shift", "severity", "domain"]
-TEST_SET = ["data", *PLACE]
 CELL = ["dataset", "method"]
 PAIR = [*CELL, *PLACE, "attribute"]
 REPLICA = [*CELL, "trial", "seed", *PLACE]
