@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ def save(script: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> None:
     content = {"machine": machine(), "options": options, "rows": list(rows)}
     path = FOLDER / f"{Path(script).stem}.json"
     path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def peak_mib() -> float:
+    """Largest resident set of this process so far, libraries included (Linux)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def rounded(value: float, count: int = 3) -> float:

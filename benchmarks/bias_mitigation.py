@@ -10,7 +10,6 @@ its memory. Both are timed in turn, so that ratios do not depend on what else th
 
 import argparse
 import os
-import resource
 import statistics
 import tempfile
 import time
@@ -25,7 +24,7 @@ import pandas as pd
 import torch
 from _cells import cell_of
 from _published import epoch_of
-from _results import Row, rounded, save
+from _results import Row, peak_mib, rounded, save
 
 from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
 from robust_fairness.compute.memory import keep_freed_memory
@@ -79,11 +78,6 @@ def published_seconds(threads_: int, method: str, *sizes: int) -> float:
     return seconds(epoch)
 
 
-def peak() -> int:
-    """Most memory that this process has had, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-
 def own_stack(samples: Samples, method: str, batch_size: int) -> fitting.Stack:
     """One replica of a method."""
     cell = cell_of(method, "biased_mnist_cnn", batch_size=batch_size)
@@ -112,8 +106,8 @@ def measure(
         "published loop": rounded(1 / published),
         "ratio": rounded(statistics.median(ratios)),
         "lowest": rounded(min(ratios)),
-        "peak of the process, MiB": peak(),
-        "of the published loop": other.submit(peak).result(),
+        "peak of the process, MiB": int(peak_mib()),
+        "of the published loop": int(other.submit(peak_mib).result()),
     }
 
 

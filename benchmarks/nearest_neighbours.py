@@ -10,7 +10,6 @@ and rows included.
 """
 
 import argparse
-import resource
 import statistics
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import torch
-from _results import rounded, save
+from _results import peak_mib, rounded, save
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
@@ -51,11 +50,6 @@ def flat_index(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 PEERS = {"scikit-learn": brute_force} | ({"faiss": flat_index} if find_spec("faiss") else {})
 
 
-def peak() -> float:
-    """Largest memory of the process until now, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def main() -> None:
     """Print both times, their ratio, the largest relative difference and the memory."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -71,9 +65,9 @@ def main() -> None:
         rng.integers(0, 256, (count, options.columns), dtype=np.uint8)
         for count in (options.rows, options.others)
     ]
-    started = peak()
+    started = peak_mib()
     nearest_distances(*pixels)
-    print(f"memory with the rows {started:,.0f} MiB, peak of ours {peak():,.0f} MiB")
+    print(f"memory with the rows {started:,.0f} MiB, peak of ours {peak_mib():,.0f} MiB")
     numbers = [one.astype(np.float32) / 255 for one in pixels]
     with threadpool_limits(1):
         for kind, own in (("uint8 pixels", pixels), ("float32 numbers", numbers)):

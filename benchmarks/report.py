@@ -7,14 +7,13 @@ own, so that views and claims have rows.
 """
 
 import argparse
-import resource
 import time
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _results import rounded, save
+from _results import peak_mib, rounded, save
 
 from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
@@ -87,14 +86,13 @@ def main() -> None:
     trade_off_figure(metrics)
     if options.output:
         options.output.write_text(page, encoding="utf-8")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     row = {
         "cells": len(cells),
         "rows": len(metrics),
         "wall-clock s": rounded(seconds),
         "CPU s": rounded(processor),
         "page, MiB": rounded(len(page.encode()) / 2**20),
-        "memory, GiB": rounded(peak),
+        "memory, GiB": rounded(peak_mib() / 1024),
     }
     save(__file__, vars(options), [row])
 

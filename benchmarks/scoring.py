@@ -18,8 +18,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import torch
-from _results import Row, rounded, save
-from kernel_fairness import MIB, peak_bytes
+from _results import Row, peak_mib, rounded, save
 
 from robust_fairness.metrics import evaluate
 from robust_fairness.samples import Samples
@@ -70,7 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.memory:
-        print(peak_bytes(), seconds(SCORES, options.rows, *ATTRIBUTES), peak_bytes())
+        print(peak_mib(), seconds(SCORES, options.rows, *ATTRIBUTES), peak_mib())
         return
     command = [sys.executable, __file__, "--memory", "--rows", str(options.rows)]
     found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
@@ -79,8 +78,8 @@ def main() -> None:
         {
             "what": f"{len(SCORES)} metrics of {options.rows:,} rows",
             "CPU s": rounded(spent),
-            "peak of the process, MiB": rounded(most / MIB),
-            "of which libraries, MiB": rounded(before / MIB),
+            "peak of the process, MiB": rounded(most),
+            "of which libraries, MiB": rounded(before),
         }
     ]
     for name, attribute in product(TESTS, ATTRIBUTES):

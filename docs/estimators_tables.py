@@ -1,16 +1,16 @@
 """Write the tables of results/estimators.md from the scores that lie beside it.
 
-    python docs/estimators_tables.py [--run ID]
+    python docs/estimators_tables.py [--runs ID]
 
 With a run of ``adult_budget``, ``acs_income_budget`` and ``readmission_budget``, its scores and the
 numbers of its trials are put there first.
 """
 
-import argparse
+from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
-from pages import RESULTS, Page
+from pages import RESULTS, Page, intervals, main
 
 from robust_fairness.catalog.files import TableDataset
 from robust_fairness.reporting.views import published
@@ -33,8 +33,9 @@ SHOWN = ("CatBoost", *OURS)
 KEYS = ["dataset", "selection", "method", "metric", "shift", "severity", "domain"]
 
 
-def fetch(run_id: str) -> None:
-    """Put means over seeds of the needed scores, and the budgets, beside the page."""
+def take(run_ids: Sequence[str]) -> None:
+    """Put means over seeds of the needed scores of a run, and its budgets, beside the page."""
+    (run_id,) = run_ids
     metrics = provenance.load(run_id, "metrics", TableDataset)
     needed = metrics["metric"].isin([GAP, ACCURACY]) & (metrics["group"] == "")
     needed &= (metrics["domain"] == "") | (metrics["shift"] == "domain")
@@ -84,15 +85,12 @@ def tableshift() -> pd.DataFrame:
     own = own[own["selection"] == BY_ACCURACY]
     own = own.set_index(["method", "shift"])["mean"].map("{:.3f}".format)
     theirs = published("tableshift").set_index(["field", "shift"])
-    found = []
-    for name in SHOWN:
-        line = {"TableShift": name}
-        for column, shift in {"in distribution": "none", "emergency room": "domain"}.items():
-            one = theirs.loc[name, shift]
-            line[f"{column}, published"] = "{value:.3f} ({low:.3f} to {high:.3f})".format(**one)
-            line[f"{column}, ours"] = own.get((OURS.get(name, ""), shift), "")
-        found.append(line)
-    return pd.DataFrame(found)
+    columns: dict[str, list[str]] = {"TableShift": [*SHOWN]}
+    for column, shift in {"in distribution": "none", "emergency room": "domain"}.items():
+        printed = intervals(theirs.xs(shift, level="shift").loc[[*SHOWN]], "value", "{:.3f}")
+        columns[f"{column}, published"] = printed.tolist()
+        columns[f"{column}, ours"] = [own.get((OURS.get(name, ""), shift), "") for name in SHOWN]
+    return pd.DataFrame(columns)
 
 
 TABLES = {
@@ -106,10 +104,4 @@ TABLES = {
 PAGES = [Page(RESULTS / "estimators.md", TABLES)]
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--run", help="take scores and budgets of this run first")
-    run = parser.parse_args().run
-    if run:
-        fetch(run)
-    for page in PAGES:
-        page.write()
+    main(PAGES, take)

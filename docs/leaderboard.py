@@ -1,19 +1,19 @@
 """Write the tables of results/leaderboard.md from the predictions that were submitted.
 
     python docs/leaderboard.py            # score all submissions again
-    python docs/leaderboard.py --run ID   # take the predictions of a run's own methods first
+    python docs/leaderboard.py --runs ID  # take the predictions of a run's own methods first
 
 A submission is a file ``results/leaderboard/<name>.csv``, as ``robust-fairness submit`` takes it,
 and a line of ``results/leaderboard.csv``.
 """
 
-import argparse
+from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pages import RESULTS, Page, intervals
+from pages import RESULTS, Page, intervals, main
 
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.experiment.experiment import Cell
@@ -125,7 +125,7 @@ PAGES = [
 ]
 
 
-def take(run_id: str) -> None:
+def take(run_ids: Sequence[str]) -> None:
     """Write the predictions of a run as submissions, under the names of its methods.
 
     Randomised decisions, of post-processing, are drawn once.
@@ -134,6 +134,7 @@ def take(run_id: str) -> None:
     from robust_fairness.catalog.arrays import PredictionsDataset
     from robust_fairness.runs import provenance
 
+    (run_id,) = run_ids
     samples, _ = problem()
     draws = np.random.default_rng(0)
     manifest = provenance.load_manifest(run_id)
@@ -155,10 +156,4 @@ def take(run_id: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--run", help="take the predictions of this run first")
-    run = parser.parse_args().run
-    if run:
-        take(run)
-    for page in PAGES:
-        page.write()
+    main(PAGES, take)

@@ -1,6 +1,7 @@
-"""What scripts of this folder share: a page with generated tables, and formats of numbers."""
+"""What scripts of this folder share: pages with generated tables, and formats of numbers."""
 
-from collections.abc import Callable, Mapping
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ import pandas as pd
 from pandas.api.types import is_float
 
 from robust_fairness.core import tables
+from robust_fairness.reporting.statistics import over_seeds
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"
@@ -37,11 +39,11 @@ class Page:
         text = self.path.read_text()
         given = [self.data()] if self.data else []
         made = {name: partial(make, *given) for name, make in self.tables.items()}
-        found = {self.path: tables.in_page(text, made)}
+        files = {self.path: tables.in_page(text, made)}
         for name, make in made.items():
             if f"<!-- table: {name} -->" not in text:
-                found[self.csv(name)] = as_csv(make())
-        return found | {path: draw() for path, draw in self.figures.items()}
+                files[self.csv(name)] = as_csv(make())
+        return files | {path: draw() for path, draw in self.figures.items()}
 
     def csv(self, name: str) -> Path:
         """The file of a table that is not in the page."""
@@ -52,6 +54,18 @@ class Page:
         for path, text in self.files().items():
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
+
+
+def main(pages: Iterable[Page], take: Callable[[Sequence[str]], None] | None = None) -> None:
+    """Write pages, with ``--runs`` after ``take`` has put what they need of these beside them."""
+    parser = argparse.ArgumentParser()
+    if take:
+        parser.add_argument("--runs", nargs="+", help="take scores of these runs first")
+    runs = getattr(parser.parse_args(), "runs", None)
+    if take and runs:
+        take(runs)
+    for page in pages:
+        page.write()
 
 
 def as_csv(table: pd.DataFrame) -> str:
@@ -82,6 +96,35 @@ def intervals(rows: pd.DataFrame, value: str, form: str = "{:.2f}") -> pd.Series
     """A column with its interval in the columns low and high, as text."""
     shown = {name: rows[name].map(form.format) for name in (value, "low", "high")}
     return shown[value] + " (" + shown["low"] + " to " + shown["high"] + ")"
+
+
+def spread(rows: pd.DataFrame, digits: int = 3, unit: float = 1) -> pd.Series:
+    """Mean and, of several seeds, standard deviation, as text."""
+    means, deviations = (
+        (unit * rows[name]).map(f"{{:.{digits}f}}".format) for name in ("ours", "std")
+    )
+    return (means + " ± " + deviations).str.removesuffix(" ± nan")
+
+
+def across(
+    rows: pd.DataFrame,
+    down: Sequence[str],
+    names: Mapping[str, str],
+    column: str = "metric",
+    **form: float,
+) -> pd.DataFrame:
+    """``spread`` of scores, with ``down`` as the index and the values of a column across.
+
+    Args:
+        rows: scores.
+        down: columns that become the index.
+        names: titles of the values that are shown, in their order.
+        column: whose values are across.
+        form: options of ``spread``.
+    """
+    means = over_seeds(rows, [*down, column])
+    cells = means.assign(cell=spread(means, **form))  # type: ignore[arg-type]
+    return cells.pivot(index=down, columns=column, values="cell")[[*names]].rename(columns=names)
 
 
 def rounded(make: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:

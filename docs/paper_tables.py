@@ -1,28 +1,28 @@
-"""Write the generated tables of a paper's results page from the scores that lie beside it.
+"""Write the generated tables of the results pages of papers from the scores that lie beside them.
 
-    python docs/paper_tables.py [PAPER --runs RUN ...]
+    python docs/paper_tables.py [PAGE --runs RUN ...]
 
-With runs of ``conf/paper`` or ``conf/reduced``, their scores of the paper's measures, cells and
-splits are put there first, in place of earlier ones of the same cells. A table is that of the
-report's view of this name, with our mean and standard deviation over seeds and the published
-number in brackets, or ``claims``: how many statements of the paper hold.
+With runs of ``conf/paper``, ``conf/reduced`` or ``conf/cross``, their scores of the page's
+measures, cells and splits are put there first, in place of earlier ones of the same cells. A table
+is made of a view of the report or of the scores, with our mean and standard deviation over seeds
+and the published number in brackets, or of ``claims``: how many statements of the paper hold.
 """
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cache, partial, reduce
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import yaml
-from pages import RESULTS, Page, plain
+from pages import RESULTS, Page, across, plain, rounded, spread
 
 from robust_fairness.catalog.files import TableDataset
-from robust_fairness.core import tables
 from robust_fairness.reporting import (
     Results,
+    agreement,
     bias_mitigation,
     bias_variables,
     claims,
@@ -31,115 +31,72 @@ from robust_fairness.reporting import (
     kernel_fairness,
     latent_shift,
 )
-from robust_fairness.reporting.results import UNSHIFTED, where
+from robust_fairness.reporting.results import CELL, UNSHIFTED, where
 from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, View, published
+from robust_fairness.reporting.views import Section, published, section
 from robust_fairness.runs import provenance
 
-VALUES = ("value", "n", "variance", "covariance", "note")
-# Tables of a run, and the columns that tell rows apart.
-BESIDE = {
-    "metrics": [name for name in tables.METRICS if name not in VALUES],
-    "cells": ["dataset", "method"],
-    "splits": list(tables.SPLITS),
-    "trials": ["dataset", "method", "trial"],
-}
-MEASURED = {
-    "distances": ["dataset", "shift", "severity", "space"],
-    "generator_quality": ["dataset", "shift", "severity", "classifier"],
-}
-PLACE = ("dataset", "method", "trial")
+PERCENT = {"digits": 1, "unit": 100}
 
 
 @dataclass(frozen=True)
 class Paper:
-    """The results page of a paper.
+    """A results page whose scores lie beside it.
 
     Attributes:
-        section: the views and claims of the paper.
-        views: those that are tables of the page.
-        further: other tables of the page, by name.
-        metrics: measures that its tables need and the paper has not.
+        section: its views and claims.
+        tables: makers of the tables of the page, by name.
+        metrics: measures that they need and the paper has not.
         by_group: measures whose values by group are kept; of the others only those of all rows.
-        tables: of its runs, and the columns that tell rows apart.
-        unit: what its numbers are multiplied by.
-        digits: decimal places.
-        of_claims: its tables of claims.
-        claims_by: what the statements of the table of claims are counted by.
+        beside: tables of its runs.
     """
 
-    paper: str
     section: Section
-    views: tuple[str, ...]
-    further: Mapping[str, Callable[[Results], pd.DataFrame]] = field(default_factory=dict)
+    tables: Mapping[str, Callable[[Results], pd.DataFrame]]
     metrics: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
-    tables: Mapping[str, list[str]] = field(default_factory=lambda: BESIDE)
-    unit: float = 1
-    digits: int = 3
-    of_claims: tuple[str, ...] = ("claims",)
-    claims_by: tuple[str, ...] = ("claim", "dataset")
-
-    def beside(self, name: str) -> Path:
-        """The file of a table of the runs."""
-        return RESULTS / f"{self.paper}_{name}.parquet"
-
-    def results(self) -> Results:
-        """The scores beside the page."""
-        found = {name: pd.read_parquet(self.beside(name)) for name in self.tables}
-        return Results.of(found.pop("metrics"), **found)
-
-    @property
-    def page(self) -> Page:
-        """The page with its tables."""
-        made: dict[str, Callable[[Results], pd.DataFrame]] = {
-            view.id: partial(self.table, view)
-            for view in self.section.views
-            if view.id in self.views
-        }
-        of_page = cache(self.section.claims)
-        made |= self.further
-        of_claims = {
-            "claims": lambda results: verdicts(of_page(results), self.claims_by),
-            "significant": lambda results: significant(of_page(results)),
-        }
-        made |= {name: of_claims[name] for name in self.of_claims}
-        return Page(RESULTS / f"{self.paper}.md", made, self.results)
-
-    def table(self, view: View, results: Results) -> pd.DataFrame:
-        """Measures across; data, methods and trials down, where there are several."""
-        rows = view.rows(results).query("seeds > 0")
-        across = rows["metric"].str.cat(_shift(rows))
-        cells = rows.assign(across=across, cell=[self.cell(one) for _, one in rows.iterrows()])
-        down = [name for name in PLACE if cells[name].nunique() > 1]
-        wide = cells.pivot(index=down, columns="across", values="cell")
-        order = cells[down].drop_duplicates()
-        return order.merge(wide[across.drop_duplicates()].reset_index())
-
-    def cell(self, row: pd.Series) -> str:
-        """Mean, deviation and, in brackets, the published number."""
-        own, spread, theirs = (
-            f"{row[name] * self.unit:.{self.digits}f}" for name in ("ours", "std", "published")
-        )
-        return f"{own} ± {spread}" + ("" if np.isnan(row["published"]) else f" ({theirs})")
+    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials")
 
 
-def _shift(rows: pd.DataFrame) -> pd.Series:
-    """The shift of every row as the end of a title."""
-    if "shift" not in rows:
-        return pd.Series("", rows.index)
-    named = ", " + rows["shift"] + " " + rows["severity"].map("{:g}".format)
-    return named.mask(rows["shift"] == UNSHIFTED, "")
+def file_of(paper: str, table: str) -> Path:
+    """The file of a table of the runs."""
+    return RESULTS / f"{paper}_{table}.parquet"
 
 
-def verdicts(claims: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+@cache
+def results_of(paper: str) -> Results:
+    """The scores beside a page."""
+    frames = {name: pd.read_parquet(file_of(paper, name)) for name in PAPERS[paper].beside}
+    return Results.of(frames.pop("metrics"), **frames)
+
+
+@cache
+def statements(section: Section, results: Results) -> pd.DataFrame:
+    """The claims of a section."""
+    assert section.claims
+    return section.claims(results)
+
+
+def beside_published(view: str, results: Results) -> pd.DataFrame:
+    """A table in percent: measures across; data, methods and trials down, if there are several."""
+    rows = equalized_robustness.beside_studies(view, results).query("seeds > 0")
+    shift = ", " + rows["shift"] + " " + rows["severity"].map("{:g}".format)
+    titles = rows["metric"].str.cat(shift.mask(rows["shift"] == UNSHIFTED, ""))
+    theirs = (100 * rows["published"]).map(" ({:.1f})".format).where(rows["published"].notna(), "")
+    cells = rows.assign(across=titles, cell=spread(rows, **PERCENT) + theirs)
+    down = [name for name in (*CELL, "trial") if cells[name].nunique() > 1]
+    wide = cells.pivot(index=down, columns="across", values="cell")
+    return cells[down].drop_duplicates().merge(wide[titles.drop_duplicates()].reset_index())
+
+
+def verdicts(section: Section, by: Sequence[str], results: Results) -> pd.DataFrame:
     """Numbers of statements by claim, and dataset, that hold, and that are reversed, after Holm.
 
     In brackets those with a false discovery rate of 5 %. ``detectable`` is the median over the
     statements.
     """
     found = []
-    run = claims[claims["verdict"] != "not run"]
+    run = statements(section, results).query("verdict != 'not run'")
     for place, part in run.groupby(list(by), sort=False):
         counts = {
             title: f"{(part['verdict'] == text).sum()} ({(part['verdict (FDR)'] == text).sum()})"
@@ -151,9 +108,10 @@ def verdicts(claims: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(found).rename(columns={"dataset": "data"})
 
 
-def significant(claims: pd.DataFrame) -> pd.DataFrame:
+def significant(section: Section, results: Results) -> pd.DataFrame:
     """Statements that are significant with a false discovery rate of 5 %, and p after Holm."""
-    found = claims[claims["verdict (FDR)"].isin(["holds", "does not hold"])]
+    found = statements(section, results)
+    found = found[found["verdict (FDR)"].isin(["holds", "does not hold"])]
     numbers = found[["ours", "low", "high"]].map("{:.3f}".format)
     shown = found[["dataset", "ordering"]].rename(columns={"dataset": "data"})
     shown["difference"] = numbers["ours"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
@@ -207,7 +165,8 @@ def fairest(
         run = rows.groupby("dataset")["method"].transform("nunique") > 1
         found.append(over_seeds(rows[run], OF_TRIAL))
     beside = pd.concat(found).merge(_printed(attributes), how="left", on=OF_TRIAL)
-    wide = _beside_printed(beside).pivot(index=OF_TRIAL[:-1], columns="metric", values="cell")
+    cells = beside.assign(cell=_beside_printed(beside))
+    wide = cells.pivot(index=OF_TRIAL[:-1], columns="metric", values="cell")
     wide = wide.reindex(columns=[*measures, *TESTED]).fillna("")
     return wide.rename(columns=SHORT).reset_index()
 
@@ -233,16 +192,13 @@ def _printed(attributes: Mapping[str, str]) -> pd.DataFrame:
     return theirs[[*OF_TRIAL, "published"]].drop_duplicates(OF_TRIAL)
 
 
-def _beside_printed(found: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``cell``: as ``_spread``, with the published number and missing splits."""
-    found = _spread(found)
+def _beside_printed(found: pd.DataFrame) -> pd.Series:
+    """As ``spread``, with the published number and missing splits."""
     printed = found["published"].map(" ({:.2f})".format).where(found["published"].notna(), "")
     all_splits = found.groupby(OF_TRIAL[:1])["seeds"].transform("max")
     fewer = ", " + found["seeds"].astype(str) + " of " + all_splits.astype(str)
-    cells = found["cell"].str.removesuffix(" ± nan") + printed
-    cells += fewer.where(found["seeds"] < all_splits, "")
-    cells = cells.where(found["seeds"] > 0, "–" + printed)
-    return found.assign(cell=cells.str.replace(" ± ", "±"))
+    cells = spread(found) + printed + fewer.where(found["seeds"] < all_splits, "")
+    return cells.where(found["seeds"] > 0, "–" + printed).str.replace(" ± ", "±")
 
 
 def weights(results: Results) -> pd.DataFrame:
@@ -252,8 +208,12 @@ def weights(results: Results) -> pd.DataFrame:
         _names(notion).get(metric, metric)
         for notion, metric in zip(found["notion"], found["metric"], strict=True)
     ]
-    found = _spread(found).assign(measure=measures, accuracy=found["ours"].map("{:.3f}".format))
-    found["rejected"] = found["rejected"].map("{:.0f}".format)
+    found = found.assign(
+        cell=spread(found),
+        measure=measures,
+        accuracy=found["ours"].map("{:.3f}".format),
+        rejected=found["rejected"].map("{:.0f}".format),
+    )
     keys = ["dataset", "notion", "weight"]
     shown = {"accuracy": "accuracy", "score": "cell", "p": "rejected"}
     parts = [
@@ -328,12 +288,6 @@ def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
 RARE = {"digits_balanced": "balanced", "digits_imbalanced": "rare"}
 MORE = {"digits_more_balanced": "balanced", "digits_more_imbalanced": "rare"}
 GAPS = ("recall_at", "nmi", "u_kl", "accuracy", "macro_precision", "macro_recall")
-FORMS = {
-    "correlation with lightness": "{:.2f}",
-    "median difference of cheeks": "{:.1f}",
-    "intraclass correlation": "{:.2f}",
-    "deviation within people": "{:.1f}",
-}
 RULES = {
     ("none", "lowest"): "one classifier",
     ("oversampling", "lowest"): "oversampling",
@@ -344,11 +298,9 @@ RULES = {
 
 def rare_classes(data: Mapping[str, str], results: Results) -> pd.DataFrame:
     """Majority minus minority by training loss, and the accuracy of all rows."""
-    names = {f"{one}_majority_gap": one for one in GAPS} | {"accuracy": "overall accuracy"}
+    names = {f"{name}_majority_gap": name for name in GAPS} | {"accuracy": "overall accuracy"}
     rows = where(results.unshifted, dataset=data, metric=names, trial="default")
-    found = over_seeds(rows, ["method", "dataset", "metric"])
-    wide = _spread(found).pivot(index=["method", "dataset"], columns="metric", values="cell")
-    return wide[[*names]].rename(columns=names).reset_index().replace({"dataset": data})
+    return across(rows, ["method", "dataset"], names).reset_index().replace({"dataset": data})
 
 
 COLOURS = {
@@ -370,10 +322,7 @@ def rare_colour(results: Results) -> pd.DataFrame:
     others = rows[[*usual]].astype(object).fillna(usual)
     keys = ["method", "alpha", "rho"]
     rows = rows[(others == pd.Series(usual)).all(axis=1)].astype(dict.fromkeys(keys, object))
-    rows = rows.fillna(dict.fromkeys(keys, ""))
-    found = _spread(over_seeds(rows, [*keys, "metric"]))
-    wide = found.pivot(index=keys, columns="metric", values="cell")[[*COLOURS]]
-    return wide.rename(columns=COLOURS).reset_index()
+    return across(rows.fillna(dict.fromkeys(keys, "")), keys, COLOURS).reset_index()
 
 
 def rebalanced(results: Results) -> pd.DataFrame:
@@ -383,32 +332,11 @@ def rebalanced(results: Results) -> pd.DataFrame:
     rows = results.with_hparams(rows, ["rebalancing", "absent_classes"])
     usual = {"rebalancing": "none", "absent_classes": "lowest"}
     rows = rows.astype(dict.fromkeys(usual, object)).fillna(usual)
-    rule = [*zip(rows["rebalancing"], rows["absent_classes"], strict=True)]
-    rows = rows.assign(rule=pd.Series(rule, rows.index).map(RULES))
-    found = _spread(over_seeds(rows, ["method", "rule", "metric"]))
-    wide = found.pivot(index="method", columns=["rule", "metric"], values="cell").dropna()
-    order = [(rule, metric) for rule in RULES.values() for metric in metrics]
-    named = [f"{rule}: {metrics[metric]}" for rule, metric in order]
-    return wide[order].set_axis(named, axis=1).reset_index()
-
-
-def skin_tones(results: Results) -> pd.DataFrame:
-    """Shares of the categories in percent, and what the angle follows.
-
-    Not of a run: faces were measured once.
-    """
-    rows = pd.read_csv(RESULTS / "fair_metric_learning_skin_tone.csv")
-    shares = ["I", "II", "III", "IV", "V", "VI"]
-    shown = rows.assign(**(100 * rows[shares]).map("{:.1f}".format))
-    for name, form in FORMS.items():
-        shown[name] = rows[name].map(form.format)
-    return shown.replace({"encoding": {"cielab": "CIELAB", "eight_bits": "8 bits"}})
-
-
-def _spread(found: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``cell``: mean and standard deviation over seeds."""
-    cells = found["ours"].map("{:.3f}".format) + " ± " + found["std"].map("{:.3f}".format)
-    return found.assign(cell=cells)
+    rule = pd.Series([*zip(rows["rebalancing"], rows["absent_classes"], strict=True)], rows.index)
+    rows = rows.assign(what=rule.map(RULES) + ": " + rows["metric"].map(metrics))
+    order = [f"{rule}: {name}" for rule in RULES.values() for name in metrics.values()]
+    titles = dict(zip(order, order, strict=True))
+    return across(rows, ["method"], titles, "what").dropna().reset_index()
 
 
 CHANGED = {
@@ -430,18 +358,14 @@ UNBIASED = {"unbiased_accuracy": "unbiased accuracy"}
 def ablations(results: Results) -> pd.DataFrame:
     """Biased MNIST with one change at a time, in percent and points."""
     rows = where(results.unshifted, dataset=CHANGED, metric=COLUMNS, attribute=["", GIVEN])
-    found = _in_percent(over_seeds(rows, ["dataset", "method", "metric"]))
-    wide = found.pivot(index=["dataset", "method"], columns="metric", values="cell")
-    wide = wide.loc[list(CHANGED), list(COLUMNS)].rename(columns=COLUMNS).reset_index()
-    return wide.rename(columns={"dataset": "change"}).replace({"change": CHANGED})
+    wide = across(rows, ["dataset", "method"], COLUMNS, **PERCENT).loc[list(CHANGED)]
+    return wide.rename_axis(["change", "method"]).reset_index().replace({"change": CHANGED})
 
 
 def by_variable(results: Results) -> pd.DataFrame:
     """Majority minus minority of every bias variable for the standard model, in points."""
     rows = where(results.unshifted, dataset=CHANGED, method="erm", metric=MAJORITY_MINUS_MINORITY)
-    found = _in_percent(over_seeds(rows, ["dataset", "attribute"]))
-    wide = found.pivot(index="attribute", columns="dataset", values="cell")
-    wide = wide[[name for name in CHANGED if name in wide]].rename(columns=CHANGED)
+    wide = across(rows, ["attribute"], CHANGED, "dataset", **PERCENT)
     return wide.rename_axis("variable").reset_index()
 
 
@@ -450,10 +374,8 @@ def given_to_lnl(results: Results) -> pd.DataFrame:
     rows = where(results.unshifted, dataset="biased_mnist_lnl", metric=COLUMNS)
     rows = bias_variables.with_variables(results, rows, default="distractor_color")
     rows = rows[(rows["attribute"] == "") | (rows["attribute"] == rows["explicit"])]
-    found = _in_percent(over_seeds(rows, ["explicit", "metric"]))
-    wide = found.pivot(index="explicit", columns="metric", values="cell")[[*COLUMNS]]
-    titles = ["unbiased accuracy", "majority minus minority, given", "mean over variables"]
-    return wide.set_axis(titles, axis=1).rename_axis("given").reset_index()
+    titles = COLUMNS | {MAJORITY_MINUS_MINORITY: "majority minus minority, given"}
+    return across(rows, ["explicit"], titles, **PERCENT).rename_axis("given").reset_index()
 
 
 PRECISIONS = {
@@ -473,15 +395,14 @@ SIZES = {
 def sizes(results: Results) -> pd.DataFrame:
     """Unbiased accuracy in percent at two sizes, of the methods that were trained at both."""
     rows = where(results.unshifted, dataset=SIZES, metric=UNBIASED)
-    found = _in_percent(over_seeds(rows, ["dataset", "method"]))
-    wide = found.pivot(index="method", columns="dataset", values="cell")[[*SIZES]].dropna()
-    return wide.rename(columns=SIZES).reset_index()
+    return across(rows, ["method"], SIZES, "dataset", **PERCENT).dropna().reset_index()
 
 
 def precisions(results: Results) -> pd.DataFrame:
     """Unbiased accuracy in percent of plain training in both precisions."""
     rows = where(results.unshifted, dataset=PRECISIONS, method="erm", metric=UNBIASED)
-    cells = _in_percent(over_seeds(rows, ["dataset"])).set_index("dataset")["cell"]
+    means = over_seeds(rows, ["dataset"]).set_index("dataset")
+    cells = spread(means, **PERCENT)
     titles = ["data", "precision", "unbiased accuracy"]
     return pd.DataFrame(
         [(*named, cells[dataset]) for dataset, named in PRECISIONS.items()], columns=titles
@@ -513,9 +434,7 @@ def best_trials(results: Results) -> pd.Series:
 def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> pd.DataFrame:
     """Methods against the standard model, in percent and points: unbiased accuracy comes first."""
     rows = where(results.unshifted, dataset=dataset, metric=columns, attribute=["", GIVEN])
-    found = _in_percent(over_seeds(rows, ["method", "metric"]))
-    wide = found.pivot(index="method", columns="metric", values="cell")
-    wide = wide.loc[rows["method"].unique(), [*columns]].rename(columns=columns)
+    wide = across(rows, ["method"], columns, **PERCENT).loc[rows["method"].unique()]
     tests = bias_mitigation.against_the_standard_model(results, dataset).set_index("ordering")
     points = (100 * tests[["ours", "low", "high"]]).map("{:+.1f}".format)
     tested = {
@@ -533,90 +452,88 @@ def celeba_subgroups(results: Results) -> pd.DataFrame:
     """Table A3: accuracy of the subgroups in percent, the published one in brackets."""
     rows = bias_mitigation.table_a3(results)
     theirs = (100 * rows["published"]).map(" ({:.1f})".format)
-    cells = _in_percent(rows).assign(theirs=theirs)
-    cells["group"] += " (" + cells["rows"].astype(str) + " rows)"
-    cells["cell"] += cells["theirs"]
-    order = cells["method"].unique()
-    return cells.pivot(index="method", columns="group", values="cell").loc[order].reset_index()
-
-
-def _in_percent(found: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``cell``: mean and, of several seeds, standard deviation, in percent."""
-    means, spreads = ((100 * found[one]).map("{:.1f}".format) for one in ("ours", "std"))
-    return found.assign(cell=(means + " ± " + spreads).str.removesuffix(" ± nan"))
-
-
-PAPERS = {
-    one.paper: one
-    for one in (
-        Paper(
-            equalized_robustness.PAPER,
-            equalized_robustness.SECTION,
-            ("table_1", "table_2", "table_3", "table_6", "table_7", "table_8", "table_9"),
-            {"trade_off": trade_off},
-            metrics=("delta_er_one_shot",),
-            unit=100,
-            digits=1,
-        ),
-        Paper(
-            bias_variables.PAPER,
-            bias_mitigation.SECTION,
-            (),
-            {
-                "tuning": tuning,
-                "tuned": partial(against_erm, TUNED, COLUMNS),
-                "ablations": ablations,
-                "by_variable": by_variable,
-                "given_to_lnl": given_to_lnl,
-                "precisions": precisions,
-                "sizes": sizes,
-                "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
-                "table_a3": celeba_subgroups,
-            },
-            tuple(COLUMNS),
-            ("accuracy_by_subgroup",),
-            of_claims=(),
-        ),
-        Paper(
-            kernel_fairness.PAPER,
-            kernel_fairness.SECTION,
-            (),
-            {
-                "classes": partial(fairest, CLASSES, (*QUALITY, "gap")),
-                "searched": partial(fairest, SEARCHED, (*QUALITY, "gap")),
-                "numbers": partial(fairest, NUMBERS, (ERROR,)),
-                "weights": weights,
-            },
-            (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
-            of_claims=("claims", "significant"),
-            claims_by=("claim",),
-        ),
-        Paper(
-            fair_metric_learning.PAPER,
-            fair_metric_learning.SECTION,
-            (),
-            {
-                "rare_classes": partial(rare_classes, RARE),
-                "rare_classes_more_rows": partial(rare_classes, MORE),
-                "rare_colour": rare_colour,
-                "rebalanced": rebalanced,
-                "skin_tones": skin_tones,
-            },
-            ("accuracy", *COLOURS, *(f"{one}_majority_gap" for one in GAPS)),
-        ),
-        Paper(
-            latent_shift.PAPER,
-            latent_shift.SECTION,
-            (),
-            {
-                **{shift: partial(accuracies, shift) for shift in latent_shift.AXES},
-                "robustness": robustness,
-                "linearity": linearity,
-            },
-            ("accuracy",),
-            tables=BESIDE | MEASURED,
-        ),
+    cells = rows.assign(
+        group=rows["group"] + " (" + rows["rows"].astype(str) + " rows)",
+        cell=spread(rows, **PERCENT) + theirs,
     )
+    wide = cells.pivot(index="method", columns="group", values="cell")
+    return wide.loc[cells["method"].unique()].reset_index()
+
+
+ER, BIAS, KERNEL, METRIC, LATENT, CROSS = map(
+    section,
+    ("equalized_robustness", "bias_mitigation", "kernel_fairness", "fair_metric_learning",
+     "latent_shift", "agreement"),
+)  # fmt: skip
+BY_DATA = ("claim", "dataset")
+PAPERS = {
+    equalized_robustness.PAPER: Paper(
+        ER,
+        {
+            **{
+                f"table_{n}": partial(beside_published, f"table_{n}") for n in (1, 2, 3, 6, 7, 8, 9)
+            },
+            "trade_off": trade_off,
+            "claims": partial(verdicts, ER, BY_DATA),
+        },
+        ("delta_er_one_shot",),
+    ),
+    bias_variables.PAPER: Paper(
+        BIAS,
+        {
+            "tuning": tuning,
+            "tuned": partial(against_erm, TUNED, COLUMNS),
+            "ablations": ablations,
+            "by_variable": by_variable,
+            "given_to_lnl": given_to_lnl,
+            "precisions": precisions,
+            "sizes": sizes,
+            "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
+            "table_a3": celeba_subgroups,
+        },
+        tuple(COLUMNS),
+        ("accuracy_by_subgroup",),
+    ),
+    kernel_fairness.PAPER: Paper(
+        KERNEL,
+        {
+            "classes": partial(fairest, CLASSES, (*QUALITY, "gap")),
+            "searched": partial(fairest, SEARCHED, (*QUALITY, "gap")),
+            "numbers": partial(fairest, NUMBERS, (ERROR,)),
+            "weights": weights,
+            "claims": partial(verdicts, KERNEL, ("claim",)),
+            "significant": partial(significant, KERNEL),
+        },
+        (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
+    ),
+    fair_metric_learning.PAPER: Paper(
+        METRIC,
+        {
+            "rare_classes": partial(rare_classes, RARE),
+            "rare_classes_more_rows": partial(rare_classes, MORE),
+            "rare_colour": rare_colour,
+            "rebalanced": rebalanced,
+            "claims": partial(verdicts, METRIC, BY_DATA),
+        },
+        ("accuracy", *COLOURS, *(f"{name}_majority_gap" for name in GAPS)),
+    ),
+    latent_shift.PAPER: Paper(
+        LATENT,
+        {
+            **{shift: partial(accuracies, shift) for shift in latent_shift.AXES},
+            "robustness": robustness,
+            "linearity": linearity,
+            "claims": partial(verdicts, LATENT, BY_DATA),
+        },
+        ("accuracy",),
+        beside=("metrics", "cells", "splits", "trials", "distances", "generator_quality"),
+    ),
+    "cross": Paper(
+        CROSS,
+        {view.id: rounded(view.rows) for view in CROSS.views},
+        agreement.MEASURES,
+        beside=("metrics", "splits"),
+    ),
 }
 
 
@@ -625,12 +542,11 @@ def every_claim() -> pd.DataFrame:
     """The verdict on every claim of ``claims.yml``, a row each."""
     rows = []
     for name, listed in yaml.safe_load((RESULTS / "claims.yml").read_text()).items():
-        paper = PAPERS[name]
-        results = paper.results()
-        statements = [paper.section.claims(results)]
+        results = results_of(name)
+        made = [statements(PAPERS[name].section, results)]
         if name == bias_variables.PAPER:
-            statements.append(bias_mitigation.against_the_standard_model(results, TUNED))
-        found = claims.summary(pd.concat(statements), listed)
+            made.append(bias_mitigation.against_the_standard_model(results, TUNED))
+        found = claims.summary(pd.concat(made), listed)
         rows.append(found.assign(paper=f"[{name}]({name}.md)"))
     table = pd.concat(rows)
     counts = table[["statements", "hold", "reversed"]]
@@ -649,46 +565,46 @@ def by_paper() -> pd.DataFrame:
     return found.loc[table["paper"].unique()].reset_index()
 
 
-PAGES = [one.page for one in PAPERS.values()]
-PAGES.append(Page(RESULTS / "claims.md", {"by_paper": by_paper, "every_claim": every_claim}))
+PAGES = [
+    *(
+        Page(RESULTS / f"{name}.md", paper.tables, partial(results_of, name))
+        for name, paper in PAPERS.items()
+    ),
+    Page(RESULTS / "claims.md", {"by_paper": by_paper, "every_claim": every_claim}),
+]
 
 
-def fetch(page: Paper, run_ids: list[str]) -> None:
+def take(name: str, run_ids: Sequence[str]) -> None:
     """Put what a page needs of runs beside it, in place of earlier scores of the same cells.
 
     Of cells that several runs have, those of the first run are taken.
     """
-    for name, keys in page.tables.items():
-        runs = pd.concat([provenance.load(one, name, TableDataset) for one in run_ids])
-        found = _with_others(runs.drop_duplicates(keys), page.beside(name))
-        if name == "metrics":
-            needed = {*published(page.paper)["metric"], *page.metrics}
-            kept = (found["group"] == "") | found["metric"].isin(page.by_group)
-            found = found[found["metric"].isin(needed) & kept]
-        found.to_parquet(page.beside(name), index=False, compression="zstd")
+    paper = PAPERS[name]
+    for table in paper.beside:
+        path = file_of(name, table)
+        frames = [provenance.load(run, table, TableDataset) for run in run_ids]
+        frames += [pd.read_parquet(path)] if path.exists() else []
+        found = reduce(_with_others, frames)
+        if table == "metrics":
+            theirs = () if name == "cross" else published(name)["metric"]
+            kept = (found["group"] == "") | found["metric"].isin(paper.by_group)
+            found = found[found["metric"].isin({*theirs, *paper.metrics}) & kept]
+        found.to_parquet(path, index=False, compression="zstd")
 
 
-def _with_others(found: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """With the rows of a file, if it exists, of other cells."""
-    if not path.exists():
-        return found
-    earlier = pd.read_parquet(path)
-    cell = [name for name in ("dataset", "method") if name in found]
+def _with_others(found: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
+    """With the rows of earlier ones of other cells, or other datasets."""
+    cell = [name for name in CELL if name in found]
     again = earlier.set_index(cell).index.isin(found.set_index(cell).index)
     return pd.concat([earlier[~again], found], ignore_index=True)
 
 
-def main() -> None:
-    """Write the pages."""
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("paper", nargs="?", choices=[*PAPERS])
+    parser.add_argument("page", nargs="?", choices=[*PAPERS])
     parser.add_argument("--runs", nargs="+", help="take scores, cells and splits of these runs")
     arguments = parser.parse_args()
     if arguments.runs:
-        fetch(PAPERS[arguments.paper], arguments.runs)
+        take(arguments.page, arguments.runs)
     for page in PAGES:
         page.write()
-
-
-if __name__ == "__main__":
-    main()

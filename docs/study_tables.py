@@ -1,25 +1,23 @@
 """Write the tables and figures of results/natural_shift.md from the counts that lie beside it.
 
-    python docs/study_tables.py [--distances]
+    python docs/study_tables.py [distances]
 
-With --distances the AUC of a classifier that tells two states apart is computed first, from the
+With ``distances`` the AUC of a classifier that tells two states apart is computed first, from the
 data.
 """
 
-import argparse
 import io
+import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 
-import natural_tables
 import numpy as np
 import pandas as pd
-from pages import DOCS, RESULTS, Page, percent, plain, signed
+from pages import DOCS, RESULTS, Page, intervals, percent, plain, signed
 
 from robust_fairness.cli.study import counts_in
-from robust_fairness.reporting import study, study_predictions
+from robust_fairness.reporting import Results, natural_shift, study, study_predictions
 
 COUNTS = RESULTS / "natural_study"
 DISTANCES = COUNTS / "income_distances.csv"
@@ -147,9 +145,7 @@ def kept_by_choice() -> pd.DataFrame:
 def promised(scores: study.Scores) -> pd.DataFrame:
     """Shares of test sets on which thresholds keep .05."""
     found = study.promised(scores)
-    share = found["share"].map(percent) + " (" + found["low"].map(percent) + " to " + found[
-        "high"
-    ].map(percent) + ")"  # fmt: skip
+    share = intervals(found, "share", "{:.0%}")
     return found[["method", "tested"]].assign(share=share, verdict=found["verdict"])
 
 
@@ -229,7 +225,8 @@ def run_so_far() -> pd.DataFrame:
 
 def _family(method: str) -> str:
     known = {m: family for family, methods in study.FAMILIES.items() for m in methods}
-    return known.get(method.removesuffix("_quarter"), "plain")
+    known |= dict.fromkeys(study.QUARTER.values(), "thresholds")
+    return known.get(method, "plain")
 
 
 def _figure(draw: Callable[..., None]) -> str:
@@ -270,6 +267,34 @@ def draw_kept(figure: object) -> None:
                 title="Methods on the frontier are named")  # fmt: skip
 
 
+@cache
+def plain_training() -> Results:
+    """The scores of plain training in eight states."""
+    cells = pd.read_csv(RESULTS / "natural_cells.csv", keep_default_na=False)
+    return Results.of(pd.read_parquet(RESULTS / "natural_scores.parquet"), cells=cells)
+
+
+def square(data: str, metric: str) -> pd.DataFrame:
+    """A measure by source and target: at home on the diagonal, elsewhere its change."""
+    rows = natural_shift.matrix(plain_training()).query("data == @data and metric == @metric")
+    wide = rows.pivot_table(index="trained_on", columns="tested_on", values="change")
+    cells = wide.map("{:+.3f}".format)
+    for state, value in rows.groupby("trained_on")["at_home"].first().items():
+        cells.loc[state, state] = f"**{value:.3f}**"
+    return cells.rename_axis(index="trained on", columns=None).reset_index()
+
+
+def short(make: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
+    """A view with three decimals and an interval in one column."""
+    rows = make(plain_training())
+    ends = {name: rows[name].map("{:.3f}".format) for name in ("at_home", "elsewhere")}
+    signs = rows[["change", "low", "high"]].map("{:+.3f}".format)
+    return rows[["data", "metric", "says"]].assign(
+        **ends, change=signs["change"], interval=signs["low"] + " to " + signs["high"],
+        domains=rows["domains"],
+    )  # fmt: skip
+
+
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
     from robust_fairness.core.registry import find
@@ -304,20 +329,18 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "robustness": robustness,
     "convergence": convergence,
     "run_so_far": run_so_far,
+    "plain_income_accuracy": partial(square, "acs_income", "accuracy"),
+    "plain_income_gap": partial(square, "acs_income", "delta_eo"),
+    "plain_coverage_accuracy": partial(square, "acs_public_coverage", "accuracy"),
+    "plain_coverage_gap": partial(square, "acs_public_coverage", "delta_eo"),
+    "plain_changes": partial(short, natural_shift.changes),
+    "plain_gaps": partial(short, natural_shift.gaps),
 }
 FIGURE = DOCS / "images" / "natural_study.svg"
-PAGES = [
-    Page(
-        Path(RESULTS / "natural_shift.md"),
-        TABLES | natural_tables.TABLES,
-        figures={FIGURE: lambda: _figure(draw_kept)},
-    )
-]
+PAGES = [Page(RESULTS / "natural_shift.md", TABLES, figures={FIGURE: partial(_figure, draw_kept)})]
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--distances", action="store_true")
-    if parser.parse_args().distances:
+    if sys.argv[1:] == ["distances"]:
         write_distances()
     for page in PAGES:
         page.write()

@@ -294,8 +294,8 @@ def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
 
 @pytest.mark.parametrize(
     "script",
-    ["cross_tables", "paper_tables", "estimators_tables", "study_tables",
-     "leaderboard", "label_free", "benchmark_tables", "plugin_tables",
+    ["paper_tables", "estimators_tables", "study_tables",
+     "leaderboard", "audit_tables", "benchmark_tables", "plugin_tables",
      "method_tables"],
 )  # fmt: skip
 def test_pages_are_those_of_the_data_beside_them(script):
@@ -322,7 +322,7 @@ def assert_up_to_date(page) -> None:
 def test_tuned_settings_are_those_with_the_best_validation_score():
     """Of the tables of the tuning beside the page of bias mitigation."""
     made = module(DOCUMENTS / "paper_tables.py")
-    best = made.best_trials(made.PAPERS["bias_mitigation"].results())
+    best = made.best_trials(made.results_of("bias_mitigation"))
     written = yaml.safe_load((ROOT / "conf" / "reduced" / "experiment.yml").read_text())
     tried, tuned = (written["datasets"][name]["methods"] for name in (made.TRIED, made.TUNED))
     assert set(best.index) == set(tuned)

@@ -14,6 +14,7 @@ from robust_fairness.reporting.statistics import (
     rank_agreement,
     sizes_of_splits,
 )
+from robust_fairness.reporting.views import section
 from tests.reporting.made_up import row
 
 METHODS = ["erm", "cuma", "laftr", "faircocco"]
@@ -199,7 +200,7 @@ def test_what_is_kept_of_an_advantage():
 
 def test_a_run_of_few_methods_has_no_views():
     few = made_up()[lambda frame: frame["method"].isin(["erm", "cuma"])]
-    for view in agreement.VIEWS:
+    for view in section("agreement").views:
         assert (view.id, len(view.rows(Results(few)))) in {
             ("agreement", 0),
             ("agreement_of_proposed", 0),

@@ -11,7 +11,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
-from robust_fairness.reporting.views import published, subgroups
+from robust_fairness.reporting.views import published, section, subgroups
 from tests.reporting.made_up import results
 from tests.reporting.made_up import row as any_row
 
@@ -20,7 +20,8 @@ EXPLICIT_TRIALS = {
     for variable in study.VARIABLES
 }
 
-VIEWS = {view.id: view for view in study.VIEWS}
+SECTION = section("bias_mitigation")
+VIEWS = {view.id: view for view in SECTION.views}
 row = partial(any_row, dataset="biased_mnist", metric="unbiased_accuracy", n=100)
 
 
@@ -293,7 +294,7 @@ def test_page_folds_long_views_and_holds_pictures():
     picture = np.zeros((4, 4, 3), dtype=np.uint8)
     run = results(made_up())
     page = report(run, [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")})
-    for view in study.VIEWS:
+    for view in SECTION.views:
         assert (f'id="{view.id}"' in page) == bool(len(view.rows(run)))
     assert "<summary>570 rows</summary>" in page
     assert "data:image/png;base64," in page

@@ -229,8 +229,8 @@ def test_curves_start_where_training_ends():
     assert lags == {(years[a], years[b]): b - a for a in range(3) for b in range(4) if b > a}
     drawn = draw_curves(found)
     first = found[found["trained_until"] == "2013"]
-    assert drawn.data[0].x == ("2013", "2014", "2015", "2016")
-    assert drawn.data[0].y == (first["at_home"].iloc[0], *first["ours"])
+    assert list(drawn.data[0].x) == ["2013", "2014", "2015", "2016"]
+    assert list(drawn.data[0].y) == [first["at_home"].iloc[0], *first["ours"]]
     assert curves(run(0.05)).empty  # states have no order
     shown = [one.name for one in draw_scatter(matrix(run(0.05))).data if one.showlegend]
     assert shown[:2] == ["no change", "fitted line"] and len(shown) == len(set(shown))

@@ -44,7 +44,8 @@ def test_scores_are_those_of_the_rows(attribute, weighted):
                 tpr, fpr = rate[1, 1] - rate[1, 0], rate[0, 1] - rate[0, 0]
                 right = np.average(positive == rows["y"], weights=weight)
                 expected[source, target, seed] = right, tpr, fpr, abs(tpr) + abs(fpr)
-    found = study.scores(pd.DataFrame(counts), pd.DataFrame(totals), attribute, weighted)
+    choice = {"attribute": attribute, "weighted": weighted}
+    found = study.scores(pd.DataFrame(counts), pd.DataFrame(totals), **choice)
     for (source, target, seed), values in expected.items():
         at = "ab".index(source), "ab".index(target), seed
         assert [found.values["m"][name][at] for name in MEASURES] == pytest.approx(values)

@@ -4,7 +4,8 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.reporting import Results
-from robust_fairness.reporting.trial_selection import VIEWS, agreement, selected_trials
+from robust_fairness.reporting.trial_selection import agreement, selected_trials
+from robust_fairness.reporting.views import section
 
 ROWS = [
     ("adult", "cuma", "accuracy", True, "default"),
@@ -30,4 +31,6 @@ def test_criteria_are_compared_with_the_first_that_was_used():
 
 def test_nothing_to_choose_shows_nothing():
     """A grid whose cells have one trial."""
-    assert all(view.rows(Results(pd.DataFrame())).empty for view in VIEWS)
+    assert all(
+        view.rows(Results(pd.DataFrame())).empty for view in section("trial_selection").views
+    )

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core import tables
+from robust_fairness.reporting import VIEWS, report
 from robust_fairness.reporting import bias_mitigation as study
-from robust_fairness.reporting import report
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results, row
@@ -179,7 +179,7 @@ def test_tail_curve_repeats_ungiven_methods_on_every_chart():
     curve = rows.query("method == 'rubi' and explicit == 'local_group'")
     assert curve["beta"].tolist() == list(BETAS)
     assert curve["ours"].tolist() == pytest.approx([0.08 - 0.0009, 0.08, 0.08 + 0.0007], abs=2e-3)
-    assert len(questions.draw_figure_a9(rows).data) == len(rows) / len(BETAS)
+    assert len(VIEWS["bias_figure_a9"].draw(rows).data) == len(rows) / len(BETAS)
 
 
 def test_a_single_size_is_no_curve():
@@ -218,6 +218,6 @@ def test_views_are_on_the_page_where_questions_were_run():
     for view in ("bias_table_1", "bias_table_2", "bias_head_tail", "bias_figure_a9"):
         assert f'id="{view}"' in page
     others = metrics.assign(dataset="diabetes")
-    for view in (questions.TABLE_2, questions.HEAD_AND_TAIL, questions.FIGURE_A9):
+    for view in map(VIEWS.get, ("bias_table_2", "bias_head_tail", "bias_figure_a9")):
         assert view.rows(results(others)).empty
     assert study.claims(results(others)).empty

@@ -4,12 +4,14 @@ Panels are in plotly's grid, so that a narrow page can stack them: ``layout.meta
 of panels and the largest number of columns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
+from pandas.api.types import is_number
 
 # The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
 # dashes and patterns repeat with other periods, so that no combination repeats early.
@@ -85,14 +87,52 @@ def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
     return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
 
 
-def lines(
-    title: str, rows: pd.DataFrame, *, x: str, colour: str, panels: int = 0, **options: Any
+def drawn(
+    rows: pd.DataFrame,
+    title: str,
+    kind: str = "line",
+    colour: str | None = None,
+    panel: Sequence[str] = (),
+    sort: str = "",
+    words: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    **options: Any,
 ) -> go.Figure:
-    """Lines of the column ``ours`` over ``x``, one per value of a column, see ``faceted``."""
+    """A figure of plotly express of the column ``ours`` or another ``y``, see ``faceted``.
+
+    Args:
+        rows: what is drawn; intervals in columns low and high become bars.
+        title: title of the figure.
+        kind: name of the function of plotly express.
+        colour: column of colours and markers.
+        panel: columns that have a panel for each combination of values, with axes of its own.
+        sort: column in whose order points are linked.
+        words: texts that replace values, by column.
+        options: further options of the function.
+    """
     import plotly.express as px
 
-    shown = {"y": "ours", "markers": True, **by_column(colour), **options}
-    return faceted(px.line(rows, x=x, **shown), title, panels)
+    rows = rows.replace({column: dict(texts) for column, texts in words.items()})
+    if panel:
+        texts = (rows[name].map(lambda v: f"{v:g}" if is_number(v) else v) for name in panel)
+        titles = (filter(None, names) for names in zip(*texts, strict=True))
+        rows = rows.assign(panel=[*map(", ".join, titles)])
+        options = {"facet_col": "panel", "facet_col_wrap": 3} | options
+    if sort:
+        rows = rows.sort_values(["panel", sort] if panel else sort, kind="stable")
+    options = {"y": "ours"} | options
+    if {"low", "high"} <= set(rows):
+        middle = rows[options["y"]]
+        bars = {"error_y": rows["high"] - middle, "error_y_minus": middle - rows["low"]}
+        options = {name: bar.to_numpy() for name, bar in bars.items()} | options
+    marked = {"line": {"markers": True}, "scatter": {}}
+    looks = marked[kind] | by_column(colour) if colour and kind in marked else {"color": colour}
+    figure = faceted(
+        getattr(px, kind)(rows, **(looks | options)), title, rows["panel"].nunique() if panel else 0
+    )
+    if panel:
+        figure.update_xaxes(matches=None, showticklabels=True)
+        figure.update_yaxes(matches=None, showticklabels=True)
+    return figure
 
 
 @dataclass(frozen=True)

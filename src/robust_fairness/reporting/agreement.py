@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 from robust_fairness.inference import over_refits
 from robust_fairness.inference.verdicts import concluded
 from robust_fairness.metrics import find_metric
-from robust_fairness.rendering.figures import AXIS, TEMPLATE
+from robust_fairness.rendering.figures import faceted
 from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import (
@@ -25,7 +25,6 @@ from robust_fairness.reporting.statistics import (
     rank_agreement,
     sizes_of_splits,
 )
-from robust_fairness.reporting.views import Section, View
 
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
@@ -134,31 +133,18 @@ def _common(first: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
     """A square of mean taus, measures by measures."""
+    import plotly.express as px
+
     names = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     square = pd.DataFrame(np.eye(len(names)), names, names)
     for row in rows.to_dict("records"):
         for item, other in ((row["first"], row["second"]), (row["second"], row["first"])):
             square.loc[item, other] = row["tau"]
-    figure = go.Figure(
-        go.Heatmap(
-            z=square,
-            x=names,
-            y=names,
-            zmin=-1,
-            zmax=1,
-            colorscale="RdBu",
-            texttemplate="%{z:.2f}",
-            colorbar={"title": {"text": "tau"}},
-        )
-    )
-    height = 300 + 30 * len(names)  # what the slanted names leave
-    figure.update_layout(
-        template=TEMPLATE,
-        height=height,
-        xaxis=AXIS | {"tickangle": 45},
-        yaxis=AXIS | {"autorange": "reversed"},
-    )
-    return figure
+    figure = px.imshow(
+        square, zmin=-1, zmax=1, color_continuous_scale="RdBu", text_auto=".2f",
+        labels={"color": "tau"}, height=300 + 30 * len(names),  # what the slanted names leave
+    )  # fmt: skip
+    return faceted(figure, "Kendall's tau").update_xaxes(tickangle=45)
 
 
 def survival(results: Results) -> pd.DataFrame:
@@ -351,17 +337,3 @@ def average_ranks(results: Results) -> pd.DataFrame:
 def _tau(first: pd.DataFrame, second: pd.DataFrame) -> float:
     """Kendall's tau of the means of methods over seeds."""
     return float(kendall_tau(first.mean().to_numpy(), second.mean().to_numpy()))
-
-
-VIEWS = (
-    View("agreement", kendall_over_datasets, draw_kendall),
-    View("agreement_of_proposed", kendall_of_proposed),
-    View("survival", survival),
-    View("kept", kept),
-    View("winners", winners),
-    View("sizes_of_splits", sizes, needs=("splits",)),
-    View("significant", significant),
-    View("ceilings", ceilings),
-    View("average_ranks", average_ranks),
-)
-SECTION = Section("Across the papers", VIEWS)

@@ -6,12 +6,9 @@ of a dataset: ``study``, the dataset of the paper that it varies, and ``p_bias``
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import faceted, lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import (
@@ -30,9 +27,6 @@ from robust_fairness.reporting.results import (
 )
 from robust_fairness.reporting.statistics import over_seeds, over_trials
 from robust_fairness.reporting.views import (
-    Section,
-    View,
-    beside_published,
     published,
     selected_beside,
     subgroups,
@@ -130,15 +124,6 @@ def figure_3(results: Results) -> pd.DataFrame:
     return over_seeds(rows, ["dataset", "method", "attribute", "variable"])
 
 
-def draw_figure_3(by: str, rows: pd.DataFrame) -> go.Figure:
-    """Boxes for every variable over methods, or for every method over variables."""
-    import plotly.express as px
-
-    figure = px.box(rows, x=by, y="ours", facet_row="dataset", points="all", color="variable")
-    named = {"attribute": "variable", "method": "method"}[by]
-    return faceted(figure, f"Majority minus minority accuracy by {named}")
-
-
 def figure_4(results: Results) -> pd.DataFrame:
     """Improvement over the standard model of the same seed, by subgroup of CelebA (IOSM)."""
     rows = by_variables(results, "accuracy_by_subgroup")
@@ -229,31 +214,6 @@ def figure_a8(results: Results) -> pd.DataFrame:
     return over_seeds(rows, keys).sort_values(keys[:2], kind="stable")
 
 
-draw_by = partial(lines, colour="method", facet_row="dataset")
-VIEWS = (
-    View("bias_table_1", table_1),
-    questions.TABLE_2,
-    View("bias_table_a3", table_a3),
-    View("bias_table_a4", partial(beside_published, PAPER, "table_a4")),
-    View("bias_table_a5", partial(beside_published, PAPER, "table_a5")),
-    View("bias_table_a6", table_a6),
-    View("bias_figure_3", figure_3, partial(draw_figure_3, "attribute")),
-    View("bias_figure_3b", figure_3, partial(draw_figure_3, "method")),
-    View("bias_figure_4", figure_4),
-    View(
-        "bias_figure_5",
-        figure_5,
-        partial(draw_by, "Unbiased accuracy by number of explicit variables", x="variables"),
-    ),
-    View("bias_order", order_of_variables),
-    View("bias_figure_6", figure_6),
-    View("bias_figure_a7", figure_a7, partial(draw_by, "Unbiased accuracy by p_bias", x="p_bias")),
-    View("bias_figure_a8", figure_a8),
-    questions.FIGURE_A9,
-    questions.HEAD_AND_TAIL,
-)
-
-
 def claims(results: Results) -> pd.DataFrame:
     """What the paper answers to its four questions."""
     rows: list[claimed.Claim] = []
@@ -326,6 +286,3 @@ def _third_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
     ordering = f"unbiased accuracy: erm < group_upweighting with {every} variables"
     pair = (STANDARD, "group_upweighting")
     yield claimed.compared(rows, claim, dataset, ordering, method=pair, variables=(0, every))
-
-
-SECTION = Section("Critical Issues in Bias Mitigation", VIEWS, claims)

@@ -1,17 +1,14 @@
 """Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import product
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import over_seeds, rank_correlations
-from robust_fairness.reporting.views import Section, View, joined_published, published, subgroups
+from robust_fairness.reporting.views import joined_published, published
 
 PAPER = "equalized_robustness"
 SENSITIVE = {
@@ -151,25 +148,3 @@ def figure_3(results: Results) -> pd.DataFrame:
         index=keys, columns="metric", values="ours", sort=False
     )
     return wide.reset_index().rename_axis(columns=None)
-
-
-def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
-    """A line per method from the smallest to the largest weight, a panel per test set."""
-    test_sets = rows["shift"] + " " + rows["severity"].map("{:g}".format)
-    shown = rows.assign(panel=rows["dataset"] + ", " + test_sets)
-    shown = shown.sort_values(["panel", "method", "alpha"], kind="stable")
-    return lines(
-        "Accuracy against Delta-EO by the weight of the adversary", shown, x="delta_eo",
-        y="accuracy", colour="method", panels=shown["panel"].nunique(), facet_col="panel",
-        facet_col_wrap=3, hover_data=["alpha"],
-    )  # fmt: skip
-
-
-VIEWS = (
-    *(View(f"table_{n}", partial(beside_studies, f"table_{n}")) for n in range(1, 10)),
-    View("robustness_correlations", correlations),
-    View("robustness_figure_3", figure_3, draw_figure_3),
-    View("cells_celeba_chubby", partial(subgroups, "celeba_chubby", "Chubby")),
-    View("cells_celeba_eyeglasses", partial(subgroups, "celeba_eyeglasses", "Eyeglasses")),
-)
-SECTION = Section("Equalized Robustness", VIEWS, claims)

@@ -12,20 +12,17 @@ where lower is better, a positive gap means that the majority is worse.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import by_column, faceted, lines
+from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import (
-    Section,
-    View,
     beside,
     joined_published,
     published,
@@ -185,16 +182,6 @@ def class_sizes(results: Results) -> pd.DataFrame:
     return by_class.agg(rows=("n", "sum"))
 
 
-def draw_class_sizes(rows: pd.DataFrame) -> go.Figure:
-    """A histogram per dataset."""
-    import plotly.express as px
-
-    figure = px.histogram(rows, x="rows", facet_col="dataset", facet_col_wrap=2)
-    figure.update_xaxes(matches=None, showticklabels=True)
-    figure.update_yaxes(matches=None, showticklabels=True)
-    return faceted(figure, "Classes by number of test rows")
-
-
 def by_imbalance(results: Results) -> pd.DataFrame:
     """Gaps between majority and minority with the columns study and percent.
 
@@ -213,17 +200,6 @@ def figure_by_imbalance(study: str, measured: Sequence[str], results: Results) -
     several = rows.groupby(["study", "method"])["percent"].transform("nunique") > 1
     keys = ["study", "method", "measured on", "quantity", "percent"]
     return over_seeds(rows[several], keys).sort_values(keys, ignore_index=True)
-
-
-def draw_by_imbalance(rows: pd.DataFrame) -> go.Figure:
-    """A panel per quantity and what it is measured on, a line per method."""
-    shown = rows.assign(panel=rows["study"] + ", " + rows["measured on"] + ", " + rows["quantity"])
-    figure = lines(
-        "Majority minus minority by percentage of the majority", shown, x="percent",
-        colour="method", panels=shown["panel"].nunique(), error_y="std", facet_col="panel",
-        facet_col_wrap=3, hover_data=["seeds"],
-    )  # fmt: skip
-    return figure.update_yaxes(matches=None, showticklabels=True)
 
 
 def figure_12(results: Results) -> pd.DataFrame:
@@ -295,7 +271,7 @@ def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
     return results.planes[named if datasets else ~named].reset_index(drop=True)
 
 
-def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
+def draw_projections(rows: pd.DataFrame, by: str) -> go.Figure:
     """A row per cell, a column per space; a point per validation row, coloured by a column."""
     import plotly.express as px
 
@@ -318,41 +294,6 @@ def draw_projections(by: str, rows: pd.DataFrame) -> go.Figure:
         showlegend=shown[by].nunique() <= MOST_NAMED,
         height=120 + 420 * shown["panel"].nunique(),
     )
-
-
-def _by_imbalance(name: str, study: str, *measured: str) -> View:
-    return View(f"dml_{name}", partial(figure_by_imbalance, study, measured), draw_by_imbalance)
-
-
-def _projections(name: str, *datasets: str) -> list[View]:
-    """Two views of the same points, coloured by class and by attribute."""
-    points = partial(projected_points, datasets)
-    return [
-        View(f"dml_{name}_{column}", points, partial(draw_projections, column), needs=("planes",))
-        for column in ("label", "group")
-    ]
-
-
-MEASURED = tuple(CLASSIFIERS.values())
-VIEWS = (
-    *(
-        View(f"dml_table_{n}", partial(shares if n in TABLES_OF_SHARES else numbers, f"table_{n}"))
-        for n in range(1, 22)
-    ),
-    View("dml_table_22", table_22),
-    *_projections("figure_2", COLOUR),
-    _by_imbalance("figure_3", "cars196", "embedding", CLASSIFIERS[FOREST]),
-    View("dml_figures_4_to_7", class_sizes, draw_class_sizes),
-    _by_imbalance("figure_8", "cars196", *MEASURED),
-    _by_imbalance("figure_9", "cub200", *MEASURED),
-    _by_imbalance("imbalance_digits", "digits", "embedding", *MEASURED),
-    *_projections("figure_10", FACES),
-    *_projections("figure_11", NAMES),
-    *_projections("planes"),
-    View("dml_figure_12", figure_12, draw_figure_12),
-    View("dml_choices", selected),
-    View("dml_gaps", every_gap),
-)
 
 
 def claims(results: Results) -> pd.DataFrame:
@@ -436,6 +377,3 @@ def _cost(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
             subset = where(rows, dataset=dataset, metric=metric)
             if (dataset, metric) != SINGLETONS:
                 yield from _pairs(subset, claim, dataset, metric)
-
-
-SECTION = Section("Fair deep metric learning: finDML and PARADE", VIEWS, claims)

@@ -9,15 +9,13 @@ and splits they share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics.criteria import EVERY, Criterion
-from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import QUALITY
 from robust_fairness.reporting.results import (
@@ -28,7 +26,7 @@ from robust_fairness.reporting.results import (
     with_metrics,
 )
 from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, View, joined_published, published
+from robust_fairness.reporting.views import joined_published, published
 
 PAPER = "kernel_fairness"
 NOTIONS = {"dp": "demographic parity", "eo": "equalised odds", "cal": "calibration"}
@@ -276,17 +274,6 @@ def figure_3(results: Results) -> pd.DataFrame:
     return over_seeds(rows.assign(**groups), keys).rename(columns={"ours": "share"})
 
 
-def draw_figure_3(rows: pd.DataFrame) -> go.Figure:
-    """A line per group, a column per weight, a row per dataset and notion."""
-    rows = rows.assign(panel=rows["dataset"] + ", " + rows["notion"])
-    panels = rows["panel"].nunique()
-    return lines(
-        "Predicted probabilities by group", rows, x="probability", y="share", colour="group",
-        facet_row="panel", facet_col="weight", height=200 * panels + 150,
-        facet_row_spacing=0.2 / panels,
-    )  # fmt: skip
-
-
 def figure_4(results: Results) -> pd.DataFrame:
     """Quality against the joint score of one, two, three and four attributes, by weight.
 
@@ -301,12 +288,7 @@ def figure_4(results: Results) -> pd.DataFrame:
                 if has_own(trials, dataset):
                     rows = frontier(trials, dataset, attribute, notion)
                     parts.append(rows.assign(study=study, notion=notion, attributes=number))
-    if not parts:
-        return pd.DataFrame()
-    return pd.concat(parts, ignore_index=True)[
-        ["study", "notion", "attributes", "weight", "metric", "quality", "quality std"]
-        + ["score", "score std", "seeds"]
-    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) -> pd.DataFrame:
@@ -319,34 +301,6 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
     of_score = over_seeds(score, ["weight"])
     of_score = of_score.rename(columns={"ours": "score", "std": "score std"})
     return of_quality.merge(of_score, on="weight").sort_values("weight")
-
-
-def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
-    """A line per number of attributes, from plain training to the largest weight."""
-    rows = rows.assign(attributes=rows["attributes"].astype(str))
-    figure = lines(
-        "Accuracy, or mean squared error, against the joint score", rows, x="score", y="quality",
-        colour="attributes", facet_col="study", facet_row="notion", facet_col_spacing=0.07,
-        hover_data=["weight", "metric", "seeds"], height=300 * rows["notion"].nunique() + 120,
-    )  # fmt: skip
-    figure.update_xaxes(matches=None)
-    return figure.update_yaxes(matches=None, showticklabels=True)
-
-
-draw_figure_2 = partial(
-    lines, "Score by number of rows", x="rows", colour="notion", error_y="std", facet_col="dataset"
-)
-VIEWS = (
-    *(
-        View(f"kernel_table_{number}", partial(beside_selected, f"table_{number}", notion))
-        for number, notion in ((9, "dp"), (10, "dp"), (11, "cal"), (12, "cal"))
-    ),
-    View("kernel_table_13", table_13),
-    View("kernel_p_values", p_values),
-    View("kernel_figure_2", figure_2, draw_figure_2),
-    View("kernel_figure_3", figure_3, draw_figure_3),
-    View("kernel_figure_4", figure_4, draw_figure_4),
-)
 
 
 def claims(results: Results) -> pd.DataFrame:
@@ -470,6 +424,3 @@ def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
             claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
             ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
             yield claimed.compared(subset, claim, dataset, ordering, weight=(largest, 0.0))
-
-
-SECTION = Section("FairCOCCO", VIEWS, claims)

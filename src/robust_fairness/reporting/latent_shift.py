@@ -12,7 +12,7 @@ is not in the table of scores, so that these lines rest on shifted test sets onl
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.maths import robustness_slope
-from robust_fairness.rendering.figures import COLOURS, by_column, faceted, lines
+from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 from robust_fairness.reporting.statistics import with_intervals
-from robust_fairness.reporting.views import Section, View, published
+from robust_fairness.reporting.views import published
 
 PAPER = "latent_shift"
 EXTEND, OVERLAP, TRUNCATION = "extend", "overlap", "truncation"
@@ -116,9 +116,10 @@ def figure_1(results: Results) -> pd.DataFrame:
     ].reset_index(drop=True)
 
 
-def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
+def draw_figure_1(rows: pd.DataFrame, **looks: Any) -> go.Figure:
     """A point per cell; on the dotted line nothing is lost."""
-    figure = _points("shifted", "Accuracy at the largest severity against unshifted accuracy", rows)
+    title = "Accuracy at the largest severity against unshifted accuracy"
+    figure = drawn(rows, title, **looks)
     ends = [float(rows[["unshifted", "shifted"]].min().min()), 1.0]
     for x, y in dict.fromkeys((trace.xaxis, trace.yaxis) for trace in figure.data):
         line = {"dash": "dot", "color": "grey"}
@@ -128,9 +129,9 @@ def draw_figure_1(rows: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def figure_3(results: Results) -> pd.DataFrame:
-    """Accuracy by severity of the shift, all datasets of the standard training set."""
-    return curves(standard(results), "accuracy")
+def standard_curves(results: Results, value: str, **values: str) -> pd.DataFrame:
+    """``curves`` of the cells with the standard training set."""
+    return curves(standard(results, **values), value)
 
 
 def figure_4(results: Results) -> pd.DataFrame:
@@ -142,13 +143,6 @@ def paired(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of classifiers that were trained with and without augmentation on a dataset."""
     both = rows.groupby(["dataset", "classifier"])["augmentation"].transform("nunique")
     return rows[both > 1]
-
-
-def draw_figure_4(rows: pd.DataFrame) -> go.Figure:
-    """A panel without and one with augmentation for every dataset."""
-    shown = rows.assign(panel=rows["dataset"] + ", " + rows["augmentation"])
-    shown = shown.sort_values("panel", kind="stable")
-    return _lines("Accuracy by angle (extend)", shown, "classifier")
 
 
 def drop(results: Results) -> pd.DataFrame:
@@ -205,17 +199,6 @@ def figure_5_training_sets(results: Results) -> pd.DataFrame:
     return curves(rows, "change", ["dataset", "method", "network", "training set"])
 
 
-def draw_figure_5_training_sets(rows: pd.DataFrame) -> go.Figure:
-    """A panel per dataset and network, a line per training set."""
-    shown = rows.assign(panel=rows["dataset"] + ", " + rows["method"])
-    return _lines("Delta-accuracy by angle (overlap) and training set", shown, "training set")
-
-
-def figure_5_biases(results: Results) -> pd.DataFrame:
-    """Delta-accuracy by angle of overlap, cells without augmentation, standard training set."""
-    return curves(standard(results, shift=OVERLAP, augmentation=WITHOUT), "change")
-
-
 def figure_5_slopes(results: Results) -> pd.DataFrame:
     """Slope against test accuracy of the cells of the other two parts of Figure 5."""
     further = by_training_set(results)
@@ -258,28 +241,20 @@ def figure_6(results: Results) -> pd.DataFrame:
     return points.sort_values([*LINE, "distance"], kind="stable", ignore_index=True)
 
 
-def draw_figure_6(rows: pd.DataFrame) -> go.Figure:
+def draw_figure_6(rows: pd.DataFrame, **looks: Any) -> go.Figure:
     """Circles and a solid line without augmentation, crosses and a dashed one with it."""
-    import plotly.express as px
-
-    rows = _panelled(rows).assign(panel=lambda all_of: all_of["panel"] + ", " + all_of["space"])
-    looks = {
-        "color": "augmentation",
-        "color_discrete_map": {WITHOUT: COLOURS[0], WITH: COLOURS[1]},
-        "facet_col": "panel",
-        "facet_col_wrap": 3,
-    }
-    figure = px.scatter(
-        rows, x="distance", y="ours", symbol="augmentation", hover_name="method",
-        hover_data=["severity", "seeds"], symbol_map={WITHOUT: "circle", WITH: "x"}, **looks,
+    title = "Delta-accuracy against 1-NN distance"
+    looks |= {"x": "distance", "category_orders": {"augmentation": [WITHOUT, WITH]}}
+    figure = drawn(
+        rows, title, "scatter", hover_name="method", hover_data=["severity", "seeds"],
+        symbol_sequence=["circle", "x"], **looks,
     )  # fmt: skip
-    fits = px.line(
-        rows, x="distance", y="fitted", line_dash="augmentation",
-        line_dash_map={WITHOUT: "solid", WITH: "dash"}, **looks,
+    fits = drawn(
+        rows.drop(columns=["low", "high"]), title, y="fitted", markers=False, symbol=None,
+        line_dash="augmentation", line_dash_sequence=["solid", "dash"], **looks,
     )  # fmt: skip
     figure.add_traces([trace.update(showlegend=False) for trace in fits.data])
-    figure.update_xaxes(matches=None, showticklabels=True)
-    return faceted(figure, "Delta-accuracy against 1-NN distance", rows["panel"].nunique())
+    return figure
 
 
 def net_of_reference(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
@@ -368,79 +343,7 @@ def quality(results: Results) -> pd.DataFrame:
     """Accuracy of classifiers of real rows on generated rows, with Wilson's interval."""
     rows = results.generator_quality
     low, high = wilson_interval(rows["accuracy"].to_numpy(), rows["rows"].to_numpy())
-    shown = rows.assign(low=low, high=high).rename(
-        columns={
-            "rows": "generated rows",
-            "accuracy": "accuracy on generated rows",
-            "real_rows": "real test rows",
-            "real_accuracy": "accuracy on real test rows",
-        }
-    )
-    columns = ["generator", "dataset", "shift", "severity", "classifier", "generated rows"]
-    columns.append("accuracy on generated rows")
-    return shown[[*columns, "low", "high", "real test rows", "accuracy on real test rows"]]
-
-
-def _panelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """With a column ``panel``: the dataset, and the shift with the axis of its severity."""
-    if "panel" in rows:
-        return rows
-    axis = rows["shift"].map(AXES)
-    return rows.assign(panel=rows["dataset"] + ", " + rows["shift"] + " (" + axis + ")")
-
-
-def _points(y: str, title: str, rows: pd.DataFrame) -> go.Figure:
-    """Panels of a point per cell over unshifted accuracy, with intervals as bars."""
-    import plotly.express as px
-
-    rows = _panelled(rows)
-    hover = [name for name in ("severity", "seeds") if name in rows]
-    figure = px.scatter(
-        rows, x="unshifted", y=y, facet_col="panel", facet_col_wrap=3, hover_name="method",
-        hover_data=hover, **_bars(rows, y), **by_column("augmentation"),
-    )  # fmt: skip
-    return faceted(figure, title, rows["panel"].nunique())
-
-
-def _lines(
-    title: str, rows: pd.DataFrame, colour: str = "method", line_dash: str | None = None
-) -> go.Figure:
-    """Panels of lines over the severity, with the intervals over seeds as bars."""
-    rows = _panelled(rows)
-    figure = lines(
-        title, rows, x="severity", colour=colour, panels=rows["panel"].nunique(),
-        facet_col="panel", facet_col_wrap=3, line_dash=line_dash, hover_data=["seeds"],
-        **_bars(rows, "ours"),
-    )  # fmt: skip
-    return figure.update_xaxes(matches=None, showticklabels=True)
-
-
-def _bars(rows: pd.DataFrame, middle: str) -> dict:
-    """Distances from the middle to both ends of the interval, for error bars."""
-    return {
-        "error_y": (rows["high"] - rows[middle]).to_numpy(),
-        "error_y_minus": (rows[middle] - rows["low"]).to_numpy(),
-    }
-
-
-draw_figure_3 = partial(_lines, "Accuracy by severity of the shift", line_dash="augmentation")
-draw_figure_5_biases = partial(_lines, "Delta-accuracy by angle (overlap) and network")
-draw_slopes = partial(_points, "slope", "Robustness slope against test accuracy")
-VIEWS = (
-    View("latent_figure_1", figure_1, draw_figure_1),
-    View("latent_figure_3", figure_3, draw_figure_3),
-    View("latent_figure_4", figure_4, draw_figure_4),
-    View("latent_figure_4_slopes", figure_4_slopes, draw_slopes),
-    View("latent_drop", drop),
-    View("latent_figure_5_training_sets", figure_5_training_sets, draw_figure_5_training_sets),
-    View("latent_figure_5_biases", figure_5_biases, draw_figure_5_biases),
-    View("latent_figure_5_slopes", figure_5_slopes, draw_slopes),
-    View("latent_figure_6", figure_6, draw_figure_6, needs=("distances",)),
-    View("latent_slopes", slopes),
-    View("latent_linearity", linearity, needs=("distances",)),
-    View("latent_test_sets", distances_of_test_sets),
-    View("latent_quality", quality, needs=("generator_quality",)),
-)
+    return rows.assign(low=low, high=high)
 
 
 def claims(results: Results) -> pd.DataFrame:
@@ -506,6 +409,3 @@ def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claime
             ordering = f"slope: {method} < {STRONGEST_BIAS}"
             pair = (method, STRONGEST_BIAS)
             yield from claimed.where_run(subset, claim, dataset, ordering, method=pair)
-
-
-SECTION = Section("Control+Shift", VIEWS, claims)

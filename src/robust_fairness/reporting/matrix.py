@@ -31,7 +31,6 @@ from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, ju
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.views import Section, View
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
 GAPS = {
@@ -74,7 +73,6 @@ MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
 PLACE = ["shift", "severity", "domain"]
-TEST_SET = ["data", *PLACE]
 CELL = ["dataset", "method"]
 PAIR = [*CELL, *PLACE, "attribute"]
 REPLICA = [*CELL, "trial", "seed", *PLACE]
@@ -484,6 +482,3 @@ def table(results: Results) -> pd.DataFrame:
     """The matrices of all gaps, with the column metric."""
     found = [rows.assign(metric=name) for name, rows in matrices(results).items()]
     return pd.concat(found)[["metric", *MATRIX]] if found else pd.DataFrame()
-
-
-SECTION = Section("The matrix in numbers", (View("matrix", table),))

@@ -1,21 +1,13 @@
 """Figures of natural shift, drawn from the tables of its views."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.metrics import find_metric
-from robust_fairness.rendering.figures import (
-    GREY,
-    Panel,
-    Trace,
-    in_panel,
-    line_style,
-    panelled,
-    style,
-)
+from robust_fairness.rendering.figures import GREY, Panel, Trace, drawn, in_panel, panelled
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.first_screen import signed
 
@@ -70,76 +62,44 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
 
     Dotted: no change; solid: the line through all points, on the probit scale for proportions.
     """
-    panels, traces, methods = [], [], list(rows["method"].unique())
-    for place, metric, title, part in _panels(rows):
-        panels.append(Panel(title, "in distribution", "out of distribution"))
-        ends = [part[["at_home", "ours"]].min().min(), part[["at_home", "ours"]].max().max()]
-        traces.append(in_panel(_line("no change", ends, ends, "dot"), place))
-        for curve in _fitted(metric, part):
-            traces.append(in_panel(_line("fitted line", *curve, "solid"), place))
-        for number, method in enumerate(methods):
-            subset = part[part["method"] == method]
-            points: Trace = {
-                "type": "scatter",
-                "mode": "markers",
-                "name": method,
-                "legendgroup": method,
-                "x": subset["at_home"].round(4).tolist(),
-                "y": subset["ours"].round(4).tolist(),
-                "text": (subset["trained_on"] + " → " + subset["tested_on"]).tolist(),
-                "marker": style(number),
-            }
-            traces.append(in_panel(points, place))
-    return panelled("In and out of distribution", panels, traces)
+    parts = []
+    for names, part in rows.groupby(KEYS, sort=False):
+        ends = part[["at_home", "ours"]].stack().agg(["min", "max"])  # noqa: PD013
+        curves = {"no change": (ends, ends)} | _fitted(str(names[2]), part)
+        for name, (x, y) in curves.items():
+            place = dict(zip(KEYS, names, strict=True))
+            parts.append(pd.DataFrame({**place, "curve": name, "at_home": [*x], "ours": [*y]}))
+    title, looks = "In and out of distribution", {"panel": KEYS, "x": "at_home"}
+    figure = drawn(
+        pd.concat(parts), title, line_dash="curve", color_discrete_sequence=[GREY],
+        line_dash_map={"no change": "dot", "fitted line": "solid"}, markers=False, **looks,
+    )  # fmt: skip
+    points = drawn(
+        rows, title, "scatter", "method", hover_data=["trained_on", "tested_on"], **looks
+    )
+    return figure.add_traces(points.data)
 
 
-def _fitted(metric: str, part: pd.DataFrame) -> Iterator[tuple[list[float], list[float]]]:
+def _fitted(metric: str, part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The line through all points of a panel; none where scores at home do not vary."""
     probit, part = better_higher(metric), part.dropna(subset=["at_home", "ours"])
     home, away = part["at_home"].to_numpy(), part["ours"].to_numpy()
     if probit:
         home, away = within(home, part["n_at_home"].to_numpy()), within(away, part["n"].to_numpy())
     line = fitted_line(home, away, np.zeros(len(part), np.int64), probit)
-    if np.isfinite(line.slope):
-        x = np.linspace(home.min(), home.max(), POINTS)
-        yield x.round(4).tolist(), line.at(x, np.zeros(POINTS, np.int64)).round(4).tolist()
-
-
-def _line(name: str, x: Sequence[float], y: Sequence[float], dash: str) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "legendgroup": name,
-        "x": list(x),
-        "y": list(y),
-        "line": {"color": GREY, "dash": dash},
-        "hoverinfo": "skip",
-    }
+    if not np.isfinite(line.slope):
+        return {}
+    x = np.linspace(home.min(), home.max(), POINTS)
+    return {"fitted line": (x, line.at(x, np.zeros(POINTS, np.int64)))}
 
 
 def draw_curves(rows: pd.DataFrame) -> go.Figure:
     """A curve per training and method, from its last domain trained on to those that follow."""
-    panels, traces, methods = [], [], list(rows["method"].unique())
-    for place, _, title, part in _panels(rows):
-        panels.append(Panel(title, "tested on", "score"))
-        shown: set[str] = set()
-        for (method, start), item in part.groupby(["method", "trained_until"], sort=False):
-            curve: Trace = {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": method,
-                "legendgroup": method,
-                "x": [start, *item["tested_on"]],
-                "y": [item["at_home"].iloc[0], *item["ours"]],
-                "text": f"trained up to {start}",
-                "line": line_style(methods.index(method)),
-                "marker": style(methods.index(method)),
-            }
-            placed = in_panel(curve, place)
-            placed["showlegend"] = placed["showlegend"] and method not in shown
-            shown.add(str(method))
-            traces.append(placed)
-    figure = panelled("Over ordered domains", panels, traces)
+    ends = rows.drop_duplicates([*KEYS, "method", "trained_until"])
+    ends = ends.assign(tested_on=ends["trained_until"], ours=ends["at_home"], lag=0)
     order = list(dict.fromkeys([*rows["trained_until"], *rows["tested_on"]]))
+    figure = drawn(
+        pd.concat([ends, rows]), "Over ordered domains", colour="method", panel=KEYS, sort="lag",
+        x="tested_on", line_group="trained_until",
+    )  # fmt: skip
     return figure.update_xaxes(type="category", categoryorder="array", categoryarray=order)

@@ -7,25 +7,20 @@ import pandas as pd
 
 from robust_fairness.inference import LEVEL, holm, over_domains
 from robust_fairness.inference.verdicts import concluded
+from robust_fairness.reporting import natural_figures
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
-from robust_fairness.reporting.natural_figures import (
-    KEYS,
-    better_higher,
-    draw_curves,
-    draw_matrix,
-    draw_scatter,
-)
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
 from robust_fairness.reporting.statistics import with_intervals
-from robust_fairness.reporting.views import Section, View, published
+from robust_fairness.reporting.views import published
 
 MEASURES = (
     *QUALITY, *FAIRNESS, "demographic_parity_difference", "equalized_odds_difference", "roc_auc",
     "balanced_accuracy",
 )  # fmt: skip
+KEYS = natural_figures.KEYS
 TRAINING = [*KEYS, "method", "trained_on"]
 FEWEST_METHODS = 3  # of a line that one of them is compared with
 UNTIL = "trained_until"  # facet of designs with ordered domains: the last one trained on
@@ -71,7 +66,7 @@ def changes(results: Results) -> pd.DataFrame:
 def _worst(cells: pd.DataFrame) -> dict[str, object]:
     """The mean absolute change of a measure and method, and the target where it is worst."""
     targets = cells.groupby("tested_on")["change"].mean()
-    better = better_higher(cells["metric"].iloc[0])
+    better = natural_figures.better_higher(cells["metric"].iloc[0])
     worst = str((targets if better else -targets).idxmin())
     return {
         "mean_absolute": cells["change"].abs().mean(),
@@ -98,7 +93,7 @@ def against_erm(results: Results) -> pd.DataFrame:
     )
     tests = over_pairs(both, by, "difference", ("lower", "higher"))
     tests = tests.merge(both.groupby(by, as_index=False)["change_minus_erm"].mean(), on=by)
-    higher = tests["metric"].map(better_higher).to_numpy()
+    higher = tests["metric"].map(natural_figures.better_higher).to_numpy()
     order = tests["difference"].where(~higher, -tests["difference"])
     tests = tests.assign(order=order).sort_values([*KEYS, "order"], kind="stable")
     return tests.drop(columns="order")
@@ -108,12 +103,7 @@ def diagnoses(results: Results) -> pd.DataFrame:
     """What the changes of the first seed are due to, in every domain, the largest change first."""
     rows = results.with_facets(results.diagnosis, ["data", "trained_on"], {"data": "dataset"})
     rows = rows.assign(change=rows["elsewhere"] - rows["at_home"])
-    parts = ["due_to_x", "due_to_y_given_x", "due_to_mix"]
-    shown = [
-        "data", "trained_on", "domain", "method", "attribute", "metric", "at_home", "elsewhere",
-        "change", *parts, "left_out", "auc", "effective_home", "effective_away", "little_overlap",
-    ]  # fmt: skip
-    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 
 def gaps(results: Results) -> pd.DataFrame:
@@ -183,7 +173,7 @@ def robustness(results: Results) -> pd.DataFrame:
         return rows
     rows = rows.dropna(subset=["ours", "at_home"])
     for names, part in rows.groupby(KEYS, sort=False):
-        probit = better_higher(names[2])
+        probit = natural_figures.better_higher(names[2])
         pairs = part.groupby(["trained_on", "tested_on"], sort=False).ngroup().to_numpy()
         x, y = part["at_home"].to_numpy(), part["ours"].to_numpy()
         if probit:
@@ -247,11 +237,7 @@ def shares(results: Results) -> pd.DataFrame:
     p_holm = holm(rows["p"])
     words = np.where(rows["change"] < 0, "falls", "rises")
     rows = rows.assign(p_holm=p_holm, says=np.where(p_holm < LEVEL, words, UNKNOWN))
-    shown = [
-        "data", "trained_on", "domain", "attribute", "group", "label", "says", "at_home",
-        "elsewhere", "change", "low", "high", "estimated", "rows_home", "rows_away", "p", "p_holm",
-    ]  # fmt: skip
-    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 
 def domain_columns(results: Results) -> pd.DataFrame:
@@ -260,13 +246,9 @@ def domain_columns(results: Results) -> pd.DataFrame:
     methods = results.cells.drop_duplicates("dataset").set_index("dataset")["method"]
     rows = results.domain_columns.assign(method=results.domain_columns["dataset"].map(methods))
     rows = results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
-    shown = [
-        "data", "trained_on", "domain", "column", "auc", "names_domain", "p", "effective_home",
-        "effective_away",
-    ]  # fmt: skip
     rows = rows.assign(column=rows["column"].replace("", "all columns"))
     place = rows.groupby(["dataset", "domain"], sort=False).cumcount()
-    return rows[(place <= COLUMNS) | rows["names_domain"]][shown].reset_index(drop=True)
+    return rows[(place <= COLUMNS) | rows["names_domain"]].reset_index(drop=True)
 
 
 def found_regions(results: Results) -> pd.DataFrame:
@@ -274,16 +256,12 @@ def found_regions(results: Results) -> pd.DataFrame:
     rows = results.with_facets(results.regions, ["data", "trained_on"], {"data": "dataset"})
     known = (rows["low"] > 0) | (rows["high"] < 0)
     direction = np.where(rows["change"] < 0, "falls", "rises")
-    shown = [
-        "data", "trained_on", "domain", "method", "attribute", "metric", "conditions", "says",
-        "at_home", "elsewhere", "change", "low", "high", "rows_home", "rows_away",
-    ]  # fmt: skip
     rows = rows.assign(
         says=np.where(known, direction, UNKNOWN),
         least=rows[["low", "high"]].abs().min(axis=1),
     )
     rows["least"] = rows["least"].where(known, -rows["least"])
-    return rows.sort_values("least", ascending=False, ignore_index=True)[shown]
+    return rows.sort_values("least", ascending=False, ignore_index=True)
 
 
 def tableshift(results: Results) -> pd.DataFrame:
@@ -351,20 +329,3 @@ def _outside(results: Results) -> pd.DataFrame:
         parts.append(both.assign(change=both["value"] - both["at_home"]))
     rows = pd.concat(parts).rename(columns={"domain": "tested_on"})
     return results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
-
-
-VIEWS = (
-    View("natural_changes", changes),
-    View("natural_gaps", gaps),
-    View("natural_against_erm", against_erm),
-    View("natural_robustness", robustness),
-    View("natural_matrix", matrix, draw_matrix),
-    View("natural_curves", curves, draw_curves),
-    View("natural_scatter", matrix, draw_scatter),
-    View("natural_columns", domain_columns, needs=("domain_columns",)),
-    View("natural_shares", shares, needs=("shares",)),
-    View("natural_diagnosis", diagnoses, needs=("diagnosis",)),
-    View("natural_regions", found_regions, needs=("regions",)),
-    View("natural_tableshift", tableshift),
-)
-SECTION = Section("Natural shift", VIEWS)

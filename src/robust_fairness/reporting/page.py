@@ -12,42 +12,14 @@ import plotly.graph_objects as go
 from robust_fairness.citations import bibliography, sources
 from robust_fairness.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.rendering.html import rendered, table
-from robust_fairness.reporting import (
-    agreement,
-    bias_mitigation,
-    equalized_robustness,
-    fair_metric_learning,
-    first_screen,
-    kernel_fairness,
-    latent_shift,
-    matrix,
-    natural_shift,
-    ranks,
-    summary,
-    trial_selection,
-    unprocessing,
-)
+from robust_fairness.reporting import first_screen, ranks, summary
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.matrix import other_networks
 from robust_fairness.reporting.results import CELL, Results
-from robust_fairness.reporting.views import Section
+from robust_fairness.reporting.views import Section, declared, section
 
-SECTIONS = tuple(
-    module.SECTION
-    for module in (
-        matrix,
-        natural_shift,
-        unprocessing,
-        equalized_robustness,
-        bias_mitigation,
-        kernel_fairness,
-        latent_shift,
-        fair_metric_learning,
-        agreement,
-        trial_selection,
-    )
-)
-VIEWS = {view.id: view for section in SECTIONS for view in section.views}
+SECTIONS = tuple(map(section, declared()))
+VIEWS = {view.id: view for item in SECTIONS for view in item.views}
 PACKAGE = "robust_fairness.reporting"
 NO_SHEETS: Mapping[str, tuple[np.ndarray, str]] = MappingProxyType({})
 # which the page uses itself
@@ -82,7 +54,7 @@ def report(
         for cell in cells
         if cell["state"] == "failed"
     }
-    sections = [_section(results, section) for section in SECTIONS]
+    sections = [_section(results, item) for item in SECTIONS]
     return rendered(
         PACKAGE,
         "report.html",
@@ -156,13 +128,13 @@ def _dataset(
     }
 
 
-def _section(results: Results, section: Section) -> dict[str, Any]:
+def _section(results: Results, shown: Section) -> dict[str, Any]:
     """The views of a section that have rows, and its claims; neither if nothing of it was run."""
-    made = [(view, view.rows(results)) for view in section.views]
-    claims = section.claims(results) if section.claims else pd.DataFrame()
+    made = [(view, view.rows(results)) for view in shown.views]
+    claims = shown.claims(results) if shown.claims else pd.DataFrame()
     return {
-        "title": section.title,
-        "published": section.claims is not None,
+        "title": shown.title,
+        "published": shown.claims is not None,
         "views": [
             {
                 "id": view.id,
@@ -174,7 +146,7 @@ def _section(results: Results, section: Section) -> dict[str, Any]:
             for view, frame in made
             if len(frame)
         ],
-        "claims": table(claims, f"{section.title}: claims") if len(claims) else "",
+        "claims": table(claims, f"{shown.title}: claims") if len(claims) else "",
     }
 
 

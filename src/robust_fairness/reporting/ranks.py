@@ -11,11 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.reporting.results import UNSHIFTED, where
+from robust_fairness.reporting.results import UNSHIFTED, of_shown_trial, where
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
 
@@ -87,15 +85,10 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
 def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows that methods are compared by: values of one trial and of one attribute a dataset."""
     rows = where(metrics, metric=metric, group="").dropna(subset="value")
-    of_datasets = [_of_one_trial(item) for _, item in rows.groupby("dataset", sort=False)]
-    return pd.concat([rows.iloc[:0], *of_datasets])
-
-
-def _of_one_trial(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a dataset's chosen trials, or default ones, and of the first attribute."""
-    criteria = [name for name in rows["selection"].unique() if name != EVERY]
-    chosen = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
-    return rows[chosen & (rows["attribute"] == rows["attribute"].iloc[0])]
+    rows = rows.assign(first=rows.groupby("dataset", sort=False)["attribute"].transform("first"))
+    parts = [of_shown_trial(part) for _, part in rows.groupby("dataset", sort=False)]
+    shown = pd.concat([rows.iloc[:0], *parts])
+    return shown[shown["attribute"] == shown["first"]].drop(columns="first")
 
 
 def _scores_of(rows: pd.DataFrame) -> pd.Series:

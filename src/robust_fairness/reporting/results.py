@@ -74,11 +74,7 @@ class Results:
         That is the one that the first criterion of a dataset selects, or else the default one.
         """
         every = pd.concat([self.by_domain, self.metrics])
-        parts = []
-        for _, rows in every.groupby("dataset", sort=False):
-            criteria = [name for name in rows["selection"].unique() if name != EVERY]
-            kept = rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL
-            parts.append(rows[kept])
+        parts = [of_shown_trial(rows) for _, rows in every.groupby("dataset", sort=False)]
         return distinct(pd.concat([every.iloc[:0], *parts]))
 
     @cached_property
@@ -174,6 +170,12 @@ def where(rows: pd.DataFrame, /, **values: Any) -> pd.DataFrame:
 def distinct(metrics: pd.DataFrame) -> pd.DataFrame:
     """The rows, without repetitions under further selections."""
     return metrics.drop_duplicates(KEY)
+
+
+def of_shown_trial(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a dataset of the trial that its first criterion selects, or else the default one."""
+    criteria = [name for name in rows["selection"].unique() if name != EVERY]
+    return rows[rows["selection"] == criteria[0] if criteria else rows["trial"] == DEFAULT_TRIAL]
 
 
 def with_metrics(rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

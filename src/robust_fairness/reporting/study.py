@@ -11,6 +11,7 @@ diagonal) and the refit.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,6 +42,11 @@ FAMILIES: Mapping[str, Mapping[str, str]] = {  # method: plain training of the s
     "lisa": {"lisa": "erm"},
     "target inputs": {"importance_weighting": "erm", "coral": "erm"},
     "reductions": {"logistic_reductions": "erm"},
+}
+# Thresholds that are fitted on a quarter of the validation rows, by those fitted on all of them.
+QUARTER = {
+    "mlp_equalized_odds": "mlp_equalized_odds_quarter",
+    "boosted_trees_equalized_odds": "boosted_trees_equalized_odds_quarter",
 }
 PROMISED = 0.05  # largest gap that thresholds are fitted for
 MOSTLY = 0.8  # share of test sets from which a promise is kept
@@ -77,27 +83,20 @@ class Scores:
 
 
 def scores(
-    counts: pd.DataFrame,
-    totals: pd.DataFrame,
-    attribute: str = "sex",
-    weighted: bool = False,
-    rule: str = FAIR,
-    refits: int = FEWEST_REFITS,
+    counts: pd.DataFrame, totals: pd.DataFrame, refits: int = FEWEST_REFITS, **choice: Any
 ) -> Scores:
     """Scores of the methods that are complete: every domain and the first ``refits``.
 
     Args:
         counts: of positive decisions, a row per model and domain tested on.
         totals: numbers of rows and of people, by domain, part and refit.
-        attribute: whose two groups are compared.
-        weighted: whether rows count as the people that they stand for.
-        rule: the criterion that selected the trial.
         refits: the number that is used.
+        choice: attribute, weighted and rule of ``measured``.
 
     Returns:
         Signed gaps are rates of the second group minus those of the first.
     """
-    table = measured(counts, totals, attribute, weighted, rule, refits)
+    table = measured(counts, totals, refits=refits, **choice)
     rows = totals[totals["part"] == "test"]
     domains = tuple(sorted(totals["domain"].unique()))
     values: dict[str, dict[str, Array]] = {}
@@ -128,30 +127,31 @@ def measured(
 ) -> pd.DataFrame:
     """Measures and variances, a row per method, domain trained on, tested on and refit.
 
-    Args: see ``scores``.
+    Args:
+        counts: see ``scores``.
+        totals: see ``scores``.
+        attribute: whose two groups are compared.
+        weighted: whether rows count as the people that they stand for.
+        rule: the criterion that selected the trial.
+        refits: the number that is used.
     """
     chosen = counts["selections"].str.split("; ").map(lambda names: rule in names)
     tested = counts[chosen & counts["part"].isin(["test", "ood_test"]) & (counts["seed"] < refits)]
     rows = totals[totals["part"] == "test"]
     both = tested.merge(rows, left_on=["tested_on", "seed"], right_on=["domain", "seed"],
                         suffixes=("", "_all"))  # fmt: skip
-    if weighted:
-        hits = [both[f"people_{place}"] for place in range(8)]
-        n = [both[f"people_{place}_all"] for place in range(8)]
-    else:
-        hits = [both[f"positive_{place}"] for place in range(8)]
-        n = [both[f"rows_{place}"] for place in range(8)]
-    squares = [both[f"squares_{place}" if weighted else f"rows_{place}"] for place in range(8)]
-    return both[["method", "trained_on", "tested_on", "seed"]].assign(
-        **_measures(*(_by_group(one, attribute) for one in (hits, n, squares)))
+    names = ("people_{}", "people_{}_all", "squares_{}") if weighted else (
+        "positive_{}", "rows_{}", "rows_{}")  # fmt: skip
+    sums = (
+        _by_group([both[name.format(place)] for place in range(8)], attribute) for name in names
     )
+    return both[["method", "trained_on", "tested_on", "seed"]].assign(**_measures(*sums))
 
 
 def missing(found: Scores) -> list[str]:
     """Methods that the questions need and that are not complete."""
     needed = {name for family in FAMILIES.values() for pair in family.items() for name in pair}
-    needed |= {f"{method}_quarter" for method in FAMILIES["thresholds"]}
-    return sorted(needed - found.values.keys())
+    return sorted((needed | {*QUARTER.values()}) - found.values.keys())
 
 
 def _by_group(columns: Sequence[pd.Series], attribute: str) -> Array:
@@ -256,14 +256,9 @@ def effects(found: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
     moved = np.mean([between - refit[:, None] for between, refit in parts], 0)
     asked["Q2 a state moves a gap more than a refit"] = (over_pairs(moved), None)
     asked[FORECAST] = (over_pairs(forecast_loss(found)), None)
-    thresholds = [
-        method
-        for method in FAMILIES["thresholds"]
-        if {method, f"{method}_quarter"} <= {*found.values}
-    ]
-    if thresholds:
-        quarter = [f"{method}_quarter" for method in thresholds]
-        more = kept_promise(found, thresholds) - kept_promise(found, quarter)
+    pairs = {m: quarter for m, quarter in QUARTER.items() if {m, quarter} <= {*found.values}}
+    if pairs:
+        more = kept_promise(found, [*pairs]) - kept_promise(found, [*pairs.values()])
         asked["Q4 more validation rows help thresholds"] = (over_pairs(more), None)
     return asked
 
@@ -338,9 +333,8 @@ def kept(found: Scores) -> pd.DataFrame:
         ends = {"at_home": over_pairs(at_home(gained)), "elsewhere": over_pairs(gained)}
         row: dict[str, object] = {"family": family}
         for name, estimate in ends.items():
-            low, high = estimate.interval()
-            row |= {name: estimate.value.item(), f"{name}_low": low.item(),
-                    f"{name}_high": high.item()}  # fmt: skip
+            columns = (name, f"{name}_low", f"{name}_high")
+            row |= zip(columns, _with_interval(estimate).values(), strict=True)
         rows.append(row)
     table = pd.DataFrame(rows)
     return table.assign(share=table["elsewhere"] / table["at_home"])
@@ -352,9 +346,7 @@ def promised(found: Scores) -> pd.DataFrame:
     Kept if the lower bound is ``MOSTLY`` or more, not kept if the upper bound is below.
     """
     rows = []
-    for method in found.values:
-        if method.removesuffix("_quarter") not in FAMILIES["thresholds"]:
-            continue
+    for method in (name for name in found.values if name in {*QUARTER, *QUARTER.values()}):
         share = kept_promise(found, [method])
         for place, estimate in {
             "at home": over_pairs(at_home(share)), "elsewhere": over_pairs(share)

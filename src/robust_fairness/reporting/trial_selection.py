@@ -3,7 +3,6 @@
 import pandas as pd
 
 from robust_fairness.reporting.results import CELL, Results
-from robust_fairness.reporting.views import Section, View
 
 
 def selected_trials(results: Results) -> pd.DataFrame:
@@ -34,11 +33,3 @@ def budgets(results: Results) -> pd.DataFrame:
         result.assign(share=result["trials"] / largest), ["algorithm", "sees"]
     )
     return result[[*CELL, "algorithm", "sees", "trials", "share", "pruned", "epochs"]]
-
-
-VIEWS = (
-    View("budgets", budgets, needs=("trials", "cells")),
-    View("choices", selected_trials, needs=("choices",)),
-    View("choices_agreement", agreement, needs=("choices",)),
-)
-SECTION = Section("Model selection", VIEWS)

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.rendering.figures import GREY, Panel, Trace, in_panel, panelled, style
+from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting.results import Results
-from robust_fairness.reporting.views import Section, View
 
 PLACE = ["dataset", "domain", "elsewhere"]
 POINT = ["gap", "accuracy"]
@@ -31,8 +30,7 @@ def unprocessing(results: Results) -> pd.DataFrame:
         seeds=("seed", "nunique"),
     )
     result = [_beside(part) for _, part in means.groupby("dataset", sort=False)]
-    columns = [*PLACE[:2], "elsewhere", BEST, "method", "trial", "tolerance", *POINT]
-    return pd.concat(result, ignore_index=True)[[*columns, "difference", "seeds"]]
+    return pd.concat(result, ignore_index=True)
 
 
 def _beside(means: pd.DataFrame) -> pd.DataFrame:
@@ -56,25 +54,11 @@ def draw(rows: pd.DataFrame) -> go.Figure:
     keys = ["dataset", "elsewhere", "method", "trial", "tolerance"]
     points = rows.groupby(keys, dropna=False, as_index=False, sort=False)[POINT].mean()
     points = points.dropna(subset=POINT)  # of domains in which fewer than two groups have a class
-    numbers = {name: number for number, name in enumerate(points["method"].unique())}
-    panels, traces = [], []
-    for place, ((dataset, elsewhere), part) in enumerate(
-        points.groupby(["dataset", "elsewhere"], sort=False)
-    ):
-        where = "other domains" if elsewhere else "in distribution"
-        panels.append(Panel(f"{dataset}: {where}", "equalised-odds difference", "accuracy"))
-        curve = part[part["tolerance"].notna()].sort_values("gap")
-        line: Trace = {"line": {"color": GREY}, "name": "frontier", "mode": "lines+markers"}
-        line["text"] = [f"tolerance {item:g}" for item in curve["tolerance"]]
-        traces.append(in_panel({"x": curve["gap"], "y": curve["accuracy"], **line}, place))
-        for method, item in part[part["tolerance"].isna()].groupby("method", sort=False):
-            marker: Trace = {"marker": {**style(numbers[method]), "size": 11}, "mode": "markers"}
-            named = {"name": method, "legendgroup": method, "text": item["trial"]}
-            traces.append(
-                in_panel({"x": item["gap"], "y": item["accuracy"], **marker, **named}, place)
-            )
-    return panelled("Every method beside the post-processed best model", panels, traces)
-
-
-VIEWS = (View("unprocessing", unprocessing, draw, needs=("frontier",)),)
-SECTION = Section("Unprocessing", VIEWS)
+    names = {True: "other domains", False: "in distribution"}
+    series = points["method"].where(points["tolerance"].isna(), "frontier")
+    points = points.assign(place=points["elsewhere"].map(names), series=series)
+    return drawn(
+        points.sort_values("gap"), "Every method beside the post-processed best model",
+        x="gap", y="accuracy", colour="series", panel=["dataset", "place"], line_group="trial",
+        hover_data=["trial", "tolerance"],
+    )  # fmt: skip

@@ -1,9 +1,13 @@
 """Views: the results of a run as the tables and figures of a paper."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from importlib.resources import files
+from operator import attrgetter
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -11,6 +15,7 @@ import yaml
 
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics.criteria import EVERY
+from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting.results import CELL, Results, where
 from robust_fairness.reporting.statistics import over_seeds
 
@@ -26,35 +31,36 @@ PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group"
 
 @dataclass(frozen=True)
 class View:
-    """A table or figure of a paper; ``views.yml`` has its title and note by ``id``.
+    """A table or figure of a paper, as ``views.yml`` declares it.
 
     Attributes:
         id: short name, for links.
-        make: returns its rows; none if nothing of it was run.
+        title: what the paper calls it and what it shows.
+        note: what the paper says about it, or how to read it.
+        make: returns its rows from ``results``; none if nothing of it was run.
         draw: draws these rows, for what the paper shows as a figure.
         needs: tables of ``Results`` without which it has no rows.
+        columns: those that are shown, with their titles; all if there are none.
     """
 
     id: str
-    make: Callable[[Results], pd.DataFrame]
-    draw: Callable[[pd.DataFrame], go.Figure] | None = None
-    needs: tuple[str, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """What the paper calls it and what it shows."""
-        return texts()[self.id]["title"]
-
-    @property
-    def note(self) -> str:
-        """What the paper says about it, or how to read it."""
-        return texts()[self.id].get("note", "")
+    title: str
+    note: str
+    make: Callable[..., pd.DataFrame]
+    draw: Callable[[pd.DataFrame], go.Figure] | None
+    needs: tuple[str, ...]
+    columns: Mapping[str, str]
 
     def rows(self, results: Results) -> pd.DataFrame:
         """The rows shown."""
         if any(getattr(results, name).empty for name in self.needs):
             return pd.DataFrame()
-        return self.make(results)
+        rows = self.make(results=results)
+        return (
+            rows[[*self.columns]].rename(columns=self.columns)
+            if self.columns and len(rows)
+            else rows
+        )
 
 
 @dataclass(frozen=True)
@@ -63,15 +69,45 @@ class Section:
 
     title: str
     views: tuple[View, ...]
-    claims: Callable[[Results], pd.DataFrame] | None = None
+    claims: Callable[[Results], pd.DataFrame] | None
 
 
 @cache
-def texts() -> dict[str, dict[str, str]]:
-    """The title and, possibly, the note of every view."""
+def declared() -> dict[str, dict[str, Any]]:
+    """The sections by the name of their module."""
     text = (files("robust_fairness.reporting") / "views.yml").read_text(encoding="utf-8")
-    result: dict[str, dict[str, str]] = yaml.safe_load(text)
+    result: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return result
+
+
+@cache
+def section(name: str) -> Section:
+    """The section that a module of this package makes."""
+    module = vars(import_module(f"robust_fairness.reporting.{name}"))
+    scope = SimpleNamespace(**{**GENERIC, **module})
+    views = (_view(key, scope, **fields) for key, fields in declared()[name]["views"].items())
+    return Section(declared()[name]["title"], tuple(views), module.get("claims"))
+
+
+def _view(
+    key: str,
+    scope: SimpleNamespace,
+    rows: str,
+    title: str,
+    note: str = "",
+    options: Mapping[str, Any] = MappingProxyType({}),
+    figure: str = "",
+    looks: Mapping[str, Any] = MappingProxyType({}),
+    needs: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> View:
+    make = partial(attrgetter(rows)(scope), **options)
+    if figure == "drawn":
+        looks = {"title": title, **looks}
+    draw = partial(attrgetter(figure)(scope), **looks) if figure else None
+    shown = {name: titles.get(name, name) for name in columns}
+    return View(key, title, note, make, draw, tuple(needs), shown)
 
 
 @cache
@@ -136,3 +172,7 @@ def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
     )
     low, high = wilson_interval(result["ours"].to_numpy(), result["rows"].to_numpy())
     return result.assign(low=low, high=high)
+
+
+# What views of several sections name.
+GENERIC = {"beside_published": beside_published, "drawn": drawn, "subgroups": subgroups}

@@ -5,11 +5,9 @@ of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head 
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import pandas as pd
 
-from robust_fairness.rendering.figures import lines
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.bias_variables import (
     EXPLICIT,
@@ -20,7 +18,7 @@ from robust_fairness.reporting.bias_variables import (
 )
 from robust_fairness.reporting.results import Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds, over_trials
-from robust_fairness.reporting.views import View, published
+from robust_fairness.reporting.views import published
 
 DATASETS = ("gqa_ood", "generated_scenes")
 DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both
@@ -132,15 +130,6 @@ def figure_a9(results: Results) -> pd.DataFrame:
     result = over_seeds(pd.concat([implicit, rows[given]]), keys)
     several = result.groupby("dataset")["beta"].transform("nunique") > 1
     return result[several].sort_values(keys, kind="stable").reset_index(drop=True)
-
-
-draw_figure_a9 = partial(
-    lines, "Tail accuracy by the size of the tail", x="beta", colour="method",
-    facet_col="explicit", facet_row="dataset",
-)  # fmt: skip
-TABLE_2 = View("bias_table_2", table_2)
-HEAD_AND_TAIL = View("bias_head_tail", accuracies)
-FIGURE_A9 = View("bias_figure_a9", figure_a9, draw_figure_a9)
 
 
 def claims(results: Results) -> Iterator[claimed.Claim]:
