@@ -20,7 +20,13 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import files as _files
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import gqa_ood
-from robust_fairness.datasets.questions._questions import Book, joined, questions_from, words_of
+from robust_fairness.datasets.questions._questions import (
+    Book,
+    entries,
+    joined,
+    questions_of,
+    words_of,
+)
 from robust_fairness.samples.questions import Boxes, in_tail
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
@@ -95,6 +101,11 @@ def requests(monkeypatch) -> list:
 
     monkeypatch.setattr(gqa_ood, "convert", convert)
     return asked
+
+
+def questions_from(files, name, book, tokens):
+    """The questions of a file."""
+    return questions_of(entries(files, name), name, book, tokens)
 
 
 def load(root, splits=1, **options):
@@ -371,22 +382,27 @@ def without(name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (without("answer"), "question 1: no field 'answer'; required: question"),
-        (without("groups"), "question 1: no field 'groups'"),
-        ({"1": entry("Is it?", "yes", "there") | {"groups": {"global": None}}}, "no field 'local'"),
-        ({"1": entry("Is it?", 7, "there")}, "question 1, answer: 7, allowed: text"),
-        ({"1": entry("Is it?", "yes", 7)}, "question 1, local group: 7, allowed: text or null"),
+        (without("answer"), "question 1: answer: Field required"),
+        (without("groups"), "question 1: groups: Field required"),
+        ({"1": entry("Is it?", "yes", "there") | {"groups": {"global": None}}}, "groups.local: F"),
+        (
+            {"1": entry("Is it?", 7, "there")},
+            "question 1: answer: Input should be .* string .got 7",
+        ),
+        ({"1": entry("Is it?", "", "there")}, "question 1: answer: String should have at least 1"),
+        ({"1": entry("Is it?", "yes", 7)}, "question 1: groups.local: .* string .got 7"),
         ({"1": entry("?", "yes", "there")}, "question 1, question: '\\?' has no words"),
-        ({"1": "yes"}, "question 1: no field 'question'"),
+        ({"1": "yes"}, "question 1: .*got 'yes'"),
         ({}, "no questions"),
-        ("", r"character 1: the file ends, expected '\{'"),
-        ("[1]", r"character 1: '\[', expected '\{'"),
-        (json.dumps(TRAINING)[:-30], "character [0-9]+: .*expected one JSON object"),
-        (json.dumps(TRAINING) + "{}", r"character [0-9]+: '\{', expected the end of the file"),
-        (json.dumps(TRAINING).replace('", "', '" "', 1), "Expecting ',' delimiter"),
-        ('{"1" 2}', "character 6: '2', expected ':'"),
-        ("{1: 2}", "character 3: 1; expected the id of a question"),
-        ('{"1": ' + "[" * 200_000, "nested too deeply"),
+        ("", "'', expected the rest of one JSON object"),
+        ("[1]", r"'\[1\]', expected the rest"),
+        (json.dumps(TRAINING)[:-30], "'.*, expected the rest of one JSON object"),
+        (json.dumps(TRAINING) + "{}", r"'\}\{\}', expected the rest"),
+        (json.dumps(TRAINING).replace('", "', '" "', 1), "expected the rest"),
+        ('{"1" 2}', "expected the rest"),
+        ("{1: 2}", "expected the rest"),
+        ('{"1": {} "2": {}}', "question 1: "),
+        ('{"1": ' + "[" * 200_000, "expected the rest"),
         (
             f'{{"1": {json.dumps(TRAINING["11"])}, "1": {json.dumps(TRAINING["12"])}}}',
             "question 1: occurs twice in the file",
@@ -416,7 +432,7 @@ def test_damaged_text_is_not_read_to_the_end_of_a_large_file(root, monkeypatch):
 
     monkeypatch.setattr(Files, "blocks", counted)
     write(root / TRAIN, '{"1": {"question": nothing' + " " * 10_000)
-    with pytest.raises(InputError, match="character 20: Expecting value"):
+    with pytest.raises(InputError, match="nothing.*expected the rest of one JSON"):
         questions_from(Files(root), TRAIN, Book(), 14)
     assert len(taken) < 5
 
@@ -467,6 +483,8 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
         ({"beta": -1.0}, "greater than -1"),
         ({"beta": float("nan")}, "finite"),
         ({"tokens": 0}, "greater than 0"),
+        ({"boxes": 0}, "greater than or equal to 1"),
+        ({"boxes": 40_000}, "less than 32768"),
     ],
 )
 def test_parameters_out_of_range_are_refused(options, message):
