@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy import stats
 
 from robust_fairness.catalog.arrays import SamplesDataset
@@ -305,17 +304,6 @@ def test_a_part_without_head_and_tail_is_refused(tmp_path):
     with pytest.raises(InputError, match="none of the 1 val questions.*use a larger bias"):
         load(tmp_path, val_scenes=1, questions=1)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"features": 25}, {"noise": 0.11}, {"objects": 6}, {"objects": 0}, {"bias": 1.1},
-     {"mistakes": 0.6}, {"train_scenes": 0}, {"sensitive": []}, {"boxes": 36}],
-)  # fmt: skip
-def test_parameters_that_no_world_has_are_refused(wrong):
-    """Too narrow for 26 things, noisier than can be read, more toys than there are, unknown."""
-    with pytest.raises(ValidationError):
-        GeneratedScenes.Parameters(**wrong)
 
 
 def test_loaded_samples_are_the_questions(parameters):

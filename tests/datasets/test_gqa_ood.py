@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -13,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
@@ -28,9 +28,13 @@ from robust_fairness.datasets.questions._questions import (
     words_of,
 )
 from robust_fairness.samples.questions import Boxes, in_tail
+from tests.datasets import loading
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
+
+
+load = partial(loading.load, "gqa_ood")
 
 
 def entry(question, answer, local, kind="color", image="n1", **further):
@@ -106,11 +110,6 @@ def requests(monkeypatch) -> list:
 def questions_from(files, name, book, tokens):
     """The questions of a file."""
     return questions_of(entries(files, name), name, book, tokens)
-
-
-def load(root, splits=1, **options):
-    """The samples below ``root``."""
-    return gqa_ood.GqaOod(gqa_ood.GqaOod.Parameters(**options)).load(Files(root), splits)
 
 
 def told(samples, row: int) -> str:
@@ -469,28 +468,6 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
     (root / TRAIN).unlink()
     with pytest.raises(InputError, match="train_balanced_questions.json is missing"):
         load(root)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"folder": "../gqa"}, "without '..'"),
-        ({"sensitive": ("answer", "answer")}, "answer is listed twice"),
-        ({"sensitive": ()}, "at least 1"),
-        ({"sensitive": ("color",)}, "head_tail"),
-        ({"train_share": 0.0}, "greater than 0"),
-        ({"train_share": 1.1}, "less than or equal to 1"),
-        ({"beta": -1.0}, "greater than -1"),
-        ({"beta": float("nan")}, "finite"),
-        ({"tokens": 0}, "greater than 0"),
-        ({"boxes": 0}, "greater than or equal to 1"),
-        ({"boxes": 40_000}, "less than 32768"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(options, message):
-    """Before anything is read."""
-    with pytest.raises(ValidationError, match=message):
-        gqa_ood.GqaOod.Parameters(**options)
 
 
 def test_a_share_without_a_question_and_no_split_are_refused(root, requests):

@@ -104,8 +104,9 @@ def _numbered(files: Files, name: str) -> pd.Series:
     """Texts by number, of a file of lines ``number text``."""
     cells = read_cells(files.blocks(name), name, header=("number", "text"), delimiter=" ")
     table = validated(cells, {"number": Number(0, whole=True), "text": None}, name)
+    table["number"] = table["number"].astype(np.int64)
     require_distinct(table["number"], name)
-    return table.set_index(table["number"].astype(np.int64))["text"]
+    return table.set_index("number")["text"]
 
 
 def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameters) -> pd.DataFrame:
