@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
@@ -188,8 +187,6 @@ def test_some_of_the_bundled_states(tmp_path: Path) -> None:
     assert rows.to_dict() == {"SD": 4_899, "HI": 7_731}
     alone = AcsStates(AcsStates.Parameters(states=["SD"])).load(Files(tmp_path), 1)
     assert (len(alone), alone.domain) == (4_899, "")
-    with pytest.raises(ValidationError, match="unknown state 'TX'"):
-        AcsStates.Parameters(states=["TX"])
 
 
 # Made-up files
@@ -270,8 +267,6 @@ def test_weights_are_an_attribute_on_demand(shared_data: Path, tmp_path: Path) -
     raw = official(shared_data, "SD")
     kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0)
     np.testing.assert_array_equal(bundled.attributes["PWGTP"], raw["PWGTP"][kept])
-    with pytest.raises(ValidationError):
-        Acs.Parameters(sensitive=["PWGTP"])
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -358,16 +353,3 @@ def test_wrong_archives_are_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message) as error:
             load(files, states=["SD"])
         assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"states": ["XX"]}, {"states": []}, {"states": ["SD", "SD"]}, {"task": "Poverty"},
-        {"task": "Employment", "threshold": 1}, {"drop": ["OCC"]}, {"train_rows": 300},
-        {"year": 2020}, {"year": 2019, "drop": ["RELP"]}, {"drop": ["RELSHIPP"]},
-    ],
-)  # fmt: skip
-def test_wrong_parameters_are_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
-        Acs.Parameters(**wrong)

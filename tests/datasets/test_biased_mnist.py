@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _biased_mnist_rendering as rendering
 from robust_fairness.datasets.images import biased_mnist
@@ -35,6 +34,9 @@ CORNERS = {
     "pentagon": [(8, 0), (0, 5), (5, 16), (10, 16), (16, 5)],
     "arrow": [(0, 4), (0, 12), (10, 12), (16, 8), (10, 4)],
 }
+
+
+FILES = {"images": "mnist/train-images-idx3-ubyte", "labels": "mnist/train-labels-idx1-ubyte"}
 
 
 def draw(rows: int, p: float, variant: str = "corrected", seed: int = 1):
@@ -304,51 +306,3 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     )
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ({"label": 10}, "train-labels-idx1-ubyte: label 10 at index 5, allowed: 0 to 9"),
-        ({"size": 27}, "train-images-idx3-ubyte: images of 27 x 27 pixels, expected 28 x 28"),
-        ({"test": 0}, "test_rows: the source has no digits for this part"),
-    ],
-)
-def test_files_that_hold_something_else_are_named(tmp_path, damage, message):
-    """Sound idx files, but not of digits."""
-    with pytest.raises(InputError, match=message):
-        biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters()).load(
-            mnist(tmp_path, **damage), 1
-        )
-
-
-def test_labels_and_images_must_be_as_many(tmp_path):
-    """A label too few."""
-    files = mnist(tmp_path)
-    path = tmp_path / "mnist" / "t10k-labels-idx1-ubyte"
-    path.write_bytes(bytes([0, 0, 8, 1]) + struct.pack(">I", 11) + bytes(11))
-    with pytest.raises(InputError, match="t10k-labels-idx1-ubyte: 11 labels for 12 images"):
-        biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters()).load(files, 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"canvas": 40}, "divisors of 96"),
-        ({"p_bias": 0.05}, "greater than or equal to 0.1"),
-        ({"p_bias": {"texture": 1.5}}, "less than or equal to 1"),
-        ({"p_bias": float("nan")}, "less than or equal to 1"),
-        ({"p_bias": {"textur": 0.5}}, "unknown bias variable 'textur': did you mean 'texture'"),
-        ({"sensitive": ["digit_colour"]}, "unknown bias variable 'digit_colour'"),
-    ],
-)
-def test_bad_parameters_are_named(options, message):
-    """Before anything is read."""
-    with pytest.raises((InputError, ValueError), match=message):
-        biased_mnist.BiasedMnist.Parameters(**options)
-
-
-def test_more_rows_than_digits_are_refused():
-    """With how many there are."""
-    with pytest.raises(InputError, match="train_rows: 1001, allowed: up to 1000"):
-        bundled(train_rows=1001)

@@ -89,21 +89,18 @@ def test_every_image_has_its_first_boxes(tmp_path, boxes, storage):
 
 
 def test_the_manifest_tells_what_was_converted(tmp_path):
-    """Images, sources and a checksum of the arrays as they lie there."""
+    """Sources and a checksum of the arrays as they lie there."""
     world(tmp_path / "raw")
     found = convert(tmp_path / "raw", IMAGES[:4], 3, tmp_path / "kept")
     folder = Path(found.folder)
     assert folder.parent == tmp_path / "kept"
     assert sorted(contents(folder)) == [".lock", "boxes.json", "counts.npy", "features.npy"]
     manifest = json.loads((folder / "boxes.json").read_text())
-    assert manifest["request"]["pictures"] == list(IMAGES[:4])
     arrays = (folder / "features.npy").read_bytes() + (folder / "counts.npy").read_bytes()
     assert found.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
     assert sorted(manifest["sources"]) == ["gqa_objects_0.h5", "gqa_objects_3.h5"]
     status = (tmp_path / "raw/gqa_objects_0.h5").stat()
     assert manifest["sources"]["gqa_objects_0.h5"] == [status.st_size, status.st_mtime_ns]
-    table = (tmp_path / "raw/gqa_objects_info.json").read_bytes()
-    assert manifest["request"]["table"] == hashlib.sha256(table).hexdigest()
 
 
 def test_only_files_of_the_images_are_asked_for(tmp_path):
@@ -122,7 +119,7 @@ def test_a_second_call_converts_nothing(tmp_path, monkeypatch):
     world(tmp_path / "raw")
     first = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     before = contents(tmp_path / "kept")
-    monkeypatch.setattr(module, "_opened", None)
+    monkeypatch.setattr(module, "_features", None)
     assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == first
     assert contents(tmp_path / "kept") == before
 
@@ -356,28 +353,27 @@ def rewritten(info: dict, name: str, **fields) -> dict:
 
 BAD_TABLES = [
     (lambda info, name: {k: v for k, v in info.items() if k != name}, "no entry of image '0'"),
-    (lambda info, name: rewritten(info, name, idx=-1), "'0', idx: -1, allowed: integers"),
-    (lambda info, name: rewritten(info, name, idx=1.5), "'0', idx: 1.5, allowed: integers"),
-    (lambda info, name: rewritten(info, name, idx=7), "'0', row: 7, allowed: at most "),
+    (lambda info, name: rewritten(info, name, idx=-1), "0.*idx.*: Input should be greater than"),
+    (lambda info, name: rewritten(info, name, idx=1.5), "0.*: Input should be a valid integer"),
+    (lambda info, name: rewritten(info, name, idx=7), "image '0', features: .*out of range"),
     (lambda info, name: rewritten(info, name, file=9), "gqa_objects_9.h5: is missing"),
-    (lambda info, name: rewritten(info, name, file=True), "'0', file: True, allowed: integers"),
-    (lambda info, name: rewritten(info, name, objectsNum=None), "'0', objectsNum: None, allowed"),
-    (lambda info, name: rewritten(info, name, objectsNum=7), "objectsNum: 7, allowed: at most 6"),
-    (lambda info, name: {**info, name: [1]}, "'0', file: None, allowed: integers"),
-    (lambda info, name: [info], "info.json: must be an object"),
+    (lambda info, name: rewritten(info, name, file=True), "0.file: Input should be a valid int"),
+    (lambda info, name: rewritten(info, name, objectsNum=None), "0.objectsNum: Input should be"),
+    (lambda info, name: {**info, name: [1]}, "info.json: 0: Input should be"),
+    (lambda info, name: [info], "info.json: .*Input should be an object"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_TABLES)
 def test_a_wrong_table_of_images_is_refused(tmp_path, change, message):
-    """Before anything is written."""
+    """In one line; nothing is kept."""
     world(tmp_path / "raw")
     path = tmp_path / "raw/gqa_objects_info.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()), "0")))
     with pytest.raises(InputError, match=message) as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
-    assert not (tmp_path / "kept").exists()
+    assert not list((tmp_path / "kept").rglob("*.json"))
 
 
 def test_the_row_may_be_called_index(tmp_path):
@@ -392,46 +388,31 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def unnamed(path: Path) -> None:
-    with h5py.File(path, "r+") as file:
-        file.move("features", "others")
-
-
-def whole_numbers(path: Path) -> None:
-    replaced(path, np.ones((5, 6, 8), dtype=np.int32))
-
-
-def replaced(path: Path, values: np.ndarray) -> None:
+def replaced(path: Path, values: np.ndarray, name: str = "features") -> None:
     with h5py.File(path, "w") as file:
-        file["features"] = values
+        file[name] = values
 
 
 BAD_FILES = [
-    (Path.unlink, "is missing"),
-    (truncated, "corrupted or truncated HDF5 file: .*truncated file"),
-    (lambda path: path.write_bytes(b"no HDF5"), "corrupted or truncated HDF5 file"),
-    (unnamed, "must contain an array of real numbers named features"),
-    (whole_numbers, "must contain an array of real numbers named features"),
-    (lambda path: replaced(path, np.ones((5, 48))), r"shape \(5, 48\), expected image x box x"),
-    (lambda path: replaced(path, np.ones((5, 6, 0))), r"shape \(5, 6, 0\), expected image x"),
-    (lambda path: replaced(path, np.ones((4, 6, 8))), "row: 4, allowed: at most 3, since"),
-    (
-        lambda path: replaced(path, np.ones((5, 2, 8))),
-        "objectsNum: [3-6], allowed: at most 2, since",
-    ),
-    (lambda path: replaced(path, np.ones((5, 6, 9))), "9 in gqa_objects_0.h5, 8 in gqa_objects_3"),
+    (Path.unlink, "is missing; all files that"),
+    (truncated, "no readable HDF5 file: .*truncated file"),
+    (lambda path: path.write_bytes(b"no HDF5"), "no readable HDF5 file"),
+    (lambda path: replaced(path, np.ones((5, 6, 8)), "others"), "no array features"),
+    (lambda path: replaced(path, np.ones((5, 48))), "image '.*', features: "),
+    (lambda path: replaced(path, np.ones((4, 6, 8))), "image '.*', features: .*out of range"),
+    (lambda path: replaced(path, np.ones((5, 6, 9))), "image '.*', features: .*broadcast"),
 ]
 
 
 @pytest.mark.parametrize(("change", "message"), BAD_FILES)
 def test_a_wrong_file_of_features_is_refused(tmp_path, change, message):
-    """Before anything is written."""
+    """In one line; nothing is kept."""
     world(tmp_path / "raw")
     change(tmp_path / "raw/gqa_objects_0.h5")
-    with pytest.raises(InputError, match=f"gqa_objects_0.h5.*{message}|{message}") as no:
+    with pytest.raises(InputError, match=message) as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    assert "\n" not in str(no.value) and "gqa_objects_0.h5" in str(no.value)
-    assert not (tmp_path / "kept").exists()
+    assert "\n" not in str(no.value) and "gqa_objects_" in str(no.value)
+    assert not list((tmp_path / "kept").rglob("*.json"))
 
 
 def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
@@ -444,7 +425,7 @@ def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
     broken = bytearray(whole)
     broken[where.byte_offset : where.byte_offset + where.size] = bytes(where.size)
     path.write_bytes(broken)
-    with pytest.raises(InputError, match=r"gqa_objects_3.h5: corrupted HDF5 file: ") as no:
+    with pytest.raises(InputError, match=r"gqa_objects_3.h5, image '.*', features: ") as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     assert not list((tmp_path / "kept").rglob("boxes.json"))
@@ -457,19 +438,11 @@ def test_no_table_of_images(tmp_path):
     with pytest.raises(InputError, match=r"gqa_objects_info.json: cannot be read: No such file"):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b'{"0": {"file": ')
-    with pytest.raises(InputError, match=r"gqa_objects_info.json: not JSON: Expecting value"):
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: .*Invalid JSON: EOF"):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
     (tmp_path / "gqa_objects_info.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"gqa_objects_info.json: not JSON: "):
+    with pytest.raises(InputError, match=r"gqa_objects_info.json: .*Invalid JSON"):
         convert(tmp_path, IMAGES, 4, tmp_path / "kept")
-
-
-@pytest.mark.parametrize(("images", "boxes"), [((), 4), (IMAGES, 0), (IMAGES, 40_000)])
-def test_nothing_to_convert_is_refused(tmp_path, images, boxes):
-    """No images, no boxes, or more than their count can tell."""
-    world(tmp_path / "raw")
-    with pytest.raises(InputError, match="at least one|allowed: 1 to 32767"):
-        convert(tmp_path / "raw", images, boxes, tmp_path / "kept")
 
 
 def test_a_target_that_cannot_be_written_is_one_line(tmp_path):

@@ -2,24 +2,27 @@
 
 import csv
 import zipfile
-from io import BytesIO
+from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
-from pydantic import ValidationError
 from scipy.io import loadmat, savemat
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import cars196
+from tests.datasets import loading
 from tests.datasets.images import framed, write
 
 MODELS = ("Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012", "smart fortwo 2012")
 FIELDS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")
 PARTS = {"cars_train": "cars_train_annos.mat", "cars_test": "cars_test_annos_withlabels.mat"}
 SIZE = (30, 20)
+
+
+load = partial(loading.load, "cars196", splits=2, size=8)
 
 
 def annotations(path, names, numbers, fields=FIELDS) -> None:
@@ -56,13 +59,6 @@ def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
             contents[name] = framed((brightness, 100, 200), SIZE)
         write(folder / part, contents, zipped)
     return found
-
-
-def load(root, **options):
-    """The samples below ``root``."""
-    return cars196.Cars196(cars196.Cars196.Parameters(**{"size": 8, **options})).load(
-        Files(root), 2
-    )
 
 
 TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
@@ -116,141 +112,6 @@ def test_a_class_of_one_image_trains(tmp_path):
     samples = load(tmp_path, **TRAINING)
     assert (samples.splits.iloc[18] == "train").all()
     assert load(tmp_path, **TRAINING, min_images=2).classes == (MODELS[0], MODELS[2])
-
-
-def test_images_and_annotations_have_to_match(tmp_path):
-    """Missing ones are named, or left out by choice; unknown ones are named."""
-    make(tmp_path)
-    folder = tmp_path / "cars196" / "cars_test"
-    (folder / "00004.jpg").rename(tmp_path / "elsewhere.jpg")
-    with pytest.raises(InputError, match=r"cars_test: 1 images in .* missing, first 00004.jpg"):
-        load(tmp_path)
-    assert len(load(tmp_path, only_present=True)) == 37
-    (tmp_path / "elsewhere.jpg").rename(folder / "00020.jpg")
-    with pytest.raises(InputError, match=r"cars_test: 1 images without a row in .*, first 00020"):
-        load(tmp_path, only_present=True)
-    for path in folder.iterdir():
-        path.unlink()
-    with pytest.raises(InputError, match="labels.mat: none of its 19 images is among the 0 of ca"):
-        load(tmp_path, only_present=True)
-    folder.rmdir()
-    with pytest.raises(InputError, match="cars196/cars_test is missing: looked for the folder"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize("file", ["cars_meta.mat", "cars_train_annos.mat"])
-def test_missing_and_damaged_files_are_named(tmp_path, file):
-    """Cut anywhere, or with a byte changed: one line of the file's name, or the same samples."""
-    make(tmp_path)
-    expected = load(tmp_path, **TRAINING)
-    path = tmp_path / "cars196" / file
-    sound = path.read_bytes()
-    refused = 0
-    rng = np.random.default_rng(0)
-    for trial in range(60):
-        content = bytearray(sound)
-        if trial % 2:
-            content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
-        else:
-            del content[rng.integers(len(content)) :]
-        path.write_bytes(content)
-        try:
-            found = load(tmp_path, **TRAINING)
-        except InputError as error:
-            refused += 1
-            assert str(error).startswith(f"cars196/{file}") and "\n" not in str(error)
-        else:  # a byte of the text before the variables
-            assert found.classes == expected.classes and np.array_equal(found.y, expected.y)
-    assert refused > 40
-    path.unlink()
-    with pytest.raises(InputError, match=f"cars196/{file} is missing: looked for"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"), [(0, "0"), (4, "4"), (1.5, "1.5"), ("a", "a"), ([], ""), ([1, 2], "")]
-)
-def test_a_class_that_does_not_exist_is_named(tmp_path, number, shown):
-    """With its image."""
-    make(tmp_path)
-    annotations(tmp_path / "cars196" / "cars_train_annos.mat", ["1.jpg", "2.jpg"], [1, number])
-    message = f"cars_train_annos.mat, class of 2.jpg: '{shown}', allowed: 1 to 3, the number"
-    with pytest.raises(InputError, match=message):
-        load(tmp_path)
-
-
-def test_annotations_of_another_kind_are_refused(tmp_path):
-    """Without classes, as those that the development kit has of the test part; or one twice."""
-    make(tmp_path)
-    path = tmp_path / "cars196" / "cars_train_annos.mat"
-    annotations(path, ["1.jpg"], [1], fields=("bbox_x1", "fname"))
-    with pytest.raises(
-        InputError, match=r"annos.mat, annotations: no field class; required: fname"
-    ):
-        load(tmp_path)
-    annotations(path, ["1.jpg", "1.jpg"], [1, 2])
-    with pytest.raises(InputError, match=r"annos.mat: 1.jpg occurs in two rows"):
-        load(tmp_path)
-    savemat(path, {"annotations": np.arange(3)}, do_compression=True)
-    with pytest.raises(InputError, match=r"annos.mat, annotations: no field fname; required"):
-        load(tmp_path)
-    path.write_bytes(b"no MATLAB file" * 20)
-    with pytest.raises(InputError, match=r"annos.mat: not a MATLAB file, or corrupted: "):
-        load(tmp_path)
-    savemat(path, {"others": np.arange(3)}, do_compression=True)
-    with pytest.raises(InputError, match=r"annos.mat: no variable annotations"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["a", "a"], "class_names: a occurs in two rows"),
-        ([1, 2], "class_names: must be one text or several"),
-    ],
-)
-def test_names_of_classes_are_checked(tmp_path, names, message):
-    """Before any annotation is read."""
-    make(tmp_path)
-    write_names(tmp_path / "cars196" / "cars_meta.mat", names)
-    with pytest.raises(InputError, match=f"cars196/cars_meta.mat, {message}"):
-        load(tmp_path)
-
-
-def test_grey_tiny_and_damaged_images(tmp_path):
-    """Grey ones have three equal channels, tiny ones are enlarged, damaged ones named."""
-    make(tmp_path)
-    folder = tmp_path / "cars196" / "cars_train"
-    content = BytesIO()
-    Image.new("L", (30, 20), 77).save(content, format="JPEG")
-    (folder / "00001.jpg").write_bytes(content.getvalue())
-    (folder / "00002.jpg").write_bytes(framed((130, 100, 200), (1, 1)))
-    samples = load(tmp_path, **TRAINING)
-    assert (samples.x[0] == 77).all()
-    assert abs(samples.x[1].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
-    with pytest.raises(InputError, match=r"image cars_train/00002.jpg \(row 1\): 1 x 1 pixels"):
-        load(tmp_path, **TRAINING, crop=(2, 2))
-    for damaged in (b"", b"no image", framed((9, 100, 200), SIZE)[:-30]):
-        (folder / "00003.jpg").write_bytes(damaged)
-        with pytest.raises(InputError, match=r"image cars_train/00003.jpg \(row 2\): "):
-            load(tmp_path, **TRAINING)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"images": "cars196/cars_train"}, "annotations: 2 files for 1 folders"),
-        ({"images": ()}, "at least 1 item"),
-        ({"images": ("a/cars", "b/cars")}, "the last parts of cars, cars are equal"),
-        ({"images": ("../cars", "cars")}, "allowed: a path below the data root"),
-        ({"sensitive": ("color",)}, "'class'"),
-        ({"sensitive": ()}, "Field required"),
-    ],
-)
-def test_wrong_parameters_are_refused(options, message):
-    """Before any file is read."""
-    with pytest.raises(ValidationError, match=message):
-        cars196.Cars196.Parameters(**options)
 
 
 def test_real_images_have_their_own_classes(shared_data):

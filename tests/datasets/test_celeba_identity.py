@@ -3,17 +3,17 @@
 import gzip
 import zipfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from pydantic import ValidationError
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images import celeba, celeba_identity
+from robust_fairness.datasets.images import celeba
+from tests.datasets import loading
 from tests.datasets.images import encoded
 
 # Images of every person, in no order.
@@ -26,6 +26,9 @@ POINTS = [
 USUAL = "69 111 108 111 88 135 71 152 106 152"
 # Of Table 23's categories, light to dark.
 SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
+
+
+load = partial(loading.load, "celeba_identity", splits=2, size=8, skin_tone="aligned")
 
 
 def jpeg(colour: tuple[int, int, int] | int, size: tuple[int, int] = (89, 109)) -> bytes:
@@ -48,13 +51,6 @@ def make(root, people: dict[int, int] | None = None) -> dict[str, int]:
         "".join(f"{name} {person}\n" for name, person in found.items())
     )
     return found
-
-
-def load(root, splits: int = 2, **options):
-    """The samples below ``root``."""
-    options = {"size": 8, "skin_tone": "aligned", **options}
-    parameters = celeba_identity.CelebaIdentity.Parameters(**options)
-    return celeba_identity.CelebaIdentity(parameters).load(Files(root), splits)
 
 
 @pytest.mark.parametrize("least", [1, 4, 5])
@@ -115,74 +111,6 @@ def test_grey_images_are_flagged_and_can_be_left_without_skin_tone(tmp_path, siz
     assert missing.isna().all(axis=None)
 
 
-def test_people_and_images_have_to_match(tmp_path):
-    """A row without an image is left out where that is asked for; images without a row never."""
-    make(tmp_path)
-    images = tmp_path / "celeba" / "img_align_celeba"
-    (images / "000005.jpg").unlink()
-    with pytest.raises(InputError, match="1 images in .* are missing, first 000005.jpg"):
-        load(tmp_path)
-    assert "000005.jpg" not in load(tmp_path, only_present=True, min_images=1).id
-    (images / "000999.jpg").write_bytes(jpeg((1, 2, 3)))
-    message = "1 images without a row in celeba/identity_CelebA.txt, first 000999.jpg"
-    with pytest.raises(InputError, match=message):
-        load(tmp_path, only_present=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("000001.jpg x\n", "every row must have a file name and an integer"),
-        ("000001.jpg 1 2\n", "every row must have a file name and an integer"),
-        ("000001.jpg 1\n000001.jpg 2\n", "000001.jpg occurs in two rows"),
-        ("", "not a table"),
-    ],
-)
-def test_a_damaged_file_of_people_is_named(tmp_path, text, message):
-    """Before an image is decoded."""
-    make(tmp_path)
-    (tmp_path / "celeba" / "identity_CelebA.txt").write_text(text)
-    with pytest.raises(InputError, match=f"^celeba/identity_CelebA.txt: .*{message}"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("people", "options", "message"),
-    [
-        (None, {"min_images": 7}, "min_images: 7 leaves 1 of 6 classes"),
-        (None, {"min_images": 99}, "min_images: 99 leaves 0 of 6 classes"),
-        ({1: 1, 2: 1}, {"min_images": 1}, "leave the val part of the 2 rows of 2 classes empty"),
-        (None, {"skin_tone": "landmarks"}, "list_landmarks_align_celeba.txt is missing"),
-        (None, {"images": "celeba/none"}, "celeba/none is missing"),
-    ],
-)
-def test_what_cannot_be_split_or_measured_is_refused(tmp_path, people, options, message):
-    """In one line."""
-    make(tmp_path, people)
-    with pytest.raises(InputError, match=message) as raised:
-        load(tmp_path, **options)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sensitive": ()}, "at least 1 item"),
-        ({"sensitive": ("Male",)}, "skin_tone"),
-        ({"sensitive": ("ita", "ita")}, "ita is listed twice"),
-        ({"min_images": 0}, "greater than 0"),
-        ({"size": 0}, "greater than 0"),
-        ({"skin_tone": "anywhere"}, "landmarks"),
-        ({"skin_tone": None}, "SkinToneParameters"),
-        ({"target": "Male"}, "Extra inputs"),
-    ],
-)
-def test_wrong_parameters_are_refused(options, message):
-    """Before any file is read."""
-    with pytest.raises(ValidationError, match=message):
-        celeba_identity.CelebaIdentity.Parameters(**options)
-
-
 def with_fewer_faces(shared_data: Path, folder: Path, count: int) -> Files:
     """The real annotations with the first images only, in ``celeba/few.zip``."""
     (folder / "celeba").mkdir()
@@ -200,7 +128,7 @@ def with_fewer_faces(shared_data: Path, folder: Path, count: int) -> Files:
 def test_real_people_of_four_images_and_more(shared_data, tmp_path):
     """408 of them; skin tones equal those of the other source, measured on the same faces."""
     options = {"images": "celeba/img_align_celeba_half_10k", "only_present": True, "size": 8}
-    samples = load(shared_data, 10, **options)
+    samples = load(shared_data, splits=10, **options)
     lines = gzip.decompress((shared_data / "celeba/identity_CelebA.txt.gz").read_bytes()).decode()
     person = dict(line.split() for line in lines.splitlines()[:10_000])
     counts = Counter(person.values())

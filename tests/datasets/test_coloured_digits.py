@@ -1,24 +1,20 @@
 """Digits in colours: all the ink, colours as often as asked for, splits within each class."""
 
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy import stats
 from sklearn.datasets import load_digits
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import coloured_digits
+from tests.datasets import loading
 
 NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]
 
 
-def load(tmp_path: Path, splits: int = 1, **options):
-    """The digits with some parameters."""
-    parameters = coloured_digits.ColouredDigits.Parameters(**options)
-    return coloured_digits.ColouredDigits(parameters).load(Files(tmp_path), splits)
+load = partial(loading.load, "coloured_digits")
 
 
 def test_a_image_is_its_ink_in_one_colour(tmp_path):
@@ -81,26 +77,6 @@ def test_half_of_every_class_is_tested(tmp_path):
             colour = (samples.attributes["color"] == name).to_numpy()
             assert colour[samples.rows(split, "test")].any()
     assert samples.splits.T.drop_duplicates().shape[0] == 10
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"sensitive": ()},
-        {"sensitive": ("colour",)},
-        {"sensitive": ("color", "color")},
-        {"frequencies": (1, 1, 1, 1, 1, 0)},
-        {"frequencies": (1, 1, 1, 1, 1, float("inf"))},
-        {"frequencies": (1, 1)},
-        {"correlation": 1.1},
-        {"color_seed": -1},
-        {"train_rows": 5},
-    ],
-)
-def test_wrong_parameters_are_refused(wrong):
-    """Before anything is drawn."""
-    with pytest.raises(ValidationError):
-        coloured_digits.ColouredDigits.Parameters(**wrong)
 
 
 def test_colours_are_read_off_the_images(tmp_path):

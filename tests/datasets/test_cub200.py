@@ -1,17 +1,18 @@
 """CUB-200-2011 in its official layout, with generated images: the data are not at hand."""
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import cub200
+from tests.datasets import loading
 from tests.datasets.images import encoded, write
 
 SPECIES = ("001.Black_footed_Albatross", "002.Laysan_Albatross", "017.Cardinal")
@@ -24,6 +25,9 @@ ATTRIBUTES = [
     "has_wing_color::pink",  # no bird's primary colour
     "has_tail_pattern::solid",
 ]
+
+
+load = partial(loading.load, "cub200", splits=2, size=8)
 
 
 def jpeg(pixels: np.ndarray) -> bytes:
@@ -65,11 +69,6 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
     }
     write(folder / "images", contents, zipped, "CUB_200_2011/images")
     return names, species, seen
-
-
-def load(root, **options):
-    """The samples below ``root``."""
-    return cub200.Cub200(cub200.Cub200.Parameters(**{"size": 8, **options})).load(Files(root), 2)
 
 
 def column(part: str, color: str) -> int:
@@ -194,156 +193,3 @@ def test_a_species_and_a_color_of_one_image(tmp_path, caplog):
     assert (samples.splits.iloc[20] == "train").all()
     assert samples.attributes["color"].value_counts().to_dict() == {"grey": 20, "red": 1}
     assert "color: only one image of red" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "message"),
-    [
-        ("images.txt", "2 001", "x 001", r"images.txt, line 2: 'x 001.*expected a number and a t"),
-        ("images.txt", "2 001", "1 001", "images.txt, line 2: second row of 1;"),
-        (
-            "images.txt",
-            "_0001_901",
-            "_0000_900",
-            "images.txt: 001.*_0000_900.jpg occurs in two rows",
-        ),
-        ("images.txt", "30 017", "31 017", "class_labels.txt: image 30 is in only one of"),
-        ("image_class_labels.txt", "30 3\n", "30 4\n", r"image 30: class 4 \(no class\) is not"),
-        ("image_class_labels.txt", "30 3\n", "30 2\n", r"image 30: class 2 \(002.Laysan_Alba.*"),
-        ("image_class_labels.txt", "30 3\n", "30\n", "line 30: '30', expected a number and a text"),
-        (
-            "classes.txt",
-            "3 017.Cardinal",
-            "3 002.Laysan_Albatross",
-            "002.Laysan_Albatross occurs in two rows",
-        ),
-        ("classes.txt", "1 001", "1 002", r"image 1: class 1 \(002.Black_.*folder '001.Black_"),
-        (
-            "../attributes.txt",
-            "primary",
-            "secondary",
-            "attributes.txt: expected one row has_primary_",
-        ),
-        ("../attributes.txt", "primary_color::red", "primary_color::blue", "per colour"),
-        ("../attributes.txt", "12 has", "11 has", "line 12: second row of 11;"),
-    ],
-)
-def test_damaged_lists_are_named(tmp_path, file, old, new, message):
-    """With the row and what is allowed, in one line."""
-    make(tmp_path)
-    path = tmp_path / "cub200" / "CUB_200_2011" / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(InputError, match=message) as raised:
-        load(tmp_path)
-    assert str(raised.value).startswith("cub200/") and "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda rows: [*rows[:5], "99 1 0 1 2.0", *rows[5:]], "row 6, image: 99, allowed: the n"),
-        (
-            lambda rows: [*rows[:5], "1 99 0 1 2.0"],
-            "row 6, attribute: 99, allowed: the numbers of ",
-        ),
-        (lambda rows: ["1 1 2 1 2.0", *rows], "row 1, seen: 2, allowed: 0 or 1"),
-        (
-            lambda rows: ["1 x 1 1 2.0", *rows],
-            "row 1, attribute: x, allowed: the numbers of ",
-        ),
-        (lambda rows: [*rows, "1 1"], "row 361, seen: nan, allowed: 0 or 1"),
-        (lambda rows: rows[12:], "1 images have no row, first number 1;"),
-        (lambda rows: rows[:-24], "2 images have no row, first number 29;"),
-        (
-            lambda rows: [*rows, "", "\xff \xfe 1"],
-            "row 361, image: .*, allowed: the numbers of images.txt",
-        ),
-        (lambda rows: [*rows, "1 1 " + "9" * 30], "row 361, seen: 9+, allowed: 0 or 1"),
-        (lambda rows: [], "30 images have no row, first number 1"),
-    ],
-)
-def test_labels_that_do_not_fit_the_images_are_named(tmp_path, change, message):
-    """Nothing is guessed, and nothing read half."""
-    make(tmp_path)
-    path = tmp_path / "cub200" / "CUB_200_2011" / "attributes" / "image_attribute_labels.txt"
-    path.write_text("\n".join(change(path.read_text().splitlines())))
-    with pytest.raises(InputError, match=message) as raised:
-        load(tmp_path)
-    assert str(raised.value).startswith("cub200/CUB_200_2011/attributes/image_attribute_labels.txt")
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ("images.txt", "CUB_200_2011/images.txt is missing: looked for"),
-        ("classes.txt", "CUB_200_2011/classes.txt is missing: looked for"),
-        ("image_class_labels.txt", "CUB_200_2011/image_class_labels.txt is missing: looked for"),
-        ("attributes/image_attribute_labels.txt", "image_attribute_labels.txt is missing: looked"),
-    ],
-)
-def test_a_missing_file_is_named(tmp_path, file, message):
-    """With its place."""
-    make(tmp_path)
-    (tmp_path / "cub200" / "CUB_200_2011" / file).unlink()
-    with pytest.raises(InputError, match=message):
-        load(tmp_path)
-
-
-def test_missing_images_are_named(tmp_path):
-    """The folder, or an image in it that the list does not know."""
-    names, _, _ = make(tmp_path)
-    images = tmp_path / "cub200" / "CUB_200_2011" / "images"
-    stranger = images / SPECIES[0] / "Stranger.jpg"
-    stranger.write_bytes(jpeg(np.zeros((8, 8, 3), dtype=np.uint8)))
-    with pytest.raises(InputError, match=r"1 images without a row in .*, first 001.*/Stranger"):
-        load(tmp_path)
-    stranger.unlink()
-    for name in names:
-        (images / name).unlink()
-    with pytest.raises(InputError, match=r"images.txt: none of its 30 images is among the 0 of"):
-        load(tmp_path, only_present=True)
-    images.rename(images.with_name("elsewhere"))
-    with pytest.raises(InputError, match="CUB_200_2011/images is missing: looked for the folder"):
-        load(tmp_path)
-
-
-def test_grey_and_tiny_images_are_images(tmp_path):
-    """Grey ones have three equal channels, tiny ones are enlarged unless a crop is larger."""
-    names, _, _ = make(tmp_path)
-    images = tmp_path / "cub200" / "CUB_200_2011" / "images"
-    (images / names[1]).write_bytes(jpeg(np.full((9, 30), 77, dtype=np.uint8)))
-    (images / names[2]).write_bytes(jpeg(np.full((1, 1, 3), 200, dtype=np.uint8)))
-    samples = load(tmp_path)
-    assert (samples.x[1] == 77).all()
-    assert (samples.x[2] == 200).all()
-    with pytest.raises(InputError, match=r"image .*_0002_902.jpg \(row 2\): 1 x 1 pixels, smaller"):
-        load(tmp_path, crop=(2, 2))
-
-
-@pytest.mark.parametrize("content", [b"", b"GIF89a", jpeg(np.zeros((64, 64, 3), np.uint8))[:-200]])
-def test_a_damaged_image_is_named_with_its_row(tmp_path, content):
-    """In one line."""
-    names, _, _ = make(tmp_path)
-    (tmp_path / "cub200" / "CUB_200_2011" / "images" / names[4]).write_bytes(content)
-    with pytest.raises(InputError, match=rf"image {names[4]} \(row 4\): "):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"color": "both"}, "'species' or 'image'"),
-        ({"sensitive": ()}, "at least 1 item"),
-        ({"sensitive": ("colour",)}, "'color' or 'class'"),
-        ({"sensitive": ("color", "color")}, "color is listed twice"),
-        ({"folder": "../elsewhere"}, "allowed: a path below the data root"),
-        ({"min_images": 0}, "greater than 0"),
-        ({"test_fraction": 1.0}, "less than 1"),
-    ],
-)
-def test_wrong_parameters_are_refused(options, message):
-    """Before any file is read."""
-    with pytest.raises(ValidationError, match=message):
-        cub200.Cub200.Parameters(**options)

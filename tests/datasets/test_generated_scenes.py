@@ -1,7 +1,6 @@
-"""Generated scenes: the law of their answers, the format of their files, what a reader can know."""
+"""Generated scenes: the law of their answers, the form of their questions, what can be known."""
 
 import gzip
-import itertools
 import json
 import os
 import subprocess
@@ -10,10 +9,8 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy import stats
 
 from robust_fairness.catalog.arrays import SamplesDataset
@@ -22,7 +19,6 @@ from robust_fairness.core.files import HOST
 from robust_fairness.datasets.fetch import modified
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import generated_scenes
-from robust_fairness.datasets.questions._scene_files import FILES, SLOTS, head_and_tail
 from robust_fairness.datasets.questions._scenes import (
     ASPECTS,
     COLORS,
@@ -36,7 +32,12 @@ from robust_fairness.datasets.questions._scenes import (
     draw,
     priors,
 )
-from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes, written
+from robust_fairness.datasets.questions.generated_scenes import (
+    GeneratedScenes,
+    features_of,
+    head_and_tail,
+    records_of,
+)
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")
@@ -51,15 +52,14 @@ def parameters(tmp_path_factory) -> GeneratedScenes.Parameters:
     return GeneratedScenes.Parameters(folder=str(tmp_path_factory.mktemp("worlds")), **SMALL)
 
 
-@pytest.fixture(scope="module")
-def world(parameters) -> Path:
-    """Its files."""
-    return written(parameters)
+def questions(parameters: WorldParameters, part: str) -> dict:
+    """The balanced questions of a part by their ids."""
+    return records_of(draw(parameters, part)[1], part)
 
 
-def questions(world: Path, part: str) -> dict:
-    """A file of balanced questions."""
-    return json.loads((world / "gqa" / f"{part}_balanced_questions.json").read_text())
+def boxes_of(parameters: WorldParameters) -> dict[str, np.ndarray]:
+    """Features of the boxes of each image."""
+    return features_of(parameters, {part: draw(parameters, part)[0] for part in PARTS})
 
 
 def published(shared_data: Path, name: str) -> dict:
@@ -68,7 +68,7 @@ def published(shared_data: Path, name: str) -> dict:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_questions_have_the_form_of_the_published_ones(world, shared_data, part):
+def test_questions_have_the_form_of_the_published_ones(parameters, shared_data, part):
     """What is read of them, with kinds of groups that real files have."""
     real = published(shared_data, "ood_testdev_head") | published(shared_data, "ood_testdev_tail")
     fields = {"question", "imageId", "groups", "answer"}
@@ -77,7 +77,7 @@ def test_questions_have_the_form_of_the_published_ones(world, shared_data, part)
         for record in real.values()
     }
     assert all(fields <= set(record) for record in real.values())
-    for record in questions(world, part).values():
+    for record in questions(parameters, part).values():
         assert set(record) == fields
         assert {type(record[name]) for name in fields - {"groups"}} == {str}
         # "furniture" stands to the left of things, too, where the question does not name the class
@@ -85,13 +85,10 @@ def test_questions_have_the_form_of_the_published_ones(world, shared_data, part)
 
 
 @pytest.mark.parametrize("part", PARTS[1:])
-def test_head_and_tail_follow_the_rule(world, part):
-    """Exact fractions, question by question; other groups are in neither file."""
-    balanced = questions(world, part)
-    halves = {
-        half: json.loads((world / "gqa_ood" / f"ood_{part}_{half}.json").read_text())
-        for half in HALVES
-    }
+def test_head_and_tail_follow_the_rule(parameters, part):
+    """Exact fractions, question by question; other groups are in neither half."""
+    balanced = questions(parameters, part)
+    halves = dict(zip(HALVES, head_and_tail(balanced), strict=True))
     groups = defaultdict(Counter)
     for record in balanced.values():
         groups[record["groups"]["local"]][record["answer"]] += 1
@@ -115,33 +112,12 @@ def test_published_groups_all_have_a_head_and_a_tail(shared_data):
     assert set(again[1]) == set(tail)
 
 
-def boxes_of(world: Path) -> dict[str, np.ndarray]:
-    """Features of the boxes of each image, as GQA's files have them."""
-    folder = world / "gqa" / "objects"
-    information = json.loads((folder / "gqa_objects_info.json").read_text())
-    features = {}
-    for number in range(FILES):
-        with h5py.File(folder / f"gqa_objects_{number}.h5") as file:
-            features[number] = file["features"][:]
-            assert features[number].dtype == np.float32
-            assert features[number].shape[1] == SLOTS
-    found = {}
-    for image, place in information.items():
-        assert set(place) == {"file", "idx", "objectsNum"}
-        boxes = features[place["file"]][place["idx"]]
-        assert not boxes[place["objectsNum"] :].any()
-        found[image] = boxes[: place["objectsNum"]]
-    assert sum(map(len, features.values())) == len(found)
-    return found
-
-
-def test_features_are_in_several_files_of_the_published_layout(world, parameters):
-    """Every image that is asked about is in one of them, with twice as many boxes as toys."""
-    found = boxes_of(world)
-    asked = {record["imageId"] for part in PARTS for record in questions(world, part).values()}
+def test_every_image_that_is_asked_about_has_twice_as_many_boxes_as_toys(parameters):
+    found = boxes_of(parameters)
+    asked = {record["imageId"] for part in PARTS for record in questions(parameters, part).values()}
     assert set(found) == asked
-    assert FILES >= 2
-    assert {len(boxes) for boxes in found.values()} == {2 * parameters.objects}
+    assert {boxes.shape for boxes in found.values()} == {(2 * parameters.objects, 32)}
+    assert {boxes.dtype.name for boxes in found.values()} == {"float32"}
 
 
 def answer_from(boxes: np.ndarray, record: dict) -> str:
@@ -161,16 +137,13 @@ def answer_from(boxes: np.ndarray, record: dict) -> str:
     return answer
 
 
-def test_without_mistakes_the_features_answer_every_question(tmp_path):
+def test_without_mistakes_the_features_answer_every_question():
     """The answer is known: features of the asked toy's box tell it, in all parts, at full noise."""
-    parameters = GeneratedScenes.Parameters(
-        folder=str(tmp_path), mistakes=0, noise=0.1, objects=4, **SMALL
-    )
-    folder = written(parameters)
-    boxes = boxes_of(folder)
+    parameters = WorldParameters(mistakes=0, noise=0.1, objects=4, **SMALL)
+    boxes = boxes_of(parameters)
     seen = Counter()
     for part in PARTS:
-        for record in questions(folder, part).values():
+        for record in questions(parameters, part).values():
             assert answer_from(boxes[record["imageId"]], record) == record["answer"]
             seen[record["groups"]["local"].split("-")[0], record["answer"] == "no"] += 1
     assert set(seen) == {
@@ -263,125 +236,85 @@ def test_families_and_toys_are_asked_about_equally_often():
     assert len({question.family for question in asked}) == len(FAMILIES)
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and "boxes" not in path.parts
-    }
-
-
-def test_a_world_is_the_same_bytes_each_time(world, parameters, tmp_path):
-    """Another seed is another world, in a folder of its own; reading options are not part of it."""
-    again = written(parameters.model_copy(update={"folder": str(tmp_path), "tokens": 5}))
-    assert again.name == world.name
-    assert content(again) == content(world)
-    other = written(parameters.model_copy(update={"folder": str(tmp_path), "seed": 1}))
-    assert other.name != world.name
-    assert content(other).keys() == content(world).keys()
-    assert all(content(other)[name] != content(world)[name] for name in content(other))
+def load(folder: Path, **changes):
+    """Samples of a small world whose features are kept in a folder."""
+    values = {"folder": str(folder), **SMALL, **changes}
+    return GeneratedScenes(GeneratedScenes.Parameters(**values)).load(Files(Path("nowhere")), 2)
 
 
 def test_samples_are_the_same_bytes_in_another_folder(tmp_path, monkeypatch):
-    """No absolute path and no time is part of them."""
+    """No absolute path and no time is part of them; another seed gives another world."""
     saved = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        samples = GeneratedScenes(GeneratedScenes.Parameters(**SMALL)).load(Files(Path()), 1)
-        SamplesDataset(filepath="samples.safetensors").save(samples)
+        SamplesDataset(filepath="samples.safetensors").save(load("worlds"))
         saved.append(Path("samples.safetensors").read_bytes())
     assert saved[0] == saved[1]
+    first, shorter, other = (load("worlds", **c) for c in ({}, {"tokens": 5}, {"seed": 1}))
+    assert shorter.questions.boxes == first.questions.boxes
+    assert other.questions.boxes.folder != first.questions.boxes.folder
+    assert not {*other.sources.values()} & {*first.sources.values()}
 
 
-def test_a_larger_training_part_leaves_the_others_as_they_are(parameters, world, tmp_path):
+def test_a_larger_training_part_leaves_the_others_as_they_are(parameters):
     """Every part has draws of its own."""
-    changes = {"folder": str(tmp_path), "train_scenes": 70}
-    larger = written(parameters.model_copy(update=changes))
+    larger = parameters.model_copy(update={"train_scenes": 70})
     for part in PARTS[1:]:
-        assert questions(larger, part) == questions(world, part)
+        assert questions(larger, part) == questions(parameters, part)
 
 
-def test_a_world_is_complete_or_absent(parameters, tmp_path, monkeypatch):
-    """An error in the middle leaves nothing behind, and a world that is there is not touched.
+def test_features_are_complete_or_absent(tmp_path, monkeypatch):
+    """An error in the middle leaves nothing behind, and features that are there are not touched.
 
-    What a killed process left of it is removed; another's, which may still write, is not.
+    What a killed process left of them is removed; another's, which may still write, is not.
     """
-    parameters = parameters.model_copy(update={"folder": str(tmp_path / "worlds")})
+    worlds = tmp_path / "worlds"
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(h5py, "File", full)
+        patched.setattr(generated_scenes.np, "save", full)
         with pytest.raises(InputError, match="cannot be written: .*No space left on device"):
-            written(parameters)
-    assert list((tmp_path / "worlds").iterdir()) == []
+            load(worlds)
+    assert list(worlds.iterdir()) == []
     killed = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                             capture_output=True, text=True, check=True)  # fmt: skip
-    name = generated_scenes.key(parameters)
-    left = tmp_path / "worlds" / f".{name}.{HOST}.{int(killed.stdout)}.part"
-    other = tmp_path / "worlds" / f".{name}.{HOST}.{os.getppid()}.part"
+    name = generated_scenes.key(WorldParameters(**SMALL))
+    left = worlds / f".{name}.{HOST}.{int(killed.stdout)}.part"
+    other = worlds / f".{name}.{HOST}.{os.getppid()}.part"
     for aside in (left, other):
         (aside / "gqa").mkdir(parents=True)
-    folder = written(parameters)
-    assert set((tmp_path / "worlds").iterdir()) == {folder, other}
-    monkeypatch.setattr(generated_scenes, "write", full)
-    assert written(parameters) == folder
+    first = load(worlds)
+    assert set(worlds.iterdir()) == {worlds / name, other}
+    monkeypatch.setattr(generated_scenes, "features_of", full)
+    assert load(worlds).questions.boxes == first.questions.boxes
 
 
-def test_another_process_may_be_faster(parameters, tmp_path, monkeypatch):
-    """Its world is kept, and nothing else is left."""
-    parameters = parameters.model_copy(update={"folder": str(tmp_path)})
-    write = generated_scenes.write
-
-    def slow(world: WorldParameters, folder: Path) -> None:
-        write(world, folder)
-        write(world, tmp_path / generated_scenes.key(world))
-
-    monkeypatch.setattr(generated_scenes, "write", slow)
-    folder = written(parameters)
-    assert list(tmp_path.iterdir()) == [folder]
-
-
-def test_a_file_in_the_place_of_the_folder_is_refused(parameters, tmp_path):
+def test_a_file_instead_of_the_folder_is_refused(tmp_path):
     """In one line."""
     (tmp_path / "worlds").write_text("")
     with pytest.raises(InputError, match="worlds.*: cannot be written: "):
-        written(parameters.model_copy(update={"folder": str(tmp_path / "worlds")}))
+        load(tmp_path / "worlds")
 
 
 def test_a_part_without_head_and_tail_is_refused(tmp_path):
     """One question cannot be common and rare."""
-    parameters = GeneratedScenes.Parameters(folder=str(tmp_path), val_scenes=1, questions=1)
     with pytest.raises(InputError, match="none of the 1 val questions.*use a larger bias"):
-        written(parameters)
+        load(tmp_path, val_scenes=1, questions=1)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"features": 25}, {"noise": 0.11}, {"objects": 6}, {"objects": 0}, {"bias": 1.1},
-     {"mistakes": 0.6}, {"train_scenes": 0}, {"sensitive": []}, {"boxes": 36}],
-)  # fmt: skip
-def test_parameters_that_no_world_has_are_refused(wrong):
-    """Too narrow for 26 things, noisier than can be read, more toys than there are, unknown."""
-    with pytest.raises(ValidationError):
-        GeneratedScenes.Parameters(**wrong)
-
-
-def test_loaded_samples_are_the_questions(parameters, world):
-    """Words, answers, images and groups of all rows; the second time nothing is written."""
+def test_loaded_samples_are_the_questions(parameters):
+    """Words, answers, images and groups of all rows; ."""
     samples = GeneratedScenes(parameters).load(Files(Path("nowhere")), 2)
-    halves = [
-        json.loads((world / "gqa_ood" / f"ood_{part}_{half}.json").read_text())
-        for part, half in itertools.product(PARTS[1:], HALVES)
-    ]
-    records = {name: one for half in (questions(world, "train"), *halves) for name, one in
-               half.items()}  # fmt: skip
+    halves = [half for part in PARTS[1:] for half in head_and_tail(questions(parameters, part))]
+    records = questions(parameters, "train")
+    for half in halves:
+        records |= half
     assert samples.id.tolist() and set(samples.id.tolist()) == set(records)
-    images = boxes_of(world)
+    images = boxes_of(parameters)
     boxes = samples.questions.boxes
     for row, name in enumerate(samples.id.tolist()):
         record = records[name]
@@ -396,5 +329,5 @@ def test_loaded_samples_are_the_questions(parameters, world):
         sides = samples.attributes["head_tail"][samples.rows("split_1", part)].value_counts()
         assert sides.to_dict() == dict(zip(HALVES, map(len, names), strict=True))
     assert samples.sensitive == ("head_tail",)
-    assert samples.sources.keys() >= {"generated_scenes/gqa/train_balanced_questions.json"}
+    assert samples.sources.keys() >= {"generated_scenes"}
     assert list(modified(samples.sources)) == []

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import h5py
@@ -13,18 +14,27 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import files as _files
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import gqa_ood
-from robust_fairness.datasets.questions._questions import Book, joined, questions_from, words_of
+from robust_fairness.datasets.questions._questions import (
+    Book,
+    entries,
+    joined,
+    questions_of,
+    words_of,
+)
 from robust_fairness.samples.questions import Boxes, in_tail
+from tests.datasets import loading
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
+
+
+load = partial(loading.load, "gqa_ood")
 
 
 def entry(question, answer, local, kind="color", image="n1", **further):
@@ -97,9 +107,9 @@ def requests(monkeypatch) -> list:
     return asked
 
 
-def load(root, splits=1, **options):
-    """The samples below ``root``."""
-    return gqa_ood.GqaOod(gqa_ood.GqaOod.Parameters(**options)).load(Files(root), splits)
+def questions_from(files, name, book, tokens):
+    """The questions of a file."""
+    return questions_of(entries(files, name), name, book, tokens)
 
 
 def told(samples, row: int) -> str:
@@ -371,22 +381,27 @@ def without(name):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (without("answer"), "question 1: no field 'answer'; required: question"),
-        (without("groups"), "question 1: no field 'groups'"),
-        ({"1": entry("Is it?", "yes", "there") | {"groups": {"global": None}}}, "no field 'local'"),
-        ({"1": entry("Is it?", 7, "there")}, "question 1, answer: 7, allowed: text"),
-        ({"1": entry("Is it?", "yes", 7)}, "question 1, local group: 7, allowed: text or null"),
+        (without("answer"), "question 1: answer: Field required"),
+        (without("groups"), "question 1: groups: Field required"),
+        ({"1": entry("Is it?", "yes", "there") | {"groups": {"global": None}}}, "groups.local: F"),
+        (
+            {"1": entry("Is it?", 7, "there")},
+            "question 1: answer: Input should be .* string .got 7",
+        ),
+        ({"1": entry("Is it?", "", "there")}, "question 1: answer: String should have at least 1"),
+        ({"1": entry("Is it?", "yes", 7)}, "question 1: groups.local: .* string .got 7"),
         ({"1": entry("?", "yes", "there")}, "question 1, question: '\\?' has no words"),
-        ({"1": "yes"}, "question 1: no field 'question'"),
+        ({"1": "yes"}, "question 1: .*got 'yes'"),
         ({}, "no questions"),
-        ("", r"character 1: the file ends, expected '\{'"),
-        ("[1]", r"character 1: '\[', expected '\{'"),
-        (json.dumps(TRAINING)[:-30], "character [0-9]+: .*expected one JSON object"),
-        (json.dumps(TRAINING) + "{}", r"character [0-9]+: '\{', expected the end of the file"),
-        (json.dumps(TRAINING).replace('", "', '" "', 1), "Expecting ',' delimiter"),
-        ('{"1" 2}', "character 6: '2', expected ':'"),
-        ("{1: 2}", "character 3: 1; expected the id of a question"),
-        ('{"1": ' + "[" * 200_000, "nested too deeply"),
+        ("", "'', expected the rest of one JSON object"),
+        ("[1]", r"'\[1\]', expected the rest"),
+        (json.dumps(TRAINING)[:-30], "'.*, expected the rest of one JSON object"),
+        (json.dumps(TRAINING) + "{}", r"'\}\{\}', expected the rest"),
+        (json.dumps(TRAINING).replace('", "', '" "', 1), "expected the rest"),
+        ('{"1" 2}', "expected the rest"),
+        ("{1: 2}", "expected the rest"),
+        ('{"1": {} "2": {}}', "question 1: "),
+        ('{"1": ' + "[" * 200_000, "expected the rest"),
         (
             f'{{"1": {json.dumps(TRAINING["11"])}, "1": {json.dumps(TRAINING["12"])}}}',
             "question 1: occurs twice in the file",
@@ -416,7 +431,7 @@ def test_damaged_text_is_not_read_to_the_end_of_a_large_file(root, monkeypatch):
 
     monkeypatch.setattr(Files, "blocks", counted)
     write(root / TRAIN, '{"1": {"question": nothing' + " " * 10_000)
-    with pytest.raises(InputError, match="character 20: Expecting value"):
+    with pytest.raises(InputError, match="nothing.*expected the rest of one JSON"):
         questions_from(Files(root), TRAIN, Book(), 14)
     assert len(taken) < 5
 
@@ -453,26 +468,6 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
     (root / TRAIN).unlink()
     with pytest.raises(InputError, match="train_balanced_questions.json is missing"):
         load(root)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"folder": "../gqa"}, "without '..'"),
-        ({"sensitive": ("answer", "answer")}, "answer is listed twice"),
-        ({"sensitive": ()}, "at least 1"),
-        ({"sensitive": ("color",)}, "head_tail"),
-        ({"train_share": 0.0}, "greater than 0"),
-        ({"train_share": 1.1}, "less than or equal to 1"),
-        ({"beta": -1.0}, "greater than -1"),
-        ({"beta": float("nan")}, "finite"),
-        ({"tokens": 0}, "greater than 0"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(options, message):
-    """Before anything is read."""
-    with pytest.raises(ValidationError, match=message):
-        gqa_ood.GqaOod.Parameters(**options)
 
 
 def test_a_share_without_a_question_and_no_split_are_refused(root, requests):

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
@@ -365,26 +364,3 @@ def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):
     assert "split_0: 1 of 2 values of class have too few rows" in caplog.text
     rows = counted(samples, samples.rows("split_0", "train"))
     assert rows[3] == counted(samples, samples.downstream_rows("split_0"))[3] == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"of": "digitss"}, "unknown dataset 'digitss': did you mean 'digits'"),
-        ({"of": {"source": "digits", "sed": 3}}, "dataset digits: sed: Extra inputs"),
-        ({"of": "digits", "cut": 0.5, "percent": 60}, "cut and percent exclude each other"),
-        ({"of": "digits", "cut": 1}, "less than 1"),
-        ({"of": "digits", "percent": 40}, "greater than or equal to 50"),
-        ({"of": "digits", "percent": 100}, "less than 100"),
-        ({"of": "digits", "minority": 0}, "greater than 0"),
-        ({"of": "digits", "minority": ()}, "minority: must be a number or distinct names"),
-        ({"of": "digits", "minority": ("1", "1")}, "minority: must be a number or distinct"),
-        ({"of": "digits", "sensitive": ()}, "at least 1 item"),
-        ({"of": "digits", "split": {"train_rows": 5}}, "Extra inputs"),
-        ({}, "Field required"),
-    ],
-)
-def test_wrong_parameters_are_refused(options, message):
-    """Before anything is read."""
-    with pytest.raises(ValidationError, match=message):
-        imbalanced.Imbalanced.Parameters(**options)

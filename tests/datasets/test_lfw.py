@@ -4,7 +4,7 @@ import csv
 import gzip
 import zipfile
 from collections import Counter
-from io import BytesIO
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from pydantic import ValidationError
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import lfw
+from tests.datasets import loading
 from tests.datasets.images import framed, write
 
 PEOPLE = {"Ada_Lovelace": 12, "Alan_M_Turing": 4, "Grace_Hopper": 12, "Only_Once": 1}
@@ -29,6 +29,9 @@ NAMES = [
 # the first columns of the file of Kumar et al., and one that is not read
 COLUMNS = ("Male", "Asian", "White", "Black", "Indian", "Strong Nose-Mouth Lines")
 SIZE = (20, 30)
+
+
+load = partial(loading.load, "lfw", splits=2, size=8)
 
 
 def row(name: str, scores) -> str:
@@ -53,11 +56,6 @@ def make(root, scores=None, zipped: bool = False) -> np.ndarray:
     contents = {name: framed((8 * place, 100, 200), SIZE) for place, name in enumerate(NAMES)}
     write(folder / "lfw-deepfunneled", contents, zipped)
     return scores
-
-
-def load(root, **options):
-    """The samples below ``root``."""
-    return lfw.Lfw(lfw.Lfw.Parameters(**{"size": 8, **options})).load(Files(root), 2)
 
 
 def races(scores) -> list[str | None]:
@@ -176,142 +174,6 @@ def test_people_and_races_of_one_image(tmp_path, caplog):
         load(tmp_path, min_images=13)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "#\tperson",
-            "person",
-            "no column person; the first row must be preceded by .* '#', person, imagenum and",
-        ),
-        (
-            "\tIndian",
-            "\tIndien",
-            "no column Indian; the first row must be preceded by .* '#', person, imagenum",
-        ),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\t1\t", "Ada_Lovelace_0001.jpg occurs in two rows"),
-        (
-            "Ada Lovelace\t2\t",
-            "Ada Lovelace\tx\t",
-            "row 2, column imagenum: 'x', allowed: a finite whole",
-        ),
-        ("Ada Lovelace\t2\t", "\t2\t", "row 2, column person: '', allowed: a person"),
-        ("Ada Lovelace\t2\t", "Ada Lovelace\t2\t1\t", "line 4: 9 fields, expected 8"),
-        (
-            "Ada Lovelace\t2\t1.0\t1.0",
-            "Ada Lovelace\t2\t1.0\tnan",
-            "row 2, column Asian: 'nan', allowed:",
-        ),
-        (
-            "Ada Lovelace\t2\t1.0\t1.0",
-            "Ada Lovelace\t2\t1.0\t?",
-            r"row 2, column Asian: '\?', allowed: a",
-        ),
-    ],
-)
-def test_damaged_scores_are_named(tmp_path, old, new, message):
-    """With line, column and what is allowed, in one line."""
-    make(tmp_path, np.full((len(NAMES), len(COLUMNS)), 1.0))
-    file = tmp_path / "lfw" / "lfw_attributes.txt"
-    assert old in file.read_text()
-    file.write_text(file.read_text().replace(old, new, 1))
-    with pytest.raises(InputError, match=f"^lfw/lfw_attributes.txt.*{message}") as raised:
-        load(tmp_path)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no column person"),
-        ("# only\n# comments\n", "no column person"),
-        (kumar([], []), "none of its 0 images is among the 29 of lfw/lfw-deepfunneled"),
-        (kumar(["A_B/A_B_0001.jpg"], [[1.0] * 6]), "none of its 1 images is among the 29 of"),
-        (kumar(NAMES, [[-1.0] * 6] * 29), "none of the 29 images has one of the races A"),
-    ],
-)
-def test_a_file_that_does_not_fit_the_faces_is_named(tmp_path, text, message):
-    """Empty, of other images, or without a race."""
-    make(tmp_path)
-    (tmp_path / "lfw" / "lfw_attributes.txt").write_text(text)
-    with pytest.raises(InputError, match=f"^lfw/lfw_attributes.txt: {message}"):
-        load(tmp_path, only_present=True)
-
-
-def test_missing_files_are_named(tmp_path):
-    """Attributes first, then images."""
-    make(tmp_path)
-    with pytest.raises(InputError, match="lfw/elsewhere is missing: looked for the folder"):
-        load(tmp_path, images="lfw/elsewhere")
-    with pytest.raises(InputError, match="lfw/lfw_predicted_attributes.csv is missing: looked"):
-        load(tmp_path, attribute="predicted")
-    (tmp_path / "lfw" / "lfw_attributes.txt").unlink()
-    with pytest.raises(InputError, match="lfw/lfw_attributes.txt is missing: looked for"):
-        load(tmp_path)
-
-
-def test_one_person_alone_is_refused(tmp_path):
-    """There is nobody to tell them from."""
-    scores = np.full((len(NAMES), len(COLUMNS)), -1.0)
-    scores[:12] = 1
-    make(tmp_path, scores)
-    with pytest.raises(InputError, match="class: images of a single class, Ada_Lovelace;"):
-        load(tmp_path)
-
-
-def test_two_faces_of_one_name_are_refused(tmp_path):
-    """Wherever in a zip file they are."""
-    make(tmp_path, zipped=True)
-    with zipfile.ZipFile(tmp_path / "lfw" / "lfw-deepfunneled.zip", "a") as archive:
-        archive.writestr(f"elsewhere/{NAMES[0]}", framed((9, 100, 200), SIZE))
-    with pytest.raises(InputError, match=f"two images are named {NAMES[0]}; names must be unique"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize("stranger", ["Ada_Lovelace/Grace_Hopper_0009.jpg", "Ada_Lovelace/x.jpg"])
-def test_a_image_of_another_name_is_refused(tmp_path, stranger):
-    """Whose it is is not guessed."""
-    make(tmp_path)
-    (tmp_path / "lfw" / "lfw-deepfunneled" / stranger).write_bytes(framed((0, 100, 200), SIZE))
-    with pytest.raises(
-        InputError, match=f"image {stranger}; expected names such as Person/Person_0001.jpg"
-    ):
-        load(tmp_path)
-
-
-def test_grey_tiny_and_damaged_faces(tmp_path):
-    """Grey ones have three equal channels, tiny ones are enlarged, damaged ones named."""
-    make(tmp_path, np.full((len(NAMES), len(COLUMNS)), 1.0))
-    folder = tmp_path / "lfw" / "lfw-deepfunneled"
-    content = BytesIO()
-    Image.new("L", (20, 30), 77).save(content, format="JPEG")
-    (folder / NAMES[1]).write_bytes(content.getvalue())
-    (folder / NAMES[2]).write_bytes(framed((130, 100, 200), (1, 1)))
-    samples = load(tmp_path)
-    assert (samples.x[1] == 77).all()
-    assert abs(samples.x[2].astype(int) - np.array([130, 100, 200])[:, None, None]).max() < 6
-    (folder / NAMES[3]).write_bytes(framed((0, 100, 200), SIZE)[:-50])
-    with pytest.raises(InputError, match=rf"image {NAMES[3]} \(row 3\): .*truncated"):
-        load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"attribute": "race"}, "'kumar' or 'predicted'"),
-        ({"images": "/lfw"}, "allowed: a path below the data root"),
-        ({"attributes": "../lfw.txt"}, "allowed: a path below the data root"),
-        ({"size": 0}, "greater than 0"),
-        ({"crop": "circle"}, "square"),
-        ({"sensitive": ("race",)}, "Extra inputs are not permitted"),
-    ],
-)
-def test_wrong_parameters_are_refused(options, message):
-    """Before any file is read."""
-    with pytest.raises(ValidationError, match=message):
-        lfw.Lfw.Parameters(**options)
-
-
 REAL = {
     "images": "lfw/lfw-deepfunneled-subset",
     "attribute": "predicted",
@@ -370,21 +232,3 @@ def test_real_predictions_without_a_face_are_counted(shared_data):
     parameters = lfw.Lfw.Parameters(**{**REAL, "only_present": False})
     with pytest.raises(InputError, match="11276 images in .* are missing, first AJ_Cook"):
         lfw.Lfw(parameters).load(Files(shared_data), 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("name,df_race\nA_B_0001.jpg,martian\n", "row 1, column df_race: unknown .* 'martian'"),
-        ("name,df_race\nA_B_0001.jpg,\n", "row 1, column df_race: .*Allowed: asian, black"),
-        ("name,df_race\n" + "A_B_0001.jpg,white\n" * 2, "A_B_0001.jpg occurs in two rows"),
-        ("name,df_race\nA_B_0001.jpg,white\n", ": none of its 1 images is among the 29 of lfw"),
-        ("name,race\nA_B_0001.jpg,white\n", "df_race"),
-    ],
-)
-def test_damaged_predictions_are_named(tmp_path, text, message):
-    """With line, column and what is allowed."""
-    make(tmp_path)
-    (tmp_path / "lfw" / "lfw_predicted_attributes.csv").write_text(text)
-    with pytest.raises(InputError, match=f"^lfw/lfw_predicted_attributes.csv.*{message}"):
-        load(tmp_path, attribute="predicted")

@@ -20,6 +20,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import public
 from robust_fairness.samples import Samples
+from tests.datasets.loading import load
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
 DECLARED = {
@@ -34,11 +35,6 @@ COLUMNS = {name: list(table.columns) for name, table in DECLARED.items()}
 MEMBER = public.Readmission.member
 SMALL = 240  # rows of a made-up file
 Change = Callable[[pd.DataFrame], pd.DataFrame]
-
-
-def load(name: str, root: Path, splits: int = 1, **options: object) -> Samples:
-    plugin = find("dataset", name)
-    return plugin(plugin.Parameters(**options)).load(Files(root), splits)
 
 
 def parts(samples: Samples, split: str) -> tuple[int, ...]:
@@ -744,9 +740,6 @@ def test_census_agrees_with_an_independent_reading(small: Callable[..., Samples]
     gone = (*dropped, "race", "sex")
     kept = [name for name in samples.features if name.partition("=")[0] not in gone]
     assert list(fewer.features) == kept
-    for name, message in (("country", "did you mean"), ("instance weight", "")):
-        with pytest.raises(ValidationError, match=rf"unknown feature '{name}'.*{message}"):
-            find("dataset", "kdd_census").Parameters(drop=[name])
 
 
 def test_made_up_encounters(small: Callable[..., Samples], tmp_path: Path) -> None:
@@ -810,7 +803,7 @@ FEWER: Change = lambda table: table[1:]  # noqa: E731
         ("compas", cell("is_violent_recid", 1, ""), r"row 1, column is_violent_recid: "),
         ("compas", cell("score_text", 9, "N/A"), r"233 rows after the filters .* expected 234"),
         ("compas", cell("compas_screening_date", 9, "May"),
-         r"years\.csv, column compas_screening_date: .*May.*, allowed: days"),
+         r"years\.csv, column compas_screening_date: not as the official .*May"),
         ("compas", without("race"), r"years\.csv: unknown column 'race'"),
         ("compas", FEWER, r"years\.csv: 239 rows, expected 240"),
         ("credit_card", cell("EDUCATION", 4, 7), r"row 4, column EDUCATION: unknown category '7'"),

@@ -3,20 +3,20 @@
 import gzip
 import hashlib
 import os
+import re
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
-from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files, unzipped
+from robust_fairness.datasets import files as _files
+from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import reading as module
-from robust_fairness.datasets.raw.reading import read_columns
+from robust_fairness.datasets.raw.reading import read_cells, read_columns
 
 GIGABYTE = 2**30
 
@@ -72,7 +72,7 @@ def test_cells_are_those_of_the_file(
     [
         (b"", r"t\.csv: is empty, allowed: a header and rows"),
         (b"a,b\n", r"t\.csv: has no rows"),
-        (b"a,c\n1,2\n", r"unknown column 'b'"),
+        (b"a,c\n1,2\n", r"unknown column 'b': did you mean|Allowed: a, c"),
         (b"a,b\n1,2\n1\n", r"t\.csv, line 3: 1 fields, expected 2"),
         (b"a,b\n1,2,3\n4,5\n", r"t\.csv, line 2: 3 fields, expected 2"),
         (b'a,b\n"1\n0",2\n\n1\n', r"t\.csv, line 5: 1 fields, expected 2"),
@@ -98,6 +98,9 @@ def test_damaged_files_are_one_line(
         with pytest.raises(InputError, match=message.replace(r"t\.csv", r"t\.csv(\.gz)?")) as error:
             read_columns(Files(tmp_path), name, ["a", "b"])
         assert "\n" not in str(error.value)
+    if not re.search("no rows|Parquet|column b", message):  # what only users' tables must not have
+        with pytest.raises(InputError, match=message):
+            read_cells([content], "t.csv", ["a", "b"])
 
 
 def test_a_truncated_gzip_file_is_one_line(tmp_path: Path) -> None:
@@ -118,8 +121,8 @@ def test_too_many_rows_or_bytes_are_refused_with_the_limit(
     for name in ("t.csv", "t.parquet"):
         with pytest.raises(InputError, match=rf"{name}: .*500|400.* rows, allowed: .* 400 rows"):
             read_columns(Files(tmp_path), name, ["kind"])
-    monkeypatch.setattr(module, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
-    with pytest.raises(InputError, match=r"t\.csv\.gz: more than .* GiB uncompressed, allowed"):
+    monkeypatch.setattr(_files, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
+    with pytest.raises(InputError, match=r"t\.csv\.gz: .* GiB or more, allowed: up to"):
         read_columns(Files(tmp_path), "t.csv.gz", ["kind"])
 
 
@@ -129,7 +132,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path, form: str) -> 
     path = tmp_path / f"huge.{form}"
     path.touch()
     os.truncate(path, 9 * GIGABYTE)
-    with pytest.raises(InputError, match=rf"huge\.{form}: 9\.0 GiB, allowed: up to 8 GiB .*rows"):
+    with pytest.raises(InputError, match=rf"huge\.{form}: 9\.0 GiB or more, allowed: up to 8 GiB"):
         read_columns(Files(tmp_path), path.name, ["y"])
 
 
@@ -137,7 +140,8 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the bytes that memory would hold."""
-    monkeypatch.setattr(module, "MOST_BYTES", 300_000)
+    for reader in (_files, module):
+        monkeypatch.setattr(reader, "MOST_BYTES", 300_000)
     frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     frame.to_parquet(tmp_path / "t.parquet", use_dictionary=["b"])
@@ -150,7 +154,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
 READS = """
 import resource, sys
 from pathlib import Path
-from robust_fairness.datasets.files import Files, unzipped
+from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -206,19 +210,3 @@ def test_nested_columns_of_parquet_are_refused_in_one_line(tmp_path: Path) -> No
         ):
             read_columns(Files(tmp_path), "t.parquet", columns)
     assert read_columns(Files(tmp_path), "t.parquet", ["a"])["a"].tolist() == [1, 2]
-
-
-def test_a_zip_file_that_lies_about_its_size_takes_no_memory(tmp_path: Path) -> None:
-    """The header says 1,000 bytes where 200 MB come out."""
-    path = tmp_path / "t.zip"
-    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
-        packed.writestr("t.csv", b"0" * 200_000_000)
-    content = path.read_bytes().replace(
-        (200_000_000).to_bytes(4, "little"), (1000).to_bytes(4, "little")
-    )
-    tracemalloc.start()
-    with pytest.raises(InputError, match=r"t\.zip: corrupted zip file"):
-        unzipped(content, "t.zip", "t.csv")
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 10_000_000

@@ -38,6 +38,11 @@ def test_cells_become_numbers_and_categories() -> None:
         ("age", "20.5", "'20.5', allowed: a finite whole number, 18 or more, 96 or less"),
         ("age", "", "'', allowed: a finite whole number, 18 or more, 96 or less"),
         ("age", "?", "'?', allowed: a finite whole number, 18 or more, 96 or less"),
+        ("age", "97", "'97', allowed: a finite whole number, 18 or more, 96 or less"),
+        *(
+            ("wage", cell, f"{cell!r}, allowed: a finite number or '?' or ''")
+            for cell in ("NaN", "-inf", "1e999", "4O", "0x")
+        ),
         ("wage", "inf", "'inf', allowed: a finite number or '?' or ''"),
         ("wage", "nan", "'nan', allowed: a finite number or '?' or ''"),
         ("wage", "1_000", "'1_000', allowed: a finite number or '?' or ''"),

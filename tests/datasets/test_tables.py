@@ -15,7 +15,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable, one_hot
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
+from robust_fairness.datasets.raw.schemas import Category, Field, validated
 from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 
 
@@ -51,26 +51,6 @@ def typed(column: pd.Series, field: Field) -> pd.Series:
     return validated(column.astype("category").to_frame(), {column.name: field}, "toy.data")[
         column.name
     ]
-
-
-@pytest.mark.parametrize("cell", ["nan", "NaN", "", "?", "inf", "-inf", "1e999", "4O", "0x"])
-def test_cell_that_is_no_finite_number_is_named_with_its_line_and_column(cell: str) -> None:
-    column = pd.Series(["39", cell], name="age")
-    with pytest.raises(InputError, match=r"toy\.data, row 2, column age: .*a finite number"):
-        typed(column, Number())
-
-
-def test_number_out_of_range_is_refused_with_the_range() -> None:
-    column = pd.Series(["0", "1", "1.01"], name="share")
-    with pytest.raises(InputError, match=r"row 3, column share: '1\.01', .* 0 or more, 1 or less"):
-        typed(column, Number(0, 1))
-    assert typed(column[:2], Number(0, 1)).tolist() == [0.0, 1.0]
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
-def test_printed_numbers_are_read_back(values: list[float]) -> None:
-    column = pd.Series([repr(value) for value in values], name="age", dtype="str")
-    np.testing.assert_allclose(typed(column, Number()), np.array(values), rtol=1e-15)
 
 
 def test_unknown_category_gives_the_nearest_and_all_allowed() -> None:
@@ -206,22 +186,3 @@ def test_the_first_of_repeated_columns_is_read_and_rows_may_be_of_any_number() -
     assert read.to_dict("list") == {"a": ["1", "4"], "b": ["2", "5"]}
     read = read_cells([b'\n"id, or number";age\n1;2\n3;4\n'], "toy.csv", delimiter=";")
     assert read.to_dict("list") == {"id, or number": ["1", "3"], "age": ["2", "4"]}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("id,age\n1\n", r"toy\.csv, line 2: 1 fields, expected 2"),
-        ("id,age\n1,2,3\n", r"toy\.csv, line 2: 3 fields, expected 2"),
-        ("id,age\n1,2\n3,4\n", r"toy\.csv: 2 rows, expected 1; the file may be incomplete"),
-        ("id,age\n", r"toy\.csv: 0 rows, expected 1"),
-        ("", r"toy\.csv: is empty, allowed: a header and rows"),
-        ("id,aged\n1,2\n", r"toy\.csv: unknown column 'age': did you mean 'aged'"),
-        ('id,age\n1,"2\n', r"toy\.csv, line 2: a quote is not closed"),
-        ('id,age\n1,"2"3\n', r"toy\.csv, line 2: ',' expected after '\"'"),
-    ],
-)
-def test_garbled_csv_is_one_line_that_names_file_and_line(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message) as error:
-        csv_table(text, 1, "age")
-    assert "\n" not in str(error.value)

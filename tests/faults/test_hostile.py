@@ -24,7 +24,7 @@ def test_gzip_bombs_are_not_unpacked(tmp_path):
     with gzip.open(bomb, "wb") as file:
         for _ in range(65):
             file.write(bytes(2**20))
-    with pytest.raises(InputError, match=r"bomb.csv.gz: more than 67,108,864 bytes uncompressed"):
+    with pytest.raises(InputError, match=r"bomb.csv.gz: 0.1 GiB or more, allowed: up to 0.0625"):
         Files(tmp_path).content("bomb.csv")
 
 
@@ -93,7 +93,7 @@ def test_archives_of_cifar_declare_no_more_than_they_have(tmp_path):
     )
     with zipfile.ZipFile(tmp_path / "own.npz", "w") as archive:
         archive.writestr("images.npy", header.getvalue())
-    with pytest.raises(InputError, match=r"own.npz: not a valid NumPy archive"):
+    with pytest.raises(InputError, match=r"own.npz: not as the official file"):
         _cifar.read(Files(tmp_path), ["own.npz"])
 
 

@@ -103,6 +103,18 @@ class TypedTable:
         """The units as numbers from 0, int64 ``[n]``."""
         return None if self.units is None else pd.factorize(self.units)[0].astype(np.int64)
 
+    def named_splits(self, count: int, parameters: SplitParameters) -> pd.DataFrame:
+        """Its own splits, or ``count`` random ones over units or rows; all have every class."""
+        if self.splits is not None:
+            splits = self.splits
+        elif self.units is not None:
+            splits = unit_splits(self.units, count, parameters)
+        else:
+            splits = random_splits(len(self.target), count, parameters)
+        if isinstance(self.target.dtype, pd.CategoricalDtype):
+            require_every_class(splits, self.target)
+        return splits
+
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
@@ -132,13 +144,6 @@ class TableDataset(Dataset):
         table = self.read(files, splits)
         for name, values in {"target": table.target, **table.attributes}.items():
             require_two_values(values, f"{', '.join(files.sources)}: {name}")
-        parts = table.splits
-        if parts is None and table.units is not None:
-            parts = unit_splits(table.units, splits, self.parameters)
-        elif parts is None:
-            parts = random_splits(len(table.features), splits, self.parameters)
-        if isinstance(table.target.dtype, pd.CategoricalDtype):
-            require_every_class(parts, table.target)
         dropped: set[str] = set()
         for name in self.parameters.sensitive if self.parameters.drop_sensitive else ():
             dropped.update(self.feature_columns.get(name, (name,)))
@@ -149,7 +154,7 @@ class TableDataset(Dataset):
             features.to_numpy(np.float32, copy=True),
             table.target,
             table.attributes,
-            parts,
+            table.named_splits(splits, self.parameters),
             self.parameters.sensitive,
             files,
             id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,

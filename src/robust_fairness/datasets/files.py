@@ -15,14 +15,14 @@ from typing import Annotated
 import pandas as pd
 from pydantic import AfterValidator
 
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.datasets import fetch as _fetch
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 # Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
 MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
-MOST_MEMBER = 2**30  # bytes of a file in a zip file; the largest state of the ACS has a quarter
+FEWER = "keep only the columns that are used, or a random sample of the rows"
 # a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
 ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
@@ -93,13 +93,14 @@ class Files:
         The checksum is recorded after the last block.
         """
         path = self.find(name)
-        digest, size = hashlib.sha256(), 0
-        most = _most_bytes(path) if path.suffix == ".gz" else MOST_BYTES
-        with _readable(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        is_packed, digest, size = path.suffix == ".gz", hashlib.sha256(), 0
+        with _readable(path), gzip.open(path) if is_packed else path.open("rb") as file:
+            stored = path.stat().st_size
+            packed = min(MOST_BYTES, max(MOST_UNQUESTIONED, MOST_RATIO * stored))
+            require_size(stored, MOST_BYTES, name)
             while block := file.read(BLOCK):
                 size += len(block)
-                if size > most:
-                    raise InputError(f"{path}: more than {most:,} bytes uncompressed")
+                require_size(size, packed if is_packed else MOST_BYTES, path.name)
                 digest.update(block)
                 yield block
         self.sources[name] = digest.hexdigest()
@@ -157,22 +158,29 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
             if member not in members.namelist():
                 names = ", ".join(members.namelist()) or "nothing"
                 raise InputError(f"{archive}: contains {names}; expected a zip file with {member}")
-            size = members.getinfo(member).file_size
-            if size > MOST_MEMBER:
-                raise InputError(
-                    f"{archive}: {member} has {size} bytes uncompressed, allowed: up to "
-                    f"{MOST_MEMBER}"
-                )
-            with members.open(member) as file:  # in blocks: the stated size may be wrong
-                return b"".join(iter(lambda: file.read(BLOCK), b""))
+            return members.read(member)
     except ZIP_DAMAGE as error:
         raise InputError(f"{archive}: corrupted zip file: {error}") from error
 
 
-def _most_bytes(path: Path) -> int:
-    """How many bytes a gzip file may have uncompressed: one that grows further was made to."""
-    with _readable(path):
-        return min(MOST_BYTES, max(MOST_UNQUESTIONED, MOST_RATIO * path.stat().st_size))
+def require_size(size: int, most: int, name: str) -> None:
+    """Refuse content of more bytes, uncompressed, than are allowed."""
+    if size > most:
+        raise InputError(
+            f"{name}: {size / 2**30:.1f} GiB or more, allowed: up to {most / 2**30:g} GiB "
+            f"uncompressed; {FEWER}"
+        )
+
+
+@contextmanager
+def as_official(name: str) -> Iterator[None]:
+    """Report in one line what a library says of a file that differs from the official one."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # readers raise what the bytes happen to lead to
+        raise InputError(f"{name}: not as the official file: {first_line(error)}") from error
 
 
 @contextmanager

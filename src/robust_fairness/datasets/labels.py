@@ -27,12 +27,7 @@ from robust_fairness.datasets.raw.columns import (
 )
 from robust_fairness.datasets.raw.reading import read_columns
 from robust_fairness.samples import REQUIRED_PARTS
-from robust_fairness.samples.splits import (
-    SplitParameters,
-    random_splits,
-    require_every_class,
-    unit_splits,
-)
+from robust_fairness.samples.splits import SplitParameters
 
 logger = logging.getLogger(__name__)
 
@@ -208,13 +203,12 @@ def typed_table(
     table: pd.DataFrame,
     features: pd.DataFrame,
     parameters: RawTableParameters,
-    splits: int,
     wrong: Collected | None = None,
 ) -> TypedTable:
-    """Features of complete rows with their target, attributes, splits and names.
+    """Features of complete rows with their target, attributes, names and split, if a column has it.
 
-    ``splits`` is the number of random splits, ignored if a column has the split; ``wrong`` are
-    mistakes that were found before, and are reported with those of target and attributes.
+    ``wrong`` are mistakes that were found before, and are reported with those of target and
+    attributes.
     """
     table, wrong = table.reset_index(names="row"), wrong or Collected()
     domain, unit = parameters.domain or "", parameters.unit
@@ -230,9 +224,7 @@ def typed_table(
             domains = require_two_values(as_categories(table[domain], place), place)
             attributes[domain] = require_one_spelling(domains, place)
     wrong.require_none(parameters.file)
-    named = _splits(table, parameters, splits)
-    if isinstance(target.dtype, pd.CategoricalDtype):
-        require_every_class(named, target)
+    named = None if parameters.split is None else _split_column(table, parameters, parameters.split)
     return TypedTable(
         features, target, attributes, named, _id(table, parameters), domain=domain,
         units=None if unit is None else table[unit],
@@ -308,15 +300,6 @@ def two_classes(
     codes = values.isin(list(positive)).to_numpy().astype(np.int64)
     kinds = pd.Index([first, second], dtype=object)
     return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
-
-
-def _splits(table: pd.DataFrame, parameters: RawTableParameters, count: int) -> pd.DataFrame:
-    """Named splits, from a column or random over units or rows."""
-    if parameters.split is not None:
-        return _split_column(table, parameters, parameters.split)
-    if parameters.unit is not None:
-        return unit_splits(table[parameters.unit], count, parameters)
-    return random_splits(len(table), count, parameters)
 
 
 def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: str) -> pd.DataFrame:

@@ -2,13 +2,13 @@
 
 import io
 import logging
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_integer_dtype
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, as_official
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     HEIGHT,
@@ -19,7 +19,6 @@ from robust_fairness.datasets.images._skin_tone import (
     measure,
     skin_tones,
 )
-from robust_fairness.datasets.raw.columns import require_distinct
 
 IDENTITIES = "celeba/identity_CelebA.txt"
 IMAGES = "celeba/img_align_celeba"
@@ -28,37 +27,20 @@ SKIN_TONE = ("skin_tone", "light_or_dark", "ita")
 logger = logging.getLogger(__name__)
 
 
-def counted_table(name: str, text: str) -> pd.DataFrame:
-    """Numbers by file name, below a line with their count and one with their names.
+def numbers_of(text: str, name: str, kind: type, **form: Any) -> pd.DataFrame:
+    """Rows of a file name and numbers of a ``kind``, by file name.
 
-    Returns:
-        float64 or int64; NaN where a cell is no number.
+    ``form`` is how ``pandas.read_csv`` reads them.
     """
-    count, _, rest = text.partition("\n")
-    table = _table(name, rest, header=0)
-    if count.strip() != str(len(table)):
-        raise InputError(
-            f"{name}: {len(table)} rows, but its first line says {count.strip()[:20]!r}"
-        )
-    return table.apply(pd.to_numeric, errors="coerce")
+    with as_official(name):
+        return pd.read_csv(io.StringIO(text), sep=r"\s+", index_col=0, **form).astype(kind)
 
 
-def whole_numbers(files: Files, name: str) -> pd.Series:
-    """The numbers of a file of two columns, int64, by file name."""
-    table = _table(name, files.text(name), header=None)
-    if len(table.columns) != 1 or not is_integer_dtype(table.iloc[:, 0]):
-        raise InputError(f"{name}: every row must have a file name and an integer")
-    return table.iloc[:, 0]
-
-
-def _table(name: str, text: str, header: int | None) -> pd.DataFrame:
-    """Rows of a file name and values, by file name."""
-    try:
-        table = pd.read_csv(io.StringIO(text), sep=r"\s+", header=header, index_col=0)
-    except ValueError as error:  # pandas' own errors among them
-        raise InputError(f"{name}: not a table: {str(error).strip()}") from error
-    require_distinct(table.index, name)
-    return table
+def whole_numbers(files: Files, name: str, rows: pd.Index | None = None) -> pd.Series:
+    """The numbers of a file of two columns, int64, by file name; those of ``rows`` if given."""
+    table = numbers_of(files.text(name), name, np.int64, header=None)
+    with as_official(name):
+        return table[1] if rows is None else table.loc[rows, 1]
 
 
 class Colours:
@@ -104,15 +86,12 @@ def _landmarks_of(
     if parameters.positions == "aligned":
         return landmarks, np.zeros(len(rows), dtype=bool)
     name = parameters.landmarks
-    table = counted_table(name, files.text(name))
-    columns = [f"{point}_{axis}" for point in POINTS for axis in "xy"]
-    if list(table.columns) != columns:
-        raise InputError(
-            f"{name}: columns {', '.join(map(str, table))}, expected {', '.join(columns)}"
-        )
-    wrong = ~np.isfinite(table.to_numpy(np.float64)).all(axis=1)
+    table = numbers_of(files.text(name), name, np.float64, skiprows=1)
+    with as_official(name):
+        table = table[[f"{point}_{axis}" for point in POINTS for axis in "xy"]]
+    wrong = table.isna().any(axis=1)
     if wrong.any():
-        raise InputError(f"{name}, {table.index[wrong][0]}: expected {len(columns)} numbers")
+        raise InputError(f"{name}, {table.index[wrong][0]}: expected {2 * len(POINTS)} numbers")
     mask = rows.isin(table.index)
     if not mask.any():
         raise InputError(

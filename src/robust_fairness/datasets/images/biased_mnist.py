@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 from typing import Annotated, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from pydantic import (
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, as_official
 from robust_fairness.datasets.images import digits
 from robust_fairness.datasets.images._biased_mnist_factors import (
     DIGITS,
@@ -38,7 +37,6 @@ MNIST_FILES = tuple(
     for part in ("train", "t10k")
     for kind in ("images-idx3", "labels-idx1")
 )
-UNSIGNED_BYTES = 0x08  # of the header of an idx file
 MNIST_HALF = 127  # brighter pixels belong to the digit
 MNIST_SIZE = 28
 OVERLAP = 8  # a new pixel is 28 / 32 = 7 / 8 of an old one
@@ -188,42 +186,18 @@ def _mnist(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
 
 def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Images uint8 ``[n, 28, 28]`` and digits ``[n]`` of a pair of files."""
-    images_name = f"mnist/{name}-images-idx3-ubyte"
-    labels_name = f"mnist/{name}-labels-idx1-ubyte"
-    images, labels = read_idx(files, images_name, 3), read_idx(files, labels_name, 1)
-    if images.shape[1:] != (MNIST_SIZE, MNIST_SIZE):
-        raise InputError(
-            f"{images_name}: images of {' x '.join(map(str, images.shape[1:]))} pixels, expected "
-            f"{MNIST_SIZE} x {MNIST_SIZE}"
-        )
-    if len(images) != len(labels):
-        raise InputError(f"{labels_name}: {len(labels)} labels for {len(images)} images")
-    wrong = np.flatnonzero(labels >= DIGITS)
-    if len(wrong):
-        raise InputError(
-            f"{labels_name}: label {labels[wrong[0]]} at index {wrong[0]}, "
-            f"allowed: 0 to {DIGITS - 1}"
-        )
-    return images, labels
+    images = read_idx(files, f"mnist/{name}-images-idx3-ubyte", MNIST_SIZE, MNIST_SIZE)
+    labels = read_idx(files, f"mnist/{name}-labels-idx1-ubyte")
+    with as_official(f"mnist/{name}-labels-idx1-ubyte"):
+        return images, np.arange(DIGITS)[labels]
 
 
-def read_idx(files: Files, name: str, axes: int) -> np.ndarray:
-    """Content of an idx file of unsigned bytes, uint8, read-only."""
+def read_idx(files: Files, name: str, *shape: int) -> np.ndarray:
+    """Content of an official idx file of unsigned bytes, uint8 ``[n, *shape]``, read-only."""
     content = files.content(name)
-    expected = bytes([0, 0, UNSIGNED_BYTES, axes])
-    if content[:4] != expected:
-        raise InputError(
-            f"{name}: begins with {content[:4].hex(' ')}, expected {expected.hex(' ')}: an idx "
-            f"file of unsigned bytes with {axes} axes"
-        )
-    header = 4 + 4 * axes
-    shape = tuple(map(int, np.frombuffer(content[4:header].ljust(4 * axes, b"\0"), ">u4")))
-    if len(content) - header != prod(shape):
-        raise InputError(
-            f"{name}: {max(0, len(content) - header)} bytes after the header, which says "
-            f"{' x '.join(map(str, shape))}"
-        )
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+    with as_official(name):
+        rows = int.from_bytes(content[4:8], "big")
+        return np.frombuffer(content, np.uint8, offset=8 + 4 * len(shape)).reshape(rows, *shape)
 
 
 def _bundled(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, RawPath
+from robust_fairness.datasets.files import Files, RawPath, as_official
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.datasets.raw.columns import require_distinct
@@ -90,46 +89,24 @@ def _place(folder: str) -> str:
 
 
 def _class_names(files: Files, name: str) -> list[str]:
-    result = _matlab(files, name, "class_names")
-    if not len(result) or not all(isinstance(text, str) for text in result):
-        raise InputError(f"{name}, class_names: must be one text or several")
-    names = [str(text) for text in result]
+    names = list(map(str, _matlab(files, name, "class_names")))
     require_distinct(pd.Index(names), f"{name}, class_names")
     return names
 
 
 def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
     """Class of every image, by file name, with all classes as categories."""
-    images, numbers = _fields(files, name)
-    codes = pd.to_numeric(pd.Series(numbers, index=images, dtype=object), errors="coerce")
-    wrong = ~codes.isin(range(1, len(names) + 1)).to_numpy()
-    if wrong.any():
-        first = int(wrong.argmax())
-        raise InputError(
-            f"{name}, class of {images[first]}: {str(numbers[first])!r}, allowed: 1 to "
-            f"{len(names)}, the number of class names"
-        )
-    require_distinct(codes.index, name)
-    categories = pd.Index(names, dtype=object)
-    classes = pd.Categorical.from_codes(codes.to_numpy(np.int64) - 1, categories)
-    return pd.DataFrame({CLASS: classes}, index=codes.index)
-
-
-def _fields(files: Files, name: str) -> tuple[list[str], list[Any]]:
-    """File names and class numbers of all images, not yet checked."""
+    table: Any
     if name.endswith(".csv"):
-        table = read_cells(files.blocks(name), name, (NAME, NUMBER))
-        return list(table[NAME]), list(table[NUMBER])
-    result = _matlab(files, name, "annotations")
-    missing = [field for field in (NAME, NUMBER) if field not in (result.dtype.names or ())]
-    if missing:
-        raise InputError(
-            f"{name}, annotations: no field {missing[0]}; required: fname and class, as in "
-            "cars_train_annos.mat and cars_test_annos_withlabels.mat"
-        )
-    images = [str(image) for image in result[NAME]]
-    # a field that was left empty is an array without numbers
-    return images, [number if np.ndim(number) == 0 else "" for number in result[NUMBER]]
+        table = read_cells(files.blocks(name), name, (NAME, NUMBER)).astype(object)
+    else:
+        table = _matlab(files, name, "annotations")
+    with as_official(name):
+        codes = pd.to_numeric(pd.Series(list(table[NUMBER]))).astype("Int64") - 1
+        classes = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
+        images = pd.Index(list(map(str, table[NAME])))
+    require_distinct(images, name)
+    return pd.DataFrame({CLASS: classes}, index=images)
 
 
 def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
@@ -137,11 +114,5 @@ def _matlab(files: Files, name: str, variable: str) -> np.ndarray:
     from scipy.io import loadmat
 
     content = files.content(name)
-    try:
-        result = loadmat(BytesIO(content), squeeze_me=True, variable_names=(variable,))
-    except Exception as error:  # SciPy's reader raises what the bytes happen to lead to
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise InputError(f"{name}: not a MATLAB file, or corrupted: {reason}") from error
-    if variable not in result:
-        raise InputError(f"{name}: no variable {variable}")
-    return np.atleast_1d(result[variable])
+    with as_official(name):
+        return np.atleast_1d(loadmat(BytesIO(content), squeeze_me=True)[variable])

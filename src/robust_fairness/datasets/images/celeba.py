@@ -85,7 +85,7 @@ class Celeba(ImageDataset):
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
-        table = _annotations(files)
+        table = _celeba.numbers_of(_attribute_text(files), ATTRIBUTES, np.int8, skiprows=1)
         measured = () if parameters.skin_tone is None else _celeba.SKIN_TONE
         annotated = [name for name in parameters.sensitive if name not in measured]
         for name in (parameters.target, *annotated):
@@ -116,17 +116,6 @@ def _named(column: pd.Series) -> pd.Categorical:
     return pd.Categorical.from_codes((column.to_numpy() > 0).astype(int), names)
 
 
-def _annotations(files: Files) -> pd.DataFrame:
-    table = _celeba.counted_table(ATTRIBUTES, _attribute_text(files))
-    wrong = ~table.isin((-1, 1)).all(axis=1)
-    if wrong.any():
-        raise InputError(
-            f"{ATTRIBUTES}, {table.index[wrong][0]}: each of the {len(table.columns)} attributes "
-            "must be -1 or 1"
-        )
-    return table
-
-
 def _attribute_text(files: Files) -> str:
     """The attribute file, plain, gzipped, or in the zip file of the same name."""
     archive = (files.root / ATTRIBUTES).with_suffix(".zip")
@@ -139,16 +128,11 @@ def _attribute_text(files: Files) -> str:
 
 def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> pd.Series:
     if parameters.split == "official":
-        number = _column(files, PARTITION, table.index)
-        unknown = number[~number.isin(range(len(REQUIRED_PARTS)))]
-        if len(unknown):
-            raise InputError(
-                f"{PARTITION}, {unknown.index[0]}: {unknown.iloc[0]}, allowed: 0, 1 or 2"
-            )
+        number = _celeba.whole_numbers(files, PARTITION, table.index)
         return number.map(dict(enumerate(REQUIRED_PARTS)))
     unit = table.index.to_series()
     if parameters.split == "identity":
-        unit = _column(files, _celeba.IDENTITIES, table.index)
+        unit = _celeba.whole_numbers(files, _celeba.IDENTITIES, table.index)
     generator = np.random.Generator(np.random.PCG64(parameters.seed))
     order = pd.Series(generator.permutation(unit.nunique()), index=unit.unique())
     # whole units, in random order, until a part has its share of the rows
@@ -158,15 +142,6 @@ def _parts(table: pd.DataFrame, files: Files, parameters: Celeba.Parameters) -> 
     return pd.Series(
         np.select([position <= test, position <= val], ["test", "val"], "train"), index=table.index
     )
-
-
-def _column(files: Files, name: str, rows: pd.Index) -> pd.Series:
-    """The whole number that a file of two columns gives every row."""
-    numbers = _celeba.whole_numbers(files, name)
-    missing = rows.difference(numbers.index)
-    if len(missing):
-        raise InputError(f"{name}: no row of {missing[0]}; every image needs one")
-    return numbers.loc[rows]
 
 
 def _limited(parts: pd.Series, parameters: Celeba.Parameters) -> pd.Series:

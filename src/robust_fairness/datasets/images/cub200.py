@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
-from robust_fairness.datasets.files import Files, RawPath
+from robust_fairness.datasets.files import Files, RawPath, as_official
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import opened, with_images
 from robust_fairness.datasets.raw.columns import require_distinct
+from robust_fairness.datasets.raw.reading import read_cells
+from robust_fairness.datasets.raw.schemas import Number, validated
 from robust_fairness.samples import Samples
 
 COLOR = "color"
@@ -24,7 +26,6 @@ PART_COLOR = r"^(?P<part>has_\w+_color)::(?P<color>.+)$"
 # A row is image, attribute, whether it was seen, how sure the annotator was, and seconds; some
 # rows of the official file have more numbers.
 FIELDS = ("image", "attribute", "seen")
-FURTHER = ("certainty", "seconds", "more", "and more")
 
 logger = logging.getLogger(__name__)
 
@@ -86,35 +87,26 @@ def _images(files: Files, folder: str) -> pd.DataFrame:
             "in both"
         )
     require_distinct(classes, f"{folder}/classes.txt")
-    by_text = dict(zip(classes.index.astype(str), classes, strict=True))
-    of_image = [by_text.get(number, "no class") for number in numbers.loc[names.index]]
-    folders = [PurePosixPath(name).parent.name for name in names]
-    for image, item, expected in zip(names.index, of_image, folders, strict=True):
-        if item != expected:
-            raise InputError(
-                f"{labels}, image {image}: class {numbers[image]} ({item}) is not that of its "
-                f"folder {expected!r} in classes.txt"
-            )
     require_distinct(names, f"{folder}/images.txt")
+    number = pd.to_numeric(numbers.loc[names.index], errors="coerce")
+    of_image = number.map(classes)
+    wrong = of_image != names.map(lambda name: PurePosixPath(name).parent.name)
+    for image in names.index[wrong]:
+        raise InputError(
+            f"{labels}, image {image}: class {numbers[image]} ({of_image[image]}) is not that of "
+            f"its folder in {names[image]}"
+        )
     species = pd.Categorical(of_image, pd.Index(classes, dtype=object))
     return pd.DataFrame({"name": names, CLASS: species}, index=names.index)
 
 
 def _numbered(files: Files, name: str) -> pd.Series:
     """Texts by number, of a file of lines ``number text``."""
-    result: dict[int, str] = {}
-    for line, text in enumerate(files.text(name).splitlines(), start=1):
-        number, _, value = text.strip().partition(" ")
-        if not text.strip():
-            continue
-        if not number.isdecimal() or not value.strip():
-            raise InputError(f"{name}, line {line}: {text[:40]!r}, expected a number and a text")
-        if int(number) in result:
-            raise InputError(f"{name}, line {line}: second row of {number}; numbers must be unique")
-        result[int(number)] = value.strip()
-    if not result:
-        raise InputError(f"{name}: no rows; expected rows of a number and a text")
-    return pd.Series(result, dtype=object)
+    cells = read_cells(files.blocks(name), name, header=("number", "text"), delimiter=" ")
+    table = validated(cells, {"number": Number(0, whole=True), "text": None}, name)
+    table["number"] = table["number"].astype(np.int64)
+    require_distinct(table["number"], name)
+    return table.set_index("number")["text"]
 
 
 def _with_colors(table: pd.DataFrame, files: Files, parameters: Cub200.Parameters) -> pd.DataFrame:
@@ -162,18 +154,10 @@ def _seen(
     images: pd.Index,
 ) -> np.ndarray:
     """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``."""
-    try:
-        labels = pd.read_csv(
-            BytesIO(files.content(name)),
-            sep=r"\s+",
-            names=[*FIELDS, *FURTHER],
-            index_col=False,
-            quoting=csv.QUOTE_NONE,
-            encoding_errors="replace",
-            low_memory=False,
-        )
-    except ValueError as error:  # pandas' own errors among them
-        raise InputError(f"{name}: no table: {first_line(error)}") from error
+    content = BytesIO(files.content(name))
+    with as_official(name):
+        columns = {"names": FIELDS, "usecols": range(len(FIELDS)), "index_col": False}
+        labels = pd.read_csv(content, sep=r"\s+", quoting=csv.QUOTE_NONE, dtype=str, **columns)
     places = {}
     for field, index, allowed in (
         ("image", images, "the numbers of images.txt"),

@@ -63,15 +63,15 @@ class ImageFolder(ImageDataset):
         with opened(files, parameters.images, COMMON) as source:
             wanted = pd.Index(rows[parameters.image])
             rows = rows[present(wanted, source, parameters.file, parameters)]
-            labels = typed_table(rows, rows[[]], parameters, splits)
-            assert labels.splits is not None
+            labels = typed_table(rows, rows[[]], parameters)
+            parts = labels.named_splits(splits, parameters)
             names = rows[parameters.image].to_numpy(dtype=np.str_)
             x = decode(source, names.tolist(), parameters, files)
         return labelled(
             x,
             labels.target,
             labels.attributes,
-            labels.splits,
+            parts,
             parameters.sensitive,
             files,
             id=names if parameters.id is None else labels.id,

@@ -10,13 +10,15 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, Field, ValidationError
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
+from robust_fairness.experiment.plugins import one_line
 from robust_fairness.samples.questions import PADDING
 
 UNKNOWN = "<unknown>"  # stands for a word that no training question has
@@ -26,7 +28,8 @@ UNKNOWN_TOKEN = 1
 GROUP_NAMES = {None: "none", "": "unnamed"}
 LONGEST_QUESTION = 2**22  # characters of one entry; those of GQA have some thousands
 PUNCTUATION = str.maketrans(dict.fromkeys(',?.!;:"', " "))
-SPACE = re.compile(r"[ \t\n\r]*")
+# what comes before a question: the beginning or a comma, its id and a colon
+KEY = re.compile(r'\s*(?P<mark>[{,])\s*(?P<key>"(?:[^"\\]|\\.)*")\s*:\s*')
 
 
 def words_of(question: str) -> list[str]:
@@ -100,32 +103,56 @@ def joined(parts: Iterable[QuestionRows]) -> QuestionRows:
     )
 
 
-def questions_from(files: Files, name: str, book: Book, tokens: int) -> QuestionRows:
-    """Questions of one file of GQA or GQA-OOD, in its order; new names are added to ``book``.
+class _Groups(BaseModel, strict=True):
+    local: str | None
+    overall: str | None = Field(validation_alias="global")
+
+
+class _Entry(BaseModel, strict=True):
+    """What is read of a question."""
+
+    question: Annotated[str, Field(min_length=1)]
+    answer: Annotated[str, Field(min_length=1)]
+    image: Annotated[str, Field(min_length=1, validation_alias="imageId")]
+    groups: _Groups
+
+
+def questions_of(
+    entries: Iterable[tuple[str, Any]], name: str, book: Book, tokens: int
+) -> QuestionRows:
+    """Questions of GQA or GQA-OOD by their ids, in their order; new names are added to ``book``.
 
     The fields ``question``, ``answer``, ``imageId`` and ``groups`` (``global`` and ``local``, which
-    may be null or empty) are read, and the first ``tokens`` words are kept.
+    may be null or empty) are read, and the first ``tokens`` words are kept; ``name`` is the file,
+    for messages.
     """
-    ids: list[str] = []
-    known: set[str] = set()
+    ids: dict[str, None] = {}
     words, numbers = array("i"), array("i")
-    for number, entry in _entries(files, name):
+    for number, fields in entries:
         place = f"{name}, question {number}"
-        if number in known:
+        if number in ids:
             raise InputError(f"{place}: occurs twice in the file")
-        known.add(number)
-        ids.append(number)
-        words.extend(_tokens(_text(entry, "question", place), book.words, tokens, place))
-        numbers.append(book.answers.number(_text(entry, "answer", place)))
-        numbers.append(book.images.number(_text(entry, "imageId", place)))
-        groups = _field(entry, "groups", place)
-        numbers.append(book.local_groups.number(_group(groups, "local", place)))
-        numbers.append(book.global_groups.number(_group(groups, "global", place)))
+        ids[number] = None
+        try:
+            entry = _Entry.model_validate(fields)
+        except ValidationError as error:
+            raise InputError(f"{place}: {one_line(error, fields)}") from error
+        of_question = [book.words.number(word) for word in words_of(entry.question)]
+        if not of_question:
+            raise InputError(f"{place}, question: {entry.question!r} has no words")
+        words.extend([PADDING] * (tokens - len(of_question)) + of_question[:tokens])
+        groups = entry.groups
+        numbers.append(book.answers.number(entry.answer))
+        numbers.append(book.images.number(entry.image))
+        numbers.append(book.local_groups.number(str(GROUP_NAMES.get(groups.local, groups.local))))
+        numbers.append(
+            book.global_groups.number(str(GROUP_NAMES.get(groups.overall, groups.overall)))
+        )
     if not ids:
         raise InputError(f"{name}: no questions")
     answer, image, local, overall = np.array(numbers, dtype=np.int32).reshape(len(ids), -1).T
     return QuestionRows(
-        id=np.array(ids, dtype=np.str_),
+        id=np.array([*ids], dtype=np.str_),
         tokens=np.array(words, dtype=np.int32).reshape(len(ids), tokens),
         answer=answer,
         image=image,
@@ -133,6 +160,30 @@ def questions_from(files: Files, name: str, book: Book, tokens: int) -> Question
         global_group=overall,
         tail=np.zeros(len(ids), dtype=bool),
     )
+
+
+def entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a file that is one JSON object, one by one, each with its key."""
+    scan, text, mark = json.JSONDecoder().raw_decode, "", "{"
+    try:
+        for block in codecs.iterdecode(files.blocks(name), "utf-8"):
+            text, at = text + block, 0
+            while (key := KEY.match(text, at)) and key["mark"] == mark:
+                try:
+                    entry, end = scan(text, key.end())
+                except (json.JSONDecodeError, RecursionError):  # damaged, or not yet complete
+                    break
+                yield json.loads(key["key"]), entry
+                at, mark = end, ","
+            text = text[at:]
+            if len(text) > LONGEST_QUESTION:
+                break
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: not UTF-8 text ({error.reason})") from error
+    if text.strip() != ("}" if mark == "," else "{}"):
+        raise InputError(
+            f"{name}: {text[:60]!r}, expected the rest of one JSON object of questions by id"
+        )
 
 
 def as_attribute(numbers: np.ndarray, names: Names) -> pd.Series:
@@ -150,127 +201,3 @@ def places(order: np.ndarray) -> np.ndarray:
     inverse = np.empty(len(order), dtype=np.int64)
     inverse[order] = np.arange(len(order))
     return inverse
-
-
-def _tokens(question: str, words: Names, tokens: int, place: str) -> list[int]:
-    """Numbers of the first words, behind padding; all words get a number."""
-    numbers = [words.number(word) for word in words_of(question)]
-    if not numbers:
-        raise InputError(f"{place}, question: {question!r} has no words")
-    kept = numbers[:tokens]
-    return [PADDING] * (tokens - len(kept)) + kept
-
-
-def _field(entry: Any, name: str, place: str) -> Any:
-    if not isinstance(entry, dict) or name not in entry:
-        raise InputError(
-            f"{place}: no field {name!r}; required: question, answer, imageId and groups (global, "
-            "local), as in the balanced questions"
-        )
-    return entry[name]
-
-
-def _text(entry: Any, name: str, place: str) -> str:
-    value = _field(entry, name, place)
-    if not isinstance(value, str) or not value:
-        raise InputError(f"{place}, {name}: {value!r}, allowed: text")
-    return value
-
-
-def _group(groups: Any, name: str, place: str) -> str:
-    value = _field(groups, name, place)
-    if value is not None and not isinstance(value, str):
-        raise InputError(f"{place}, {name} group: {value!r}, allowed: text or null")
-    return GROUP_NAMES.get(value) or str(value)
-
-
-def _entries(files: Files, name: str) -> Iterator[tuple[str, Any]]:
-    """The entries of a file that is one JSON object, one by one, each with its key."""
-    text = _Text(files, name)
-    text.expect("{")
-    if text.next_is("}"):
-        text.expect("}")
-    else:
-        while True:
-            key = text.value()
-            if not isinstance(key, str):
-                raise InputError(f"{text.place}: {key!r}; expected the id of a question, as text")
-            text.expect(":")
-            yield key, text.value()
-            if not text.next_is(","):
-                break
-            text.expect(",")
-        text.expect("}")
-    text.expect("")
-
-
-class _Text:
-    """Text of a JSON file, read as far as it is needed."""
-
-    def __init__(self, files: Files, name: str) -> None:
-        self._name = name
-        self._blocks = files.blocks(name)
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._scan = json.JSONDecoder().raw_decode
-        self._text = ""
-        self._at = 0  # in the text that is held
-        self._before = 0  # characters that are held no more
-        self._ended = False
-
-    @property
-    def place(self) -> str:
-        """The file and how far it was read."""
-        return f"{self._name}, character {self._before + self._at + 1}"
-
-    def next_is(self, mark: str) -> bool:
-        """Whether a mark comes after white space; an empty mark is the end."""
-        while True:
-            space = SPACE.match(self._text, self._at)
-            self._at = space.end() if space else self._at
-            if self._at < len(self._text) or not self._more():
-                return self._text[self._at : self._at + 1] == mark
-
-    def expect(self, mark: str) -> None:
-        """Skip a mark, which must come next."""
-        if not self.next_is(mark):
-            result = self._text[self._at : self._at + 1]
-            raise InputError(
-                f"{self.place}: {repr(result) if result else 'the file ends'}, expected "
-                f"{repr(mark) if mark else 'the end of the file'} (one JSON object of questions by "
-                "id)"
-            )
-        self._at += len(mark)
-
-    def value(self) -> Any:
-        """The next JSON value, completed from the next blocks."""
-        self.next_is("")  # nothing but white space may be held
-        while True:
-            try:
-                value, end = self._scan(self._text, self._at)
-            except json.JSONDecodeError as error:
-                # only the end or the length distinguishes incomplete from damaged text
-                if len(self._text) - self._at > LONGEST_QUESTION or not self._more():
-                    raise InputError(
-                        f"{self._name}, character {self._before + error.pos + 1}: {error.msg}; "
-                        "expected one JSON object of questions by id"
-                    ) from error
-            except RecursionError as error:
-                raise InputError(f"{self.place}: nested too deeply to be a question") from error
-            else:
-                self._at = end
-                return value
-
-    def _more(self) -> bool:
-        """Read another block, if there is one, and drop what was read."""
-        if self._ended:
-            return False
-        block = next(self._blocks, b"")
-        self._ended = not block
-        try:
-            more = self._decoder.decode(block, final=self._ended)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{self.place} or later: not UTF-8 text ({error.reason})") from error
-        self._before += self._at
-        self._text = self._text[self._at :] + more
-        self._at = 0
-        return True

@@ -6,6 +6,7 @@ Issues in Bias Mitigation Techniques" (WACV 2022), 4.3 and A.1.
 """
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Annotated, Literal
@@ -24,12 +25,13 @@ from robust_fairness.datasets.questions._questions import (
     Names,
     QuestionRows,
     as_attribute,
+    entries,
     joined,
     places,
-    questions_from,
+    questions_of,
 )
 from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.questions import IMAGE, TOKENS, Questions, in_tail
+from robust_fairness.samples.questions import IMAGE, TOKENS, Boxes, Questions, in_tail
 
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has
@@ -90,7 +92,7 @@ class GqaOod(QuestionDataset):
         ood_folder: Folder = "gqa_ood"
         features_folder: Folder = "gqa/objects"
         boxes_folder: str = "data/01_raw/gqa_boxes"
-        boxes: PositiveInt = 36
+        boxes: Annotated[int, Field(ge=1, lt=2**15)] = 36
         tokens: PositiveInt = 14
         train_share: float = Field(1.0, gt=0, le=1)
         beta: float = Field(0.2, gt=-1, allow_inf_nan=False)
@@ -104,89 +106,117 @@ class GqaOod(QuestionDataset):
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
-        book = Book()
-        train = _by_rule(parameters, files, book, "train")
-        seen, words = len(book.answers), len(book.words)
-        parts = {"train": train} | {
-            part: _evaluation(parameters, files, book, part) for part in OFFICIAL
-        }
-        images, image_of = _sorted(book.images, len(book.images))
-        # of the images of all questions, so that every train_share uses the same ones
-        features = files.root / parameters.features_folder
-        boxes = convert(features, images, parameters.boxes, Path(parameters.boxes_folder))
-        files.sources[parameters.features_folder] = boxes.sha256
-        drawn = _drawn(len(train), splits, parameters)
-        parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
-        rows = joined(parts.values())
-        vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
-        token_of[words:] = UNKNOWN_TOKEN
-        answers, class_of = _sorted(book.answers, seen)
-        class_of[seen:] = seen
-        y = class_of[rows.answer]
-        unseen = y == seen
-        if unseen.any():
-            answers = (*answers, UNSEEN)
-            logger.info(
-                "%d validation and test questions have an answer unseen in training", unseen.sum()
-            )
-        sides = pd.Categorical.from_codes(rows.tail.astype(np.int8), pd.Index(SIDES, dtype=object))
-        return Samples(
-            x={
-                TOKENS: token_of[rows.tokens].astype(np.int32),
-                IMAGE: image_of[rows.image].astype(np.int32),
-            },
-            y=y,
-            attributes=pd.DataFrame(
-                {
-                    "head_tail": sides,
-                    "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
-                    "global_group": as_attribute(rows.global_group, book.global_groups),
-                    "local_group": as_attribute(rows.local_group, book.local_groups),
-                }
-            ),
-            id=rows.id,
-            splits=_splits(drawn, [len(part) for part in parts.values()]),
-            classes=answers,
-            sensitive=parameters.sensitive,
-            sources=files.sources,
-            questions=Questions(vocabulary, boxes),
+
+        def read(part: str, book: Book) -> QuestionRows:
+            return _read(parameters, files, book, part)
+
+        def converted(images: tuple[str, ...]) -> Boxes:
+            features = files.root / parameters.features_folder
+            boxes = convert(features, images, parameters.boxes, Path(parameters.boxes_folder))
+            files.sources[parameters.features_folder] = boxes.sha256
+            return boxes
+
+        return samples_of(read, converted, files, parameters, splits)
+
+
+def samples_of(
+    read: Callable[[str, Book], QuestionRows],
+    boxes_of: Callable[[tuple[str, ...]], Boxes],
+    files: Files,
+    parameters: GqaOod.Parameters,
+    splits: int,
+) -> Samples:
+    """Samples of questions.
+
+    Args:
+        read: the questions of a part, whose names it adds to the book; training is read first.
+        boxes_of: features of the boxes of images, in their order.
+        files: has the sources.
+        parameters: which training questions are drawn, and the sensitive attributes.
+        splits: number of named splits.
+    """
+    book = Book()
+    train = read("train", book)
+    seen, words = len(book.answers), len(book.words)
+    parts = {"train": train} | {part: read(part, book) for part in OFFICIAL}
+    images, image_of = _sorted(book.images, len(book.images))
+    boxes = boxes_of(images)  # of all questions, so that every train_share uses the same ones
+    drawn = _drawn(len(train), splits, parameters)
+    parts["train"] = train.take(np.flatnonzero(drawn.any(axis=1)))
+    rows = joined(parts.values())
+    vocabulary, token_of = _sorted(book.words, words, fixed=UNKNOWN_TOKEN + 1)
+    token_of[words:] = UNKNOWN_TOKEN
+    answers, class_of = _sorted(book.answers, seen)
+    class_of[seen:] = seen
+    y = class_of[rows.answer]
+    unseen = y == seen
+    if unseen.any():
+        answers = (*answers, UNSEEN)
+        logger.info(
+            "%d validation and test questions have an answer unseen in training", unseen.sum()
         )
+    sides = pd.Categorical.from_codes(rows.tail.astype(np.int8), pd.Index(SIDES, dtype=object))
+    return Samples(
+        x={
+            TOKENS: token_of[rows.tokens].astype(np.int32),
+            IMAGE: image_of[rows.image].astype(np.int32),
+        },
+        y=y,
+        attributes=pd.DataFrame(
+            {
+                "head_tail": sides,
+                "answer": pd.Categorical.from_codes(y, pd.Index(answers, dtype=object)),
+                "global_group": as_attribute(rows.global_group, book.global_groups),
+                "local_group": as_attribute(rows.local_group, book.local_groups),
+            }
+        ),
+        id=rows.id,
+        splits=_splits(drawn, [len(part) for part in parts.values()]),
+        classes=answers,
+        sensitive=parameters.sensitive,
+        sources=files.sources,
+        questions=Questions(vocabulary, boxes),
+    )
 
 
-def _by_rule(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
-    """The balanced questions of GQA, whose answers are rare in their local group by the rule."""
-    name = f"{parameters.folder}/{part}_balanced_questions.json"
-    rows = questions_from(files, name, book, parameters.tokens)
-    group = rows.local_group.astype(np.int64)
-    answer, limit = rows.answer.astype(np.int64), parameters.limit_in_tail and part == "train"
-    rare = in_tail(answer, group, len(book.answers), parameters.beta, limit)
-    return replace(rows, tail=rare)
+def by_rule(rows: QuestionRows, book: Book, beta: float, limit: bool = False) -> QuestionRows:
+    """Questions whose answers are rare in their local group by the rule of GQA-OOD."""
+    answer, group = rows.answer.astype(np.int64), rows.local_group.astype(np.int64)
+    return replace(rows, tail=in_tail(answer, group, len(book.answers), beta, limit))
 
 
-def _evaluation(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
-    """Validation or test questions: those of GQA-OOD, else the balanced ones by the rule."""
-    official = OFFICIAL[part]
+def head_then_tail(sides: Sequence[QuestionRows]) -> QuestionRows:
+    """The questions of the head, then of the tail."""
+    return replace(joined(sides), tail=np.repeat([False, True], list(map(len, sides))))
+
+
+def _read(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) -> QuestionRows:
+    """Questions of a part: those of GQA-OOD, else the balanced ones by the rule."""
+    official = OFFICIAL.get(part, part)
     names = [f"{parameters.ood_folder}/ood_{official}_{side}.json" for side in SIDES]
-    if any(map(files.has, names)):
-        head, tail = (questions_from(files, name, book, parameters.tokens) for name in names)
-        both = np.intersect1d(head.id, tail.id)
+    balanced = f"{parameters.folder}/{official}_balanced_questions.json"
+
+    def questions(name: str) -> QuestionRows:
+        return questions_of(entries(files, name), name, book, parameters.tokens)
+
+    if part in OFFICIAL and any(map(files.has, names)):
+        sides = [questions(name) for name in names]
+        both = np.intersect1d(*(side.id for side in sides))
         if len(both):
             raise InputError(
                 f"{names[0]} and {names[1]}: question {both[0]} is in both; it must be in one of "
                 "them"
             )
-        rare = np.repeat([False, True], [len(head), len(tail)])
-        return replace(joined([head, tail]), tail=rare)
-    balanced = f"{parameters.folder}/{official}_balanced_questions.json"
-    if not files.has(balanced):
+        return head_then_tail(sides)
+    if part in OFFICIAL and not files.has(balanced):
         raise InputError(
             f"{names[0]}, {names[1]} and {balanced} are missing below {files.root}; needed are the "
             f"first two, or the third, plain or with .gz; set {ROOT_VARIABLE} to their folder"
         )
-    logger.info(
-        "%s: head and tail are computed by the rule of GQA-OOD, whose files are missing", balanced
-    )
-    return _by_rule(parameters, files, book, official)
+    if part in OFFICIAL:
+        logger.info("%s: head and tail by the rule of GQA-OOD, whose files are missing", balanced)
+    limit = parameters.limit_in_tail and part == "train"
+    return by_rule(questions(balanced), book, parameters.beta, limit)
 
 
 def _sorted(names: Names, count: int, fixed: int = 0) -> tuple[tuple[str, ...], np.ndarray]:

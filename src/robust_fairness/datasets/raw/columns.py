@@ -10,7 +10,7 @@
 
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -125,22 +125,24 @@ def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
 
 def merged_spellings(cells: pd.Series, names: Mapping[str, Sequence[str]], place: str) -> pd.Series:
     """The cells with other spellings replaced by the name that they belong to."""
-    codes, values = pd.factorize(cells)
-    known = [str(value) for value in values]
+    known = list(map(str, pd.factorize(cells)[1]))
     new = {text: name for name, texts in names.items() for text in texts}
     for text in new:
         if text not in known:
             raise InputError(f"values: {place}: {unknown_name('value', text, known)}")
-    renamed = np.array([*(new.get(text, text) for text in known), None], dtype=object)
-    return pd.Series(renamed[codes], index=cells.index, name=cells.name)
+    return _mapped(cells, lambda text: new.get(text, text))
 
 
 def without_suffix(cells: pd.Series, suffix: str) -> pd.Series:
     """The cells without a unit of measure at their end, such as kg of 45 kg."""
+    return _mapped(cells, lambda text: text.strip().removesuffix(suffix).strip())
+
+
+def _mapped(cells: pd.Series, change: Callable[[str], str]) -> pd.Series:
+    """The cells as text, each distinct one changed; missing ones stay."""
     codes, values = pd.factorize(cells)
-    texts = [str(value).strip().removesuffix(suffix).strip() for value in values]
-    numbers = np.array([*texts, None], dtype=object)
-    return pd.Series(numbers[codes], index=cells.index, name=cells.name)
+    texts = np.array([*map(change, map(str, values)), None], dtype=object)
+    return pd.Series(texts[codes], index=cells.index, name=cells.name)
 
 
 def typed(

@@ -4,6 +4,7 @@ A text column is kept as its distinct values and one code per row. Memory theref
 rows and the columns that are read, not with the size of the file.
 """
 
+import codecs
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,17 +17,15 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import BLOCK, FEWER, MOST_BYTES, Files, require_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from _typeshed import WriteableBuffer
 
 CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), ".parquet"
 DELIMITERS = (",", ";", "\t", "|")
 PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
-MOST_BYTES = 8 * 2**30  # of a file, uncompressed
 MOST_TEXTS = 10_000  # distinct values of a column that is kept as text
 BLOCK_ROWS = 2**11  # that are parsed at once
 
@@ -48,7 +47,6 @@ def read_columns(
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
-    _require_bytes(_size(files, name), name)
     blocks = files.blocks(name)
     first = next(blocks, b"")
     if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
@@ -65,7 +63,7 @@ def read_columns(
         with needed_by(f"{name}: a Parquet file"):
             table = _parquet_columns(files, name, columns, collector)
     else:
-        rows = records(_lines(files.blocks(name), name), name, delimiter=delimiter, strict=True)
+        rows = records(_lines(files.blocks(name)), name, delimiter=delimiter, strict=True)
         header = _header(rows, name)
         wanted = _wanted(header, columns, name)
         table = _collected(rows, name, header, wanted, collector)
@@ -96,7 +94,7 @@ def read_cells(
         comment: begins the comments of a file without a header.
         rows: the documented number of rows; None if unknown.
     """
-    lines = _lines(iter(blocks), name)
+    lines = _lines(blocks)
     if header is None:
         read = records(lines, name, delimiter=delimiter, strict=True)
         header = _header(read, name)
@@ -160,32 +158,23 @@ def records(
         ) from error
 
 
-def _lines(blocks: Iterator[bytes], name: str) -> io.TextIOWrapper:
-    """UTF-8 text, with or without a byte order mark, line by line."""
-    stream = io.BufferedReader(_Stream(blocks, name))
-    return io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-
-
-def _size(files: Files, name: str) -> int:
-    paths = (files.root / name, files.root / f"{name}.gz")
-    return next((path.stat().st_size for path in paths if path.is_file()), 0)
-
-
-def _require_bytes(size: int, name: str) -> None:
-    if size > MOST_BYTES:
-        raise _too_large(f"{name}: {size / 2**30:.1f} GiB")
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    """UTF-8 text, with or without a byte order mark, line by line, whatever ends a line."""
+    pieces = (block[at : at + BLOCK] for block in blocks for at in range(0, len(block), BLOCK))
+    rest = ""  # the last line may go on in the next piece
+    for text in codecs.iterdecode(pieces, "utf-8-sig"):
+        lines = io.StringIO(rest + text, newline="")
+        rest = next(lines)
+        for line in lines:
+            yield rest
+            rest = line
+    if rest:
+        yield rest
 
 
 def _require_rows(rows: int, name: str) -> None:
     if rows > MOST_ROWS:
-        raise _too_large(f"{name}: at least {rows:,} rows")
-
-
-def _too_large(problem: str) -> InputError:
-    return InputError(
-        f"{problem}, allowed: up to {MOST_BYTES / 2**30:g} GiB uncompressed and {MOST_ROWS:,} "
-        "rows; keep only the columns that are used, or a random sample of the rows"
-    )
+        raise InputError(f"{name}: at least {rows:,} rows, allowed: {MOST_ROWS:,} rows; {FEWER}")
 
 
 class _Column:
@@ -243,34 +232,6 @@ class _Column:
 Collector = Callable[[str], _Column]  # of the column with a name
 
 
-class _Stream(io.RawIOBase):
-    """A file made of blocks, read once; refuses too many bytes."""
-
-    def __init__(self, blocks: Iterator[bytes], name: str) -> None:
-        super().__init__()
-        self.blocks, self.name = blocks, name
-        self.left = memoryview(b"")
-        self.count = 0
-
-    def readable(self) -> bool:
-        """Always true."""
-        return True
-
-    def readinto(self, target: "WriteableBuffer") -> int:
-        """Fill ``target`` as far as the current block reaches; 0 at the end."""
-        if not self.left:
-            block = next(self.blocks, b"")
-            self.count += len(block)
-            if self.count > MOST_BYTES:
-                raise _too_large(f"{self.name}: more than {MOST_BYTES / 2**30:g} GiB uncompressed")
-            self.left = memoryview(block)
-        view = memoryview(target).cast("B")
-        size = min(len(view), len(self.left))
-        view[:size] = self.left[:size]
-        self.left = self.left[size:]
-        return size
-
-
 def _header(rows: Iterator[tuple[int, list[str]]], name: str) -> list[str]:
     for _, cells in rows:
         return cells
@@ -319,7 +280,7 @@ def _parquet_columns(
             schema, metadata = file.schema_arrow, file.metadata
         wanted = _wanted(schema.names, columns, name)
         _require_rows(metadata.num_rows, name)
-        _require_bytes(_uncompressed(metadata, wanted), name)
+        require_size(_uncompressed(metadata, wanted), MOST_BYTES, name)
         for column in wanted:
             _require_flat(schema.field(column).type, f"{name}, column {column}")
         texts = [column for column in wanted if _is_text(schema.field(column).type)]

@@ -12,9 +12,9 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, PositiveInt
 
-from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.files import Files, unzipped
+from robust_fairness.datasets.files import Files, as_official, unzipped
 from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, field, validated
 from robust_fairness.datasets.tables._tables import (
@@ -284,10 +284,8 @@ class Compas(PublicTable):
 
 def _quarters(dates: pd.Series, file: str) -> pd.Series:
     """The quarters that are domains, such as 2013Q1; missing in the others."""
-    try:
+    with as_official(f"{file}, column {DATE}"):
         days = pd.to_datetime(dates, format="%Y-%m-%d")
-    except ValueError as error:
-        raise InputError(f"{file}, column {DATE}: {first_line(error)}, allowed: days") from None
     known = ["2013Q1", "2013Q2", "2013Q3", "2013Q4", "2014Q1"]
     quarters = days.dt.to_period("Q").astype(str)
     return quarters.where(quarters.isin(known)).astype(pd.CategoricalDtype(known))

@@ -53,7 +53,7 @@ class TableOfColumns(TableDataset):
         for name in names:
             with wrong.noting():
                 features[name] = self._feature(table[name])
-        typed = typed_table(table, pd.DataFrame(features), parameters, splits, wrong)
+        typed = typed_table(table, pd.DataFrame(features), parameters, wrong)
         return replace(typed, features=_with_missing(typed.features))
 
     def _feature(self, cells: pd.Series) -> pd.Series:
