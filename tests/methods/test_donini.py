@@ -13,7 +13,7 @@ from robust_fairness.methods.donini import hinge_loss
 from robust_fairness.samples import Samples
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
-from robust_fairness.training.stacking import stacks
+from robust_fairness.training.stacking import trainings
 from tests.training.conftest import MLP, make_cell, make_samples
 
 NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_features"}}
@@ -22,7 +22,7 @@ NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_fe
 def trained(samples, method="donini", **options):
     """The stack after training."""
     cell = make_cell(method, seeds=options.pop("seeds", (0, 1)), **options)
-    (replicas,) = stacks(cell.replicas(), samples, cell.network.name)
+    ((replicas, _),) = trainings(cell.replicas(), samples, cell.network.name)
     stack = Stack(samples, cell, replicas)
     for _ in range(cell.protocol.epochs):
         stack.run_epoch()

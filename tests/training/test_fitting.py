@@ -69,11 +69,11 @@ def largest_difference(a, b) -> float:
 def trained(samples, cell) -> list:
     """All replicas after training, without checkpoints and predictions."""
     found = []
-    for together in stacking.stacks(cell.replicas(), samples, cell.network.name):
-        stack = fitting.Stack(samples, cell, together)
+    for stacked, replicas in stacking.trainings(cell.replicas(), samples, cell.network.name):
+        stack = fitting.Stack(samples, cell, stacked)
         for _ in range(stack.epochs):
             stack.run_epoch()
-        found += stack.fitted(together)
+        found += stack.fitted(replicas)
     return found
 
 
@@ -107,10 +107,10 @@ def test_a_stack_has_a_bounded_number_of_rows(monkeypatch):
     """Stacks of two and one where rows for two replicas fit; one replica if none does."""
     samples, cell = make_samples(), make_cell("erm", seeds=(0, 1, 2))
     monkeypatch.setattr(stacking, "ROWS", 2 * cell.protocol.batch_size)
-    found = stacking.stacks(cell.replicas(), samples, cell.network.name)
-    assert [[one.seed for one in stack] for stack in found] == [[0, 1], [2]]
+    stacks = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    assert [[replica.seed for replica in stack] for stack, _ in stacks] == [[0, 1], [2]]
     monkeypatch.setattr(stacking, "ROWS", 1)
-    assert len(stacking.stacks(cell.replicas(), samples, cell.network.name)) == 3
+    assert len(stacking.trainings(cell.replicas(), samples, cell.network.name)) == 3
 
 
 @pytest.mark.parametrize("method", CLASSIFIERS)
@@ -210,7 +210,7 @@ def test_erm_equals_a_plain_torch_loop():
 def test_resumed_training_ends_with_the_same_bits(monkeypatch):
     """Every epoch is a place to go on from."""
     samples, cell = make_samples(), make_cell("cuma", checkpoint_seconds=0)
-    replicas = stacking.stacks(cell.replicas(), samples, "mlp")[0]
+    replicas, _ = stacking.trainings(cell.replicas(), samples, "mlp")[0]
     undisturbed = fitting.Stack(samples, cell, replicas)
     undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
     for stop in (1, 2, 3):

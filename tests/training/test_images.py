@@ -146,10 +146,8 @@ def test_initial_weights_come_from_the_seed_alone():
 def test_each_replica_of_a_image_network_trains_alone():
     """And every one keeps its running statistics."""
     samples, cell = make_images(), make_image_cell()
-    assert [len(one) for one in stacking.stacks(cell.replicas(), samples, cell.network.name)] == [
-        1,
-        1,
-    ]
+    trainings = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    assert [len(stack) for stack, _ in trainings] == [1, 1]
     fitted, validation, history, _ = training.train(samples, cell)
     assert [(one.trial, one.seed) for one in fitted] == [("default", 0), ("default", 1)]
     assert fitted[0].state["model.layers.0.normalise.running_mean"].shape == (3,)
