@@ -231,13 +231,6 @@ def test_cells_number_the_groups_and_classes_that_occur():
     assert cells.tolist() == expected
 
 
-def test_features_are_no_images():
-    """The network says what it needs."""
-    cell = make_image_cell()
-    with pytest.raises(InputError, match="network biased_mnist_cnn: rows have shape"):
-        training.train(make_samples(), cell)
-
-
 def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
     """Warm-up epochs are those of plain training of that length; then the method's begin."""
     samples = make_samples()
