@@ -19,7 +19,7 @@ from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
-from robust_fairness.training.augmentation import RandAugment
+from robust_fairness.training.augmentation import randaugment
 
 
 def pictures(count: int, side: int) -> Samples:
@@ -65,11 +65,10 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     samples = pictures(options.batch_size * options.steps + 2, options.side)
     batch = torch.from_numpy(samples.x[: options.batch_size]).to(device)
-    augment = RandAugment(options.side, options.side, batch.device)
     randomness, single = Randomness([0], "augmentation"), v2.RandAugment()
 
     def together() -> float:
-        return milliseconds(lambda: augment(batch[None], randomness), device)
+        return milliseconds(lambda: randaugment(batch[None], randomness), device)
 
     def alone() -> float:
         return milliseconds(lambda: [single(picture) for picture in batch], device)

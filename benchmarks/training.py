@@ -68,7 +68,7 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
     """Epoch times of the three ways and their ratios, of rounds in turn after a warm-up."""
     cell = cell_of(method, "mlp", seeds=count, batch_size=batch_size)
     replicas = cell.replicas()
-    groups = stacking.stacks(replicas, samples, "mlp")
+    groups = [stacked for stacked, _ in stacking.trainings(replicas, samples, "mlp")]
     alone = replicas[:MEASURED_ALONE]
     ways = [
         [fitting.Stack(samples, cell, group).run_epoch for group in groups],

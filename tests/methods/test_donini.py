@@ -8,13 +8,12 @@ import pytest
 import torch
 from scipy.optimize import linprog, minimize
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.methods.donini import hinge_loss
 from robust_fairness.samples import Samples
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
-from robust_fairness.training.stacking import stacks
-from tests.training.conftest import MLP, make_cell, make_samples
+from robust_fairness.training.stacking import trainings
+from tests.training.conftest import make_cell, make_samples
 
 NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_features"}}
 
@@ -22,7 +21,7 @@ NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_fe
 def trained(samples, method="donini", **options):
     """The stack after training."""
     cell = make_cell(method, seeds=options.pop("seeds", (0, 1)), **options)
-    (replicas,) = stacks(cell.replicas(), samples, cell.network.name)
+    ((replicas, _),) = trainings(cell.replicas(), samples, cell.network.name)
     stack = Stack(samples, cell, replicas)
     for _ in range(cell.protocol.epochs):
         stack.run_epoch()
@@ -198,28 +197,6 @@ def test_rows_of_unknown_group_train_but_do_not_constrain():
         assert found.norm().item() == pytest.approx(1)
         parallel = np.abs(u @ found.numpy()).max() / np.linalg.norm(u)
         assert parallel == pytest.approx(1, abs=1e-6)
-
-
-def test_features_that_are_trained_are_refused():
-    """In one line that names the networks that fit."""
-    message = "method donini: the features .* trained, allowed: network linear or kernel_features"
-    with pytest.raises(InputError, match=message):
-        train(make_samples(), make_cell("donini", network=MLP))
-
-
-def test_a_single_group_is_refused():
-    """There is nothing to be made equal."""
-    samples = make_samples()
-    frame = samples.attributes.copy()
-    frame.loc[(samples.y == 1) & (frame["kind"] == "group 1"), "kind"] = None
-    with pytest.raises(InputError, match="method donini: the training rows to constrain are in"):
-        train(replace(samples, attributes=frame), make_cell("donini"))
-
-
-def test_class_out_of_range_is_refused():
-    """In one line."""
-    with pytest.raises(InputError, match="method donini: positive 2, allowed: 0 to 1"):
-        train(make_samples(), make_cell("donini", method_positive=2))
 
 
 def test_equal_groups_leave_training_alone():

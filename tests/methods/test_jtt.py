@@ -98,11 +98,6 @@ def test_replicas_have_their_own_errors():
     assert not together.method.weight[0].equal(together.method.weight[1])
 
 
-def test_continuous_outcomes_are_refused():
-    with pytest.raises(InputError, match="method jtt: not applicable to a continuous outcome"):
-        train(make_samples(classes=0), make_cell("jtt"))
-
-
 def test_sample_weights_are_those_of_the_loss():
     """ERM with weights 0 on some rows learns nothing from them; other methods refuse weights."""
     samples = make_samples()

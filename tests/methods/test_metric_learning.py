@@ -9,7 +9,6 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.methods import parade
 from robust_fairness.training import fitting, select, train
@@ -296,55 +295,6 @@ def test_metric_learning_brings_a_class_together():
         return (y[distances.argmin(1)] == y).double().mean().item()
 
     assert recall(20) > recall(1) + 0.05
-
-
-@pytest.mark.parametrize(
-    ("method", "changes", "message"),
-    [
-        (
-            "metric_learning",
-            {"network": {"name": "mlp"}},
-            "trains no head, but network mlp needs",
-        ),
-        (
-            "erm",
-            {"network": EMBEDDING},
-            "trains a head, but the classifier of network embedding is fitted",
-        ),
-        (
-            "parade",
-            {"trials": ({"classifier": "linear"},)},
-            "trial classifier=linear: method parade: trains no head, but network embedding needs",
-        ),
-        ("metric_learning", {"method_warm_up_epochs": 1}, "warm_up_epochs 1"),
-        ("metric_learning", {"method_objective": "n_pair"}, "normalised false"),
-        ("parade", {"method_attribute_objective": "n_pair"}, "normalised false"),
-        (
-            "metric_learning",
-            {"network": {**EMBEDDING, "normalised": False}},
-            "objective margin: takes embeddings of length 1",
-        ),
-    ],
-)
-def test_what_does_not_fit_together_is_named(method, changes, message):
-    """Before anything is trained, in one line that says what fits."""
-    samples = make_samples(groups=3, classes=3)
-    with pytest.raises(InputError, match=message):
-        train(samples, make_cell(method, **changes))
-
-
-def test_parade_needs_groups():
-    """A continuous attribute has none."""
-    samples = make_samples()
-    samples = replace(samples, attributes=pd.DataFrame({"kind": np.linspace(0, 1, len(samples))}))
-    with pytest.raises(InputError, match="method parade: an attribute to mitigate is continuous"):
-        make_stack("parade", samples)
-
-
-def test_a_continuous_outcome_has_no_classifier_of_embeddings():
-    """The network says so, before the method is made."""
-    with pytest.raises(InputError, match="not applicable to a continuous outcome"):
-        make_stack("metric_learning", make_samples(classes=0))
 
 
 def test_separation_of_unrelated_embeddings_is_that_of_chance():

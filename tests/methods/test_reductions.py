@@ -105,28 +105,6 @@ def with_one_class(samples: Samples) -> Samples:
     return replace(samples, y=np.where(second, 0, samples.y))
 
 
-@pytest.mark.parametrize(
-    ("changes", "samples", "message"),
-    [
-        ({"network": None}, {}, "but network mlp is trained in steps, allowed: network estimator"),
-        ({"estimator": "sklearn.neighbors.KNeighborsClassifier", "params": {}}, {}, "weights rows"),
-        ({}, {"classes": 3}, "defined for two classes"),
-        ({"method": "grid_search"}, {"groups": 4}, "4 groups make a grid of 6 axes, allowed: up"),
-    ],
-)
-def test_what_cannot_be_reduced_is_refused_in_one_line(changes, samples, message):
-    defaults = {
-        "method": "exponentiated_gradient",
-        "estimator": "sklearn.tree.DecisionTreeClassifier",
-        "params": TREE,
-    }
-    options = {**defaults, **changes}
-    cell = reduction_cell(**options) if "network" not in changes else make_cell(options["method"])
-    with pytest.raises(InputError, match=message) as caught:
-        training.train(make_samples(**samples), cell)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_group_of_one_class_needs_demographic_parity():
     samples = with_one_class(make_samples())
     with pytest.raises(InputError, match="a group has training rows of one class only"):

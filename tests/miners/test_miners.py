@@ -5,10 +5,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from scipy import stats
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.miners.triplets import log_inverse_density
 
@@ -235,18 +233,3 @@ def test_draws_come_from_the_generator_alone(name):
 def test_no_triplet_is_an_empty_one(name, labels):
     """An empty batch, one row, one class, no positives."""
     assert mined(name, np.ones((len(labels), 4)), labels) == []
-
-
-def test_parameters_out_of_range_are_refused():
-    refused = [
-        ("random", {"margin": 0.1}),
-        ("semi_hard", {"margin": 0.0}),
-        ("distance_weighted", {"smallest_distance": 0.0}),
-        ("distance_weighted", {"largest_distance": 2.5}),
-        ("distance_weighted", {"smallest_distance": 1.4}),
-    ]
-    for name, options in refused:
-        with pytest.raises(ValidationError, match=next(iter(options))):
-            find("miner", name).Parameters(**options)
-    with pytest.raises(InputError, match="unknown miner 'semihard': did you mean 'semi_hard'"):
-        find("miner", "semihard")

@@ -168,13 +168,6 @@ def test_outputs_before_the_fit_are_refused():
     assert fitted(classifier="rbf_svm").has_outputs
 
 
-def test_methods_of_steps_refuse_a_fitted_classifier():
-    """In one line, before a step."""
-    network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
-    with pytest.raises(InputError, match="method erm: trains a head, .*: classifier linear, or"):
-        training.train(make_images(96, 16), make_cell(seeds=(0,), network=network))
-
-
 def test_rows_too_many_for_a_machine_are_thinned_out(monkeypatch):
     """By the seed, and the same each time."""
     module = find("network", "rbf_svm")
@@ -382,26 +375,6 @@ def test_parameters_go_through_json():
         find("network", "embedding").describe(embedding.Embedding.Parameters())
         == "embedding of resnet20"
     )
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"backbone": "resnet21"}, "did you mean 'resnet20'"),
-        ({"backbone": {"name": "resnet20", "depth": 3}}, "network resnet20: depth: Extra inputs"),
-        ({"backbone": "embedding"}, "network embedding, allowed: one that is trained in steps"),
-        ({"backbone": "rbf_svm"}, "network rbf_svm, allowed: one that is trained in steps"),
-        ({"classifier": "resnet20"}, "network resnet20 is trained in steps, allowed: linear, or"),
-        ({"classifier": "rbf_smv"}, "did you mean 'rbf_svm'"),
-        ({"rebalancing": "oversampling"}, "rebalancing oversampling: allowed with a classifier"),
-        ({"dimensions": 0}, "greater than or equal to 1"),
-    ],
-)
-def test_bad_settings_are_refused(fields, message):
-    """In one line each."""
-    with pytest.raises(InputError, match=message) as caught:
-        make_cell(network={"name": "embedding", **fields})
-    assert "\n" not in str(caught.value)
 
 
 def test_trials_change_the_classifier():

@@ -342,12 +342,6 @@ def test_every_method_trains_resnet20(method):
     assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
 
 
-def test_method_of_fixed_features_refuses_a_trained_network():
-    """In one line."""
-    with pytest.raises(InputError, match="method donini: the features of this network are trained"):
-        training.train(make_images(160, 8), make_network_cell("donini", "resnet20"))
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_curvature_matching_trains_and_what_is_saved_predicts_the_same(name):
     """Every network has second derivatives, and the file its whole state."""
@@ -409,20 +403,3 @@ def test_vision_transformer_refuses_other_than_squares():
     """Its places are numbered for a square."""
     with pytest.raises(InputError, match="images of 8 x 16, allowed: square images"):
         build("vision_transformer", (1, 8, 16))
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("vgg", {"widths": (4, 8), "convolutions": (1,)}),
-        ("vgg", {"widths": (4, 8), "convolutions": (1, 0)}),
-        ("vision_transformer", {"width": 10, "heads": 3}),
-        ("shake_shake", {"width": 3}),
-        ("resnet20", {"widths": (4,)}),
-        ("mlp_mixer", {"depth": 1}),
-    ],
-)
-def test_sizes_that_do_not_fit_are_refused(name, options):
-    """When the settings are read."""
-    with pytest.raises(InputError, match=f"network {name}: "):
-        make_cell(network={"name": name, **options})

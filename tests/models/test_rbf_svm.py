@@ -11,8 +11,6 @@ from sklearn.svm import SVC
 
 from robust_fairness import training
 from robust_fairness.compute.checkpoints import Checkpoint
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find, names
 from robust_fairness.estimators import base as _fitted
 from robust_fairness.estimators import rbf_svm
 from robust_fairness.models.randomness import Randomness
@@ -126,46 +124,3 @@ def test_a_checkpoint_holds_the_machine():
     assert expected.keys() == found.keys()
     assert all(expected[key].equal(found[key]) or key == "history" for key in expected)
     assert first.fitted(first.replicas)[0].state["model.support"].dtype == np.float64
-
-
-METHODS = {name: find("method", name) for name in names("method")}
-OF_STEPS = [name for name, one in METHODS.items() if one.estimators == "no"]
-
-
-@pytest.mark.parametrize("method", OF_STEPS)
-def test_methods_of_steps_refuse_it(method):
-    """All but plain training, in one line; those of embeddings since it is none."""
-    why = {True: "network rbf_svm is fitted in one call", False: "trains no head"}
-    message = f"method {method}: {why[find('method', method).trains_head]}"
-    with pytest.raises(InputError, match=message):
-        training.train(make_samples(domains=3), make_svm_cell(method))
-
-
-def test_bfloat16_is_refused():
-    message = "precision bfloat16: network rbf_svm is fitted in one call, allowed: float32, float64"
-    protocol = make_svm_cell().protocol.model_copy(update={"precision": "bfloat16"})
-    with pytest.raises(InputError, match=message):
-        training.train(make_images(), make_svm_cell().model_copy(update={"protocol": protocol}))
-
-
-def test_augmentation_is_refused():
-    """It sees no augmented batch; also where the cell's settings or a trial ask for it."""
-    samples = make_images()
-    message = "augmentation randaugment: network rbf_svm is fitted in one call, allowed: none"
-    changed = {"augmentation": "randaugment"}
-    cell = make_svm_cell()
-    for asking in (
-        cell.model_copy(update={"settings": changed}),
-        cell.model_copy(update={"trials": (changed,)}),
-        cell.model_copy(update={"protocol": cell.protocol.model_copy(update=changed)}),
-    ):
-        with pytest.raises(InputError, match=message):
-            training.train(samples, asking)
-
-
-def test_what_cannot_be_fitted_is_refused():
-    """In one line each."""
-    with pytest.raises(InputError, match="network rbf_svm: not applicable to a continuous outcome"):
-        training.train(make_samples(classes=0), make_svm_cell())
-    with pytest.raises(InputError, match="network rbf_svm: gamma"):
-        make_svm_cell(gamma=-1.0)

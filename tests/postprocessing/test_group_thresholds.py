@@ -161,19 +161,3 @@ def test_a_cell_is_post_processed(name):
     assert accuracy == pytest.approx(
         np.where(y == 1, decided[0].positive, 1 - decided[0].positive).mean()
     )
-
-
-@pytest.mark.parametrize(
-    ("samples", "changes", "message"),
-    [
-        (make_samples(classes=3), {}, "postprocessing equalized_odds: defined for two classes"),
-        (make_samples(), {"attributes": ["age"]}, "unknown attribute of postprocessing 'age'"),
-        (make_samples(24, groups=12), {}, "rows of group group .*lacks validation rows of both"),
-    ],
-)
-def test_what_cannot_be_post_processed_is_refused_before_training(samples, changes, message):
-    cell = make_cell(seeds=(0,))
-    named = {"name": "equalized_odds", **changes}
-    cell = type(cell).model_validate({**cell.model_dump(), "postprocessing": named})
-    with pytest.raises(InputError, match=message):
-        training.train(samples, cell)

@@ -15,7 +15,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
-from pydantic import ValidationError
 from scipy import fft
 from sklearn.datasets import load_sample_images
 from torchvision.transforms.v2 import functional
@@ -204,12 +203,6 @@ def test_a_severity_out_of_range_is_refused_in_one_line(corruption, photographs)
         assert str(severity) in str(caught.value)
         with pytest.raises(InputError, match=message):
             corrupted(corruption, photographs, severity)
-
-
-@ALL
-def test_there_are_no_parameters(corruption):
-    with pytest.raises(ValidationError):
-        corruption.Parameters(seed=1)
 
 
 # How strong they are

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
@@ -164,20 +163,6 @@ def test_latents_of_one_dimension_are_refused(subset):
     targets = latents.targets(0, 2)
     with pytest.raises(InputError, match="dimension 1: .*allowed: 2 and more"):
         subset().subset(np.ones((2, 1), np.float32), SEVERITY[subset], targets)
-
-
-@pytest.mark.parametrize(
-    ("subset", "options"),
-    [
-        (Extend, {"form": "printed"}),
-        (LatentOverlap, {"second_target": "t2"}),
-        (FullSupport, {"form": "ball"}),
-        (Truncation, {"radius": 1}),
-    ],
-)
-def test_unknown_options_are_refused(subset, options):
-    with pytest.raises(ValidationError):
-        subset.Parameters.model_validate(options)
 
 
 def test_given_samples_cannot_be_shifted_in_latent_space():

@@ -68,13 +68,6 @@ def test_no_attribute_has_no_column():
     assert attributes.encode([], train, LIKE).of(train).shape == (1, train.shape[1], 0)
 
 
-def test_unknown_attribute_is_named():
-    """With the nearest one that exists."""
-    cell = make_cell("adv_debias", seeds=(0,), method_explicit=("agee",))
-    with pytest.raises(InputError, match="unknown attribute 'agee'.*'?age'?"):
-        training.train(make_mixed(), cell)
-
-
 def test_continuous_attributes_train_the_methods_that_need_no_group():
     """Plain training does not look at them; an adversary of groups says why it cannot."""
     samples = dataclasses.replace(make_mixed(), sensitive=("age",))

@@ -13,12 +13,11 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import augmentation, data, fitting
-from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, RandAugment
+from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, randaugment
 
 from .conftest import make_cell, make_samples
 from .test_images import make_image_cell, make_images
 
-CPU = torch.device("cpu")
 # What torchvision calls them
 NAMES = {name: "".join(part.capitalize() for part in name.split("_")) for name in OPERATIONS}
 NAMES["autocontrast"] = "AutoContrast"
@@ -70,7 +69,7 @@ def test_every_pair_of_operations_equals_torchvisions_on_single_images(shape):
         assert set(kinds.flatten().tolist()) == set(range(number))
     images = noise(len(kinds), *shape)
     before = images.clone()
-    found = RandAugment(*shape[1:], CPU).changed(images, kinds)
+    found = augmentation.changed(images, kinds)
     expected = [Told(told)(one) for one, told in zip(images, kinds.tolist(), strict=True)]
     assert torch.equal(found, torch.stack(expected))
     assert torch.equal(images, before)
@@ -105,12 +104,11 @@ def test_draws_belong_to_the_seed_and_go_on():
 def test_a_stack_is_changed_as_its_replicas_alone():
     """Every replica by the numbers of its seed; torch's own generator is not asked."""
     images = torch.stack([noise(40, 3, 9, 9), noise(40, 3, 9, 9).flip(0)])
-    augment = RandAugment(9, 9, CPU)
     state = torch.random.get_rng_state()
-    together = augment(images, Randomness([1, 2], "augmentation"))
+    together = randaugment(images, Randomness([1, 2], "augmentation"))
     assert torch.equal(state, torch.random.get_rng_state())
     for number, seed in enumerate((1, 2)):
-        alone = augment(images[number : number + 1], Randomness([seed], "augmentation"))
+        alone = randaugment(images[number : number + 1], Randomness([seed], "augmentation"))
         assert torch.equal(together[number : number + 1], alone)
 
 
@@ -136,12 +134,12 @@ def test_training_batches_alone_are_augmented(monkeypatch):
         list(stack.data.training_batches())
     changed, plain = seen[: len(seen) // 2], seen[len(seen) // 2 :]
     assert [augmented for _, augmented, _ in changed] == [True] * 3 + [False]
-    randomness, augment = Randomness([0], "augmentation"), RandAugment(16, 16, CPU)
+    randomness = Randomness([0], "augmentation")
     for (rows, augmented, x), (same_rows, _, as_is) in zip(changed, plain, strict=True):
         assert torch.equal(rows, same_rows)
         images = torch.from_numpy(samples.x)[rows]
         torch.testing.assert_close(as_is, images / 255)
-        expected = augment(images, randomness) if augmented else images
+        expected = randaugment(images, randomness) if augmented else images
         torch.testing.assert_close(x, expected / 255)
         assert augmented != torch.equal(x, as_is)
 
@@ -211,12 +209,3 @@ def test_what_is_no_image_is_not_augmented(samples, told, monkeypatch):
     with pytest.raises(InputError, match=f"{message}.*, allowed: uint8 images of 1 or 3") as error:
         training.train(samples, cell)
     assert "\n" not in str(error.value)
-
-
-def test_unknown_augmentations_are_refused():
-    """What is allowed is named."""
-    with pytest.raises(
-        InputError,
-        match="augmentation: Input should be 'none', 'randaugment', 'crop_and_flip' or 'flip'",
-    ):
-        make_cell(augmentation="trivialaugment")

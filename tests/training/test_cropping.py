@@ -8,12 +8,10 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
 from robust_fairness import training
-from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import augmentation, cropping, data, fitting
+from robust_fairness.training import cropping, data, fitting
 from robust_fairness.training.cropping import crop_and_flip, cropped, drawn_boxes, drawn_flips
 
-from .conftest import make_cell, make_samples
 from .test_images import make_image_cell, make_images
 
 SHAPES = [(3, 32, 32), (1, 8, 8), (3, 23, 17), (3, 5, 64), (2, 64, 9), (1, 1, 1), (3, 50, 50)]
@@ -175,12 +173,3 @@ def test_training_gives_the_same_bits_twice(tmp_path, monkeypatch):
     for one, other, without in zip(first, second, plain, strict=True):
         assert np.array_equal(one.state[weights], other.state[weights])
         assert not np.array_equal(one.state[weights], without.state[weights])
-
-
-def test_what_is_no_image_is_refused():
-    """In one line."""
-    for name in ("crop_and_flip", "flip"):
-        message = f"augmentation: {name} and rows are float32 of shape"
-        with pytest.raises(InputError, match=message):
-            training.train(make_samples(), make_cell(augmentation=name))
-        assert augmentation.named(name, (3, 4, 4), torch.device("cpu")) is getattr(cropping, name)

@@ -69,11 +69,11 @@ def largest_difference(a, b) -> float:
 def trained(samples, cell) -> list:
     """All replicas after training, without checkpoints and predictions."""
     found = []
-    for together in stacking.stacks(cell.replicas(), samples, cell.network.name):
-        stack = fitting.Stack(samples, cell, together)
+    for stacked, replicas in stacking.trainings(cell.replicas(), samples, cell.network.name):
+        stack = fitting.Stack(samples, cell, stacked)
         for _ in range(stack.epochs):
             stack.run_epoch()
-        found += stack.fitted(together)
+        found += stack.fitted(replicas)
     return found
 
 
@@ -107,18 +107,10 @@ def test_a_stack_has_a_bounded_number_of_rows(monkeypatch):
     """Stacks of two and one where rows for two replicas fit; one replica if none does."""
     samples, cell = make_samples(), make_cell("erm", seeds=(0, 1, 2))
     monkeypatch.setattr(stacking, "ROWS", 2 * cell.protocol.batch_size)
-    found = stacking.stacks(cell.replicas(), samples, cell.network.name)
-    assert [[one.seed for one in stack] for stack in found] == [[0, 1], [2]]
+    stacks = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    assert [[replica.seed for replica in stack] for stack, _ in stacks] == [[0, 1], [2]]
     monkeypatch.setattr(stacking, "ROWS", 1)
-    assert len(stacking.stacks(cell.replicas(), samples, cell.network.name)) == 3
-
-
-@pytest.mark.parametrize("method", CLASSIFIERS)
-def test_method_of_classes_refuses_a_continuous_outcome(method):
-    """In one line that names it."""
-    message = f"method {method}: not applicable to a continuous outcome"
-    with pytest.raises(InputError, match=message):
-        train(make_samples(classes=0), make_cell(method))
+    assert len(stacking.trainings(cell.replicas(), samples, cell.network.name)) == 3
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -210,7 +202,7 @@ def test_erm_equals_a_plain_torch_loop():
 def test_resumed_training_ends_with_the_same_bits(monkeypatch):
     """Every epoch is a place to go on from."""
     samples, cell = make_samples(), make_cell("cuma", checkpoint_seconds=0)
-    replicas = stacking.stacks(cell.replicas(), samples, "mlp")[0]
+    replicas, _ = stacking.trainings(cell.replicas(), samples, "mlp")[0]
     undisturbed = fitting.Stack(samples, cell, replicas)
     undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
     for stop in (1, 2, 3):
@@ -364,35 +356,3 @@ def test_cuda_without_a_gpu_is_an_error():
         pytest.skip("there is a GPU")
     with pytest.raises(InputError, match="no cuda device"):
         train(make_samples(), make_cell(device="cuda"))
-
-
-def with_cell(value: float):
-    """Samples with one training cell of that value; 1e39 is infinite in float32."""
-    samples = make_samples()
-    samples.x[samples.rows("split_0", "train")[0], 1] = value
-    return samples
-
-
-@pytest.mark.parametrize(
-    ("samples", "cell", "message"),
-    [
-        (make_samples(), make_cell(seeds=(0,), learning_rate=1e200), "model loss.* after epoch 1"),
-        (
-            make_samples(),
-            make_cell("cuma", seeds=(0,), precision="float32", learning_rate=1e30),
-            "trial default, seed 0: .* is not finite after epoch 1",
-        ),
-        (with_cell(np.inf), make_cell(), "feature 'feature 1', row [0-9]+: .* up to 3.4e"),
-        (with_cell(np.nan), make_cell(seeds=(0,), imputation="none"), "features are missing"),
-        # of a stack of four, one replica fails
-        (
-            make_samples(),
-            make_cell("spectral_decoupling", ({"weight": 1e200},), seeds=(0, 1), optimiser="sgd"),
-            r"trial weight=1e\+200, seed 0: ",
-        ),
-    ],
-)
-def test_training_that_is_not_finite_has_failed(samples, cell, message):
-    """With the trial, the seed, the epoch and the quantity; other cells of a run go on."""
-    with pytest.raises(InputError, match=message):
-        train(samples, cell)

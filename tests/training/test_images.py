@@ -146,10 +146,8 @@ def test_initial_weights_come_from_the_seed_alone():
 def test_each_replica_of_a_image_network_trains_alone():
     """And every one keeps its running statistics."""
     samples, cell = make_images(), make_image_cell()
-    assert [len(one) for one in stacking.stacks(cell.replicas(), samples, cell.network.name)] == [
-        1,
-        1,
-    ]
+    trainings = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    assert [len(stack) for stack, _ in trainings] == [1, 1]
     fitted, validation, history, _ = training.train(samples, cell)
     assert [(one.trial, one.seed) for one in fitted] == [("default", 0), ("default", 1)]
     assert fitted[0].state["model.layers.0.normalise.running_mean"].shape == (3,)
@@ -231,13 +229,6 @@ def test_cells_number_the_groups_and_classes_that_occur():
         pairs.index((g, y)) if g >= 0 else -1 for g, y in zip(index, samples.y, strict=True)
     ]
     assert cells.tolist() == expected
-
-
-def test_features_are_no_images():
-    """The network says what it needs."""
-    cell = make_image_cell()
-    with pytest.raises(InputError, match="network biased_mnist_cnn: rows have shape"):
-        training.train(make_samples(), cell)
 
 
 def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():

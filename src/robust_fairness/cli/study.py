@@ -9,7 +9,7 @@ stopped and repeated, also elsewhere.
 import logging
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -266,7 +266,7 @@ def run_block(
     from robust_fairness.core.errors import InputError
     from robust_fairness.runs.session import environment
     from robust_fairness.training import decisions, prediction
-    from robust_fairness.training.search import Round, TrainedReplicas
+    from robust_fairness.training.search import Round
 
     plain = cells[0].model_copy(update={"postprocessing": None, "seeds": tuple(seeds)})
     seen = adapting(samples, everything) if SEES_TARGET in plain.sees else samples
@@ -274,22 +274,22 @@ def run_block(
     with tempfile.TemporaryDirectory() as folder, environment({ROOT_VARIABLE: folder}):
         fitted, validated, curves = [], [], []
         if SEARCHED in seeds:
-            first = TrainedReplicas(seen, plain.model_copy(update={"seeds": (SEARCHED,)}))
-            training.fit(first, Round(first.cell.replicas()))
-            selected = training.select(seen, first.validation, plain)
+            first = plain.model_copy(update={"seeds": (SEARCHED,)})
+            models, validated, history, _ = training.train(seen, first)
+            selected = training.select(seen, validated, plain)
             chosen = selected.groupby("trial", sort=False)["selection"].agg("; ".join).to_dict()
-            fitted += [one for one in first.fitted if one.trial in chosen]
-            validated, curves = first.validation, first.curves
+            fitted += [model for model in models if model.trial in chosen]
+            curves.append(history)
         else:
             rows = done[(done["method"] == cells[0].label) & (done["selections"] != "")]
             chosen = dict(zip(rows["trial"], rows["selections"], strict=True))
         later = tuple(seed for seed in seeds if seed != SEARCHED)
         if later:
-            then = TrainedReplicas(seen, plain.model_copy(update={"seeds": later}))
-            again = [changes[str(trial)] for trial in chosen]
-            training.fit(then, Round(then.cell.replicas(again)))
-            fitted += then.fitted
-            validated, curves = validated + then.validation, curves + then.curves
+            then = plain.model_copy(update={"seeds": later})
+            again = Round(then.replicas([changes[str(trial)] for trial in chosen]))
+            models, validation, history, _ = training.train(seen, then, lambda _: [again])
+            fitted, validated = fitted + models, validated + validation
+            curves.append(history)
     unshifted = {UNSHIFTED: samples}
     tested = prediction.predict(samples, fitted, plain, unshifted)
     tested += prediction.predict(samples, fitted, plain, unshifted, "ood_test")
@@ -314,13 +314,12 @@ def run_block(
     counts = table.columns.drop(["method", "trial", "seed", "part", "tested_on"])
     table[counts] = table[counts].round(DIGITS).astype("float32")
     selections = table["trial"].map(chosen).fillna("")
-    return table.assign(selections=selections).merge(losses(curves), how="left")
+    return table.assign(selections=selections).merge(losses(pd.concat(curves)), how="left")
 
 
-def losses(curves: Sequence[Mapping[str, object]]) -> pd.DataFrame:
+def losses(history: pd.DataFrame) -> pd.DataFrame:
     """Validation loss of every replica after half of its epochs and after all."""
-    table = pd.DataFrame(curves)
-    table = table[table["quantity"] == "validation_loss"]
+    table = history[history["quantity"] == "validation_loss"]
     last = table.groupby(["trial", "seed"])["epoch"].transform("max")
     ends = {"loss_half": (last + 1) // 2 - 1, "loss_end": last}
     found = [

@@ -4,7 +4,6 @@ Torch's optimiser classes import its compiler at the first step, 1.5 s that noth
 functions that they call do not.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -13,7 +12,7 @@ from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
 
-class Optimiser(ABC):
+class Optimiser:
     """Moves some weights by their gradients; ``lr`` may change between steps.
 
     Args:
@@ -22,39 +21,27 @@ class Optimiser(ABC):
         weight_decay: factor of the weights in the gradient, or of the decoupled decay.
     """
 
+    moments: dict[str, list[Tensor]]
+
     def __init__(self, weights: Sequence[Tensor], lr: float, weight_decay: float = 0.0) -> None:
         self.weights, self.lr, self.weight_decay = list(weights), lr, weight_decay
-        self.moments: dict[str, list[Tensor]] = {}
 
-    @torch.no_grad()
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Move the weights by gradients of their shapes."""
-        if not self.moments:
-            self.moments = self.initial()
-        self.move(list(gradients))
-
-    @abstractmethod
-    def initial(self) -> dict[str, list[Tensor]]:
-        """The moments before the first step, one tensor per weight, by name."""
-
-    @abstractmethod
-    def move(self, gradients: list[Tensor]) -> None:
-        """Change weights and moments in place."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
-        """The moments by the number of the weight and their name; empty before the first step."""
+        """The moments by the number of the weight and their name."""
         return {
-            f"{number}/{name}": one
+            f"{number}/{name}": moment
             for name, moments in self.moments.items()
-            for number, one in enumerate(moments)
+            for number, moment in enumerate(moments)
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Continue from ``state``."""
-        self.moments = self.initial() if state else {}
-        for name, moments in self.moments.items():
-            for number, one in enumerate(moments):
-                one.copy_(state[f"{number}/{name}"])
+        for name, moment in self.state().items():
+            moment.copy_(state[name])
 
 
 class Adam(Optimiser):
@@ -78,20 +65,19 @@ class Adam(Optimiser):
     ) -> None:
         super().__init__(weights, lr, weight_decay)
         self.decoupled, self.fused = decoupled, fused
-
-    def initial(self) -> dict[str, list[Tensor]]:
         # the multi-tensor form counts steps on the CPU
-        place = [one.device if self.fused else torch.device("cpu") for one in self.weights]
-        return {
-            "step": [torch.zeros((), dtype=torch.float32, device=device) for device in place],
-            "exp_avg": [torch.zeros_like(one) for one in self.weights],
-            "exp_avg_sq": [torch.zeros_like(one) for one in self.weights],
+        devices = [weight.device if fused else torch.device("cpu") for weight in self.weights]
+        self.moments = {
+            "step": [torch.zeros((), dtype=torch.float32, device=device) for device in devices],
+            "exp_avg": [torch.zeros_like(weight) for weight in self.weights],
+            "exp_avg_sq": [torch.zeros_like(weight) for weight in self.weights],
         }
 
-    def move(self, gradients: list[Tensor]) -> None:
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
         adam(
             self.weights,
-            gradients,
+            list(gradients),
             self.moments["exp_avg"],
             self.moments["exp_avg_sq"],
             [],
@@ -128,15 +114,14 @@ class Descent(Optimiser):
     ) -> None:
         super().__init__(weights, lr, weight_decay)
         self.momentum = momentum
+        used = self.weights if momentum else []
+        self.moments = {"momentum_buffer": [torch.zeros_like(weight) for weight in used]}
 
-    def initial(self) -> dict[str, list[Tensor]]:
-        used = self.weights if self.momentum else []
-        return {"momentum_buffer": [torch.zeros_like(one) for one in used]}
-
-    def move(self, gradients: list[Tensor]) -> None:
+    @torch.no_grad()
+    def step(self, gradients: Sequence[Tensor]) -> None:
         sgd(
             self.weights,
-            gradients,
+            list(gradients),
             list(self.moments["momentum_buffer"]),
             fused=True,
             weight_decay=self.weight_decay,

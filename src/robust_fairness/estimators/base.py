@@ -90,6 +90,10 @@ class Estimator(SingleModel):
     ) -> nn.Module:
         raise InputError(f"network {self.name}: has no head to train, allowed: method erm")
 
+    @abstractmethod
+    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Logits or outcomes ``[1, row, output]`` of flattened inputs."""
+
     def finite(self, x: Tensor) -> Tensor:
         """Inputs ``[1, m, ...]`` as float64 ``[m, input]`` on the CPU, all finite or missing."""
         inputs = x[0].flatten(1).cpu().double()

@@ -1,10 +1,8 @@
 """Nearest neighbours and clusters of an embedding, as arrays of rows (D.4 of finDML).
 
 Distances are computed in blocks from float64 products around the mean row, so that memory grows
-linearly with the rows. On the CPU products are computed in float32 first, and those rows of a block
-again whose result the rounding could change; the result is that of float64. Two squared distances
-count as equal if they differ by less than ``TIE`` of the largest squared distance of a row from
-that mean.
+linearly with the rows. Two squared distances count as equal if they differ by less than ``TIE`` of
+the largest squared distance of a row from that mean.
 """
 
 from collections.abc import Iterator
@@ -51,48 +49,19 @@ def _around_mean(embedding: np.ndarray, rows: np.ndarray, device: str) -> Tensor
     return x.div_(longest) if longest > 0 else x
 
 
-def _quick(x: Tensor) -> Tensor:
-    """The same in the type of numbers that the device multiplies fastest."""
-    return x.float() if x.is_cpu else x
-
-
-def _slack(x: Tensor) -> float:
-    """Bound of the error of a squared distance of ``_quick`` rows."""
-    return (x.shape[1] + 8) * torch.finfo(torch.float32).eps
-
-
-def _sides(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Two matrices ``[m, d + 2]`` whose product has the squared distances of the rows of x."""
-    lengths, ones = torch.linalg.vecdot(x, x)[:, None], torch.ones_like(x[:, :1])
-    return torch.cat([-2 * x, lengths, ones], 1), torch.cat([x, ones, lengths], 1)
-
-
 def _ranks(x: Tensor, y: Tensor) -> Tensor:
     """``same_class_rank`` of finite rows sorted by class, int64 ``[n]``."""
     nearest = _nearest_of_class(x, y)
     limit = torch.where(nearest < torch.inf, nearest + TIE, -torch.inf)
-    quick, slack = _quick(x), _slack(x)
-    low, high = ((limit + change).to(quick.dtype) for change in (-slack, slack))
-    left, right = _sides(quick)
     rank = (nearest < torch.inf).long()
     for a, b in _block_pairs(len(x)):
-        square = left[a] @ right[b].T
+        square = _squares(x[a], x[b])
         if y[b.start] <= y[a.stop - 1]:
             square.masked_fill_(y[a, None] == y[b], torch.inf)
-        for rows, others, item in [(a, b, square), (b, a, square.T)][: 1 if a == b else 2]:
-            near, far = (_count(item <= bound[rows, None]) for bound in (low, high))
-            doubt = torch.nonzero(near != far)[:, 0]
-            if len(doubt):
-                exact = _squares(x[rows][doubt], x[others])
-                exact.masked_fill_(y[rows][doubt, None] == y[others], torch.inf)
-                near[doubt] = _count(exact <= limit[rows][doubt, None])
-            rank[rows] += near
+        rank[a] += (square <= limit[a, None]).sum(1)
+        if a != b:
+            rank[b] += (square <= limit[b]).sum(0)
     return rank
-
-
-def _count(where: Tensor) -> Tensor:
-    """Number of true values in each row, int32 ``[m]``."""
-    return where.view(torch.uint8).sum(1, dtype=torch.int32)
 
 
 def _nearest_of_class(x: Tensor, y: Tensor) -> Tensor:
@@ -145,27 +114,19 @@ def clusters(
 
 def _k_means(x: Tensor, first: Tensor) -> Tensor:
     """Nearest centre of every row after the last step, int64 ``[n]``."""
-    quick, centres = _sides(_quick(x))[0], x[first]
-    labels = _nearest_centres(x, quick, centres)
+    centres = x[first]
+    labels = _nearest_centres(x, centres)
     for _ in range(ITERATIONS):
         counts = labels.bincount(minlength=len(centres))[:, None]
         sums = torch.zeros_like(centres).index_add_(0, labels, x)
         centres = torch.where(counts > 0, sums / counts.clamp(min=1), centres)
-        before, labels = labels, _nearest_centres(x, quick, centres)
+        before, labels = labels, _nearest_centres(x, centres)
         if torch.equal(before, labels):
             break
     return labels
 
 
-def _nearest_centres(x: Tensor, quick: Tensor, centres: Tensor) -> Tensor:
+def _nearest_centres(x: Tensor, centres: Tensor) -> Tensor:
     """Number of the nearest centre of every row; the first of equally near ones."""
-    size = max(1, VALUES // len(centres))
-    right, result = _sides(centres.to(quick.dtype))[1], []
-    for exact, rough in zip(x.split(size), quick.split(size), strict=True):
-        square = rough @ right.T
-        nearest, label = square.min(1)
-        doubt = torch.nonzero(_count(square <= nearest[:, None] + 2 * _slack(x)) > 1)[:, 0]
-        if len(doubt):
-            label[doubt] = _squares(exact[doubt], centres).argmin(1)
-        result.append(label)
-    return torch.cat(result)
+    blocks = x.split(max(1, VALUES // len(centres)))
+    return torch.cat([_squares(block, centres).argmin(1) for block in blocks])

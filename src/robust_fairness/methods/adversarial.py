@@ -210,9 +210,10 @@ class Cuma(AdvDebias):
         noise = batch.noise if p.curvature_dropout == "shared" else None
         scale = batch.y.shape[-1] if p.curvature_loss == "mean" else 1
         if noise is not batch.noise:
-            losses = model.task_loss(model(batch.x, noise), batch.y)
+            outputs = model.head(model.features(batch.x, noise), noise)
+            losses = model.task_loss(outputs, batch.y)
         gradient, moved = one_step(losses / scale, batch.x, p.h, create_graph=True)
-        losses = model.task_loss(model(moved, noise), batch.y)
+        losses = model.task_loss(model.head(model.features(moved, noise), noise), batch.y)
         curvature = change_of_gradient(gradient, losses / scale, moved, p.h, create_graph=True)
         groups = self.problem.groups
         return p.gamma * mean_pairwise_mmd(curvature, batch.group, groups, p.bandwidths)

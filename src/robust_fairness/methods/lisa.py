@@ -7,15 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods.base import (
-    Batch,
-    GroupMethodParameters,
-    Information,
-    Method,
-    Problem,
-    Step,
-    Subgroups,
-)
+from robust_fairness.methods.base import Batch, Method, Problem, Step, SubgroupMethodParameters
 from robust_fairness.methods.mixup import mixed_loss, require_numbers, symmetric_beta
 from robust_fairness.models.base import Model
 
@@ -32,7 +24,7 @@ class Lisa(Method):
     Algorithm 1.
     """
 
-    class Parameters(GroupMethodParameters):
+    class Parameters(SubgroupMethodParameters):
         """How far and with which rows a row is mixed.
 
         ``subgroups``: the groups of the attributes (subpopulation shift), or the domains that are
@@ -42,14 +34,6 @@ class Lisa(Method):
         subgroups: Literal["group", "domain"] = "group"
         alpha: float = Field(2.0, gt=0, description="alpha of the Beta distribution")
         same_class: float = Field(0.5, ge=0, le=1, description="p_sel, share of mixes in a class")
-
-        @property
-        def subgroup_definition(self) -> Subgroups:
-            return self.subgroups
-
-        @property
-        def sees(self) -> tuple[Information, ...]:
-            return ("groups",) if self.subgroups == "group" else ("domains",)
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

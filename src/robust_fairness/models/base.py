@@ -46,14 +46,13 @@ class Model(Plugin, nn.Module, ABC):
     stack computes what its replicas compute alone.
 
     Attributes:
-        stacks: whether many replicas train as one stack; otherwise the replica axis has length 1.
         reads_questions: whether rows are questions on images.
         piecewise_linear: whether the outputs are piecewise linear in the inputs without dropout,
             which gives the curvature of the loss in closed form; None without derivatives.
         early_width: channels of the early layer.
         feature_width: channels of the features.
         softmax: whether the loss is the cross-entropy of a softmax, or a squared error.
-        top: the module of the head.
+        top: the module of the head, called with features and noise.
 
     Args:
         hparams: sizes and options, of the class ``Parameters``.
@@ -62,7 +61,6 @@ class Model(Plugin, nn.Module, ABC):
         randomness: source of the initial weights, with one seed per replica.
     """
 
-    stacks: ClassVar[bool] = False
     reads_questions: ClassVar[bool] = False
     piecewise_linear: bool | None
     early_width: int
@@ -125,9 +123,9 @@ class Model(Plugin, nn.Module, ABC):
         """Features ``[replica, row, ...]`` of inputs ``[replica, row, ...]``."""
         return self.late(self.early(x, noise), noise)
 
-    @abstractmethod
     def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Outputs ``[replica, row, output]`` of features: logits, or the predicted outcome."""
+        return self.top(features, noise)
 
     @abstractmethod
     def new_head(
@@ -140,7 +138,7 @@ class Model(Plugin, nn.Module, ABC):
 
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Outputs ``[replica, row, output]`` of inputs ``[replica, row, ...]``."""
-        return self.head(self.late(self.early(x, noise), noise), noise)
+        return self.head(self.features(x, noise), noise)
 
     def embedding(self, x: Tensor) -> Tensor:
         """What metrics of embeddings read: features averaged over places, ``[replica, row, d]``.
@@ -185,9 +183,6 @@ class SingleModel(Model):
 
     Convolving many replicas together is slower on every device than one after the other.
     """
-
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.top(features)
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None

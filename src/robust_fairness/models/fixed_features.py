@@ -15,8 +15,6 @@ class FixedFeatures(Model):
     ``width`` is the number of features; default: that of the inputs.
     """
 
-    stacks = True
-
     def __init__(
         self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness, width: int = 0
     ) -> None:
@@ -26,9 +24,6 @@ class FixedFeatures(Model):
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         return early
-
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.top(features)
 
     def new_head(self, outputs: int, randomness: Randomness, inputs: int | None = None) -> Linear:
         return Linear(inputs or self.feature_width, outputs, randomness)

@@ -4,7 +4,7 @@
 they are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -52,9 +52,17 @@ def check(samples: Samples, cell: Cell) -> None:
 
 
 def train(
-    samples: Samples, cell: Cell
+    samples: Samples,
+    cell: Cell,
+    rounds: Callable[[search.TrainedReplicas], Iterable[search.Round]] = search.rounds,
 ) -> tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]:
-    """Fit every trial with every seed, stacks of replicas at once, then the stages of a search.
+    """Fit replicas round by round, each in stacks, and predict their validation rows.
+
+    Args:
+        samples: rows of the dataset.
+        cell: dataset, method and network in one setting.
+        rounds: the replicas that train next, asked for once the last ones have trained; default:
+            every trial with every seed, then the stages of the cell's search.
 
     Returns:
         The fitted replicas, their predictions on the validation parts of their own splits, the
@@ -67,24 +75,18 @@ def train(
     keep_freed_memory()
     search.require_fitting(samples, cell)
     trained = search.TrainedReplicas(samples, cell)
-    for wanted in search.rounds(trained):
-        fit(trained, wanted)
+    for wanted in rounds(trained):
+        trained.begin(wanted.replicas, wanted.stage)
+        for stacked, replicas in stacking.trainings(wanted.replicas, samples, cell.network.name):
+            with threads(stacked[0].protocol.threads):
+                stack = fitting.Stack(samples, cell, stacked)
+                content = fitting.training_key(samples, cell, stacked)
+                checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
+                stack.train_to_end(checkpoint, trained.stops(stack, replicas, wanted.should_prune))
+                trained.add(stack, replicas)
+        trained.predict_validation(wanted.replicas)
     history = tables.table(tables.HISTORY, trained.curves)
     return trained.fitted, trained.validation, history, trained.table()
-
-
-def fit(trained: search.TrainedReplicas, wanted: search.Round) -> None:
-    """Fit the replicas of a round, stack by stack, and predict their validation rows."""
-    samples, cell = trained.samples, trained.cell
-    trained.begin(wanted.replicas, wanted.stage)
-    for stacked, replicas in stacking.trainings(wanted.replicas, samples, cell.network.name):
-        with threads(stacked[0].protocol.threads):
-            stack = fitting.Stack(samples, cell, stacked)
-            content = fitting.training_key(samples, cell, stacked)
-            checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
-            stack.train_to_end(checkpoint, trained.stops(stack, replicas, wanted.should_prune))
-            trained.add(stack, replicas)
-    trained.predict_validation(wanted.replicas)
 
 
 def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd.DataFrame:

@@ -12,9 +12,7 @@ single images.
 """
 
 from collections.abc import Callable
-from functools import cache
 from math import atan, degrees
-from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +31,6 @@ MAGNITUDE, MAGNITUDES = 9, 31
 CHANNELS = (1, 3)  # accepted by torchvision's operations on colours
 BRIGHTEST = 255
 
-# Operations that only move pixels, and the others.
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 OTHERS = (
     "brightness", "posterize", "solarize", "identity", "color", "contrast", "sharpness",
@@ -41,14 +38,12 @@ OTHERS = (
 )  # fmt: skip
 OPERATIONS = (*MOVES, *OTHERS)
 DIRECTED = (*MOVES, "brightness", "color", "contrast", "sharpness")
-
-# An operation with its direction; those that only move pixels, by one look-up for all, first.
+# An operation with its direction.
 KINDS = tuple(
     (name, direction)
     for name in OPERATIONS
     for direction in ((1, -1) if name in DIRECTED else (1,))
 )
-MOVING = sum(name in MOVES for name, _ in KINDS)
 
 Images = UInt8[Tensor, "rows channels height width"]
 Batches = UInt8[Tensor, "replicas rows channels height width"]
@@ -70,49 +65,22 @@ def require_augmentable(name: str, samples: Samples) -> None:
     )
 
 
-def named(
-    name: str, shape: Any, device: torch.device
-) -> Callable[[Tensor, Randomness], Tensor] | None:
-    """The augmentation ``name`` of rows of that shape; None for none."""
-    if name == NONE:
-        return None
-    plain = {"crop_and_flip": crop_and_flip, "flip": flip}
-    return plain.get(name) or RandAugment(shape[-2], shape[-1], device)
-
-
-class RandAugment:
-    """Changes every image by operations of its own.
+def randaugment(images: Batches, randomness: Randomness) -> Batches:
+    """A copy of the batch with every image changed by two operations of its own.
 
     torchvision leaves images of one channel unchanged by ``color``, and treats the channel as the
-    brightness in the other operations.
+    brightness in the other operations. ``randomness`` is on the CPU.
     """
+    kinds = drawn_kinds(randomness, images.shape[1])
+    return changed(images.flatten(0, 1), kinds.flatten(0, 1)).view_as(images)
 
-    def __init__(self, height: int, width: int, device: torch.device) -> None:
-        self.size = (height, width)
-        self.sources = sources_of_places(height, width).to(device)
 
-    def __call__(self, images: Batches, randomness: Randomness) -> Batches:
-        """Augmented copies of a batch; ``randomness`` is on the CPU."""
-        kinds = drawn_kinds(randomness, images.shape[1])
-        return self.changed(images.flatten(0, 1), kinds.flatten(0, 1)).view_as(images)
-
-    def changed(self, images: Images, kinds: Int64[Tensor, "rows operations"]) -> Images:
-        """The images after the operations (positions in ``KINDS``, on the CPU), in their order."""
-        for kind in kinds.unbind(1):
-            order = kind.argsort(stable=True)
-            parts = self._in_order(images[order.to(images.device)], kind[order])
-            images = torch.cat(parts)[order.argsort().to(images.device)]
-        return images
-
-    def _in_order(self, images: Images, kind: Int64[Tensor, " rows"]) -> list[Tensor]:
-        counts = kind.bincount(minlength=len(KINDS)).tolist()
-        moving = sum(counts[:MOVING])
-        to_move, *others = images.split([moving, *counts[MOVING:]])
-        parts = [moved(to_move, self.sources[kind[:moving].to(images.device)])]
-        for (name, direction), some in zip(KINDS[MOVING:], others, strict=True):
-            if len(some):
-                parts.append(operation(name, direction, *self.size)(some))
-        return parts
+# By name, from images and random numbers.
+AUGMENTATIONS: dict[str, Callable[[Tensor, Randomness], Tensor]] = {
+    "randaugment": randaugment,
+    "crop_and_flip": crop_and_flip,
+    "flip": flip,
+}
 
 
 def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas rows operations"]:
@@ -127,59 +95,50 @@ def drawn_kinds(randomness: Randomness, rows: int) -> Int64[Tensor, "replicas ro
     return each[randomness.integers((rows, AT_ONCE), len(each))]
 
 
-def moved(images: Images, sources: Int64[Tensor, "rows places"]) -> Images:
-    """Images whose pixels come from other positions, counted from 1; 0 is black."""
-    flat = torch.nn.functional.pad(images.flatten(2), (1, 0))
-    places = sources[:, None].expand(-1, images.shape[1], -1)
-    return flat.gather(2, places).view_as(images)
+def changed(images: Images, kinds: Int64[Tensor, "rows operations"]) -> Images:
+    """The images after the operations (positions in ``KINDS``, on the CPU), in their order."""
+    for kind in kinds.unbind(1):
+        before, images = images, images.clone()
+        for number in kind.unique().tolist():
+            rows = (kind == number).to(images.device)
+            images[rows] = operated(before[rows], *KINDS[number])
+    return images
 
 
-def sources_of_places(height: int, width: int) -> Int64[Tensor, "kinds places"]:
-    """Source of every pixel under the operations that move pixels, from 1; 0 is black."""
-    # float32 counts to 2^24, so to an image of 4096 x 4096 pixels
-    numbered = torch.arange(1.0, height * width + 1).view(1, 1, height, width)
-    kinds = KINDS[:MOVING]
-    result = [operation(name, direction, height, width)(numbered) for name, direction in kinds]
-    return torch.cat(result).flatten(1).long()
-
-
-@cache
-def operation(name: str, direction: int, height: int, width: int) -> Callable[[Tensor], Tensor]:
-    """An operation of torchvision at the magnitude of RandAugment's defaults."""
+def operated(images: Images, name: str, direction: int) -> Images:
+    """Images after an operation of torchvision at the magnitude of RandAugment's defaults."""
     from torchvision.transforms.v2 import functional
 
-    def affine(
-        image: Tensor, x: float = 0.0, y: float = 0.0, right: int = 0, down: int = 0
-    ) -> Tensor:
+    def affine(x: float = 0.0, y: float = 0.0, right: int = 0, down: int = 0) -> Tensor:
         """Shear by degrees about the first pixel, or move by pixels."""
-        changed: Tensor = functional.affine(
-            image, angle=0.0, translate=[right, down], scale=1.0, shear=[x, y],
+        result: Tensor = functional.affine(
+            images, angle=0.0, translate=[right, down], scale=1.0, shear=[x, y],
             center=[0, 0] if x or y else None,
         )  # fmt: skip
-        return changed
+        return result
 
     def strength(most: float) -> float:
         """The signed magnitude out of ``most``, in the single precision of torchvision."""
         return direction * float(torch.linspace(0, most, MAGNITUDES)[MAGNITUDE])
 
-    slant = degrees(atan(strength(0.3)))
-    factor = 1 + strength(0.9)
-    operations: dict[str, Callable[[Tensor], Tensor]] = {
-        "shear_x": lambda image: affine(image, x=slant),
-        "shear_y": lambda image: affine(image, y=slant),
-        "translate_x": lambda image: affine(image, right=int(strength(150 / 331 * width))),
-        "translate_y": lambda image: affine(image, down=int(strength(150 / 331 * height))),
-        "rotate": lambda image: functional.rotate(image, strength(30)),
-        "brightness": lambda image: functional.adjust_brightness(image, factor),
-        "color": lambda image: functional.adjust_saturation(image, factor),
-        "contrast": lambda image: functional.adjust_contrast(image, factor),
-        "sharpness": lambda image: functional.adjust_sharpness(image, factor),
-        "posterize": lambda image: functional.posterize(image, round(8 - strength(4))),
-        "solarize": lambda image: functional.solarize(
-            image, BRIGHTEST * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
+    height, width = images.shape[-2:]
+    slant, factor = degrees(atan(strength(0.3))), 1 + strength(0.9)
+    operations: dict[str, Callable[[], Tensor]] = {
+        "shear_x": lambda: affine(x=slant),
+        "shear_y": lambda: affine(y=slant),
+        "translate_x": lambda: affine(right=int(strength(150 / 331 * width))),
+        "translate_y": lambda: affine(down=int(strength(150 / 331 * height))),
+        "rotate": lambda: functional.rotate(images, strength(30)),
+        "brightness": lambda: functional.adjust_brightness(images, factor),
+        "color": lambda: functional.adjust_saturation(images, factor),
+        "contrast": lambda: functional.adjust_contrast(images, factor),
+        "sharpness": lambda: functional.adjust_sharpness(images, factor),
+        "posterize": lambda: functional.posterize(images, round(8 - strength(4))),
+        "solarize": lambda: functional.solarize(
+            images, BRIGHTEST * float(torch.linspace(1, 0, MAGNITUDES)[MAGNITUDE])
         ),
-        "autocontrast": functional.autocontrast,
-        "equalize": functional.equalize,
-        "identity": lambda image: image,
+        "autocontrast": lambda: functional.autocontrast(images),
+        "equalize": lambda: functional.equalize(images),
+        "identity": lambda: images,
     }
-    return operations[name]
+    return operations[name]()

@@ -14,7 +14,7 @@ from robust_fairness.methods.base import Batch, TrainingRows
 from robust_fairness.models.base import LabelledRows
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.samples import Samples, width_of
-from robust_fairness.training import augmentation, preprocessing
+from robust_fairness.training import preprocessing
 from robust_fairness.training.attributes import (
     encode,
     groups_are_classes,
@@ -23,6 +23,7 @@ from robust_fairness.training.attributes import (
     sensitive_features,
     subgroups_of,
 )
+from robust_fairness.training.augmentation import AUGMENTATIONS
 from robust_fairness.training.inputs import Inputs, rows_at_once
 from robust_fairness.training.preprocessing import Preprocessing
 
@@ -69,9 +70,7 @@ class StackData:
             "mining": Randomness(seeds, "mining", self.device),
             "target": Randomness(seeds, "target", self.device),
         }
-        self.augment = augmentation.named(
-            self.protocol.augmentation, self.inputs.shape, self.device
-        )
+        self.augment = AUGMENTATIONS.get(self.protocol.augmentation)
 
     def _encode_groups(self, samples: Samples, replica: Replica, reads_attributes: bool) -> None:
         mitigated = mitigated_attributes(samples, replica.method)

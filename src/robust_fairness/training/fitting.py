@@ -177,10 +177,10 @@ class Stack:
         """Mean task loss on each replica's validation rows, ``[replica]``."""
         self.model.eval()
         data = self.data
-        losses = [
-            self.model.task_loss(self.model(data.network_inputs(rows)), data.y.gather(1, rows))
-            for rows in data.blocks(data.validation)
-        ]
+        losses = []
+        for rows in data.blocks(data.validation):
+            outputs = self.model(data.network_inputs(rows))
+            losses.append(self.model.task_loss(outputs, data.y.gather(1, rows)))
         return torch.cat(losses, dim=1).mean(1)
 
     def state(self) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.models.base import Model
+from robust_fairness.models.base import Model, SingleModel
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
@@ -260,9 +260,8 @@ def _stacks(
     def shape(replica: Fitted) -> str:
         counts = [len(test_set.rows(replica.split, part)) for test_set in test_sets.values()]
         matrix = replica.state["preprocessing.matrix"]
-        alone = (
-            "" if find("network", replica.network["name"]).stacks else (replica.trial, replica.seed)
-        )
+        single = issubclass(find("network", replica.network["name"]), SingleModel)
+        alone = (replica.trial, replica.seed) if single else ""
         return repr((replica.network, matrix.ndim, str(matrix.dtype), counts, alone))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Replica
+from robust_fairness.models.base import SingleModel
 from robust_fairness.samples import REQUIRED_PARTS, Samples
 
 ROWS = 2**14  # of a step, of all replicas of a stack: activations of more leave the caches
@@ -18,12 +19,11 @@ def trainings(
 ) -> list[tuple[list[Replica], list[Replica]]]:
     """What trains as a stack, and all replicas that it trains.
 
-    Replicas of a network that does not stack share a training if they differ only in what is
-    fitted afterwards.
+    Replicas of a ``SingleModel`` share a training if they differ only in what is fitted afterwards.
     """
     model = find("network", network)
-    if model.stacks:
-        return [(stack, stack) for stack in stacks(replicas, samples, network)]
+    if not issubclass(model, SingleModel):
+        return [(stack, stack) for stack in _stacks(replicas, samples)]
     sharing: dict[str, list[Replica]] = {}
     for replica in replicas:
         trained = model.trained_as(replica.network)
@@ -32,14 +32,12 @@ def trainings(
     return [(equal[:1], equal) for equal in sharing.values()]
 
 
-def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[list[Replica]]:
+def _stacks(replicas: Sequence[Replica], samples: Samples) -> list[list[Replica]]:
     """Replicas that train together: equal except for seeds and the method's float fields.
 
-    Splits whose attributes differ train separately, and so do networks that do not stack. A stack
-    has at most ``ROWS`` rows in a step, unless a single replica has more.
+    Splits whose attributes differ train separately. A stack has at most ``ROWS`` rows in a step,
+    unless a single replica has more.
     """
-    splits = samples.split_names
-    separate = bool(samples.split_attributes)
 
     def shape(replica: Replica) -> str:
         equal = {
@@ -47,19 +45,17 @@ def stacks(replicas: Sequence[Replica], samples: Samples, network: str) -> list[
             for name, value in replica.method.model_dump().items()
             if not is_per_replica(replica.method, name)
         }
-        split = replica.split(splits)
+        split = replica.split(samples.split_names)
         counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
-        return repr((equal, replica.network, replica.protocol, counts, split if separate else ""))
+        separate = split if samples.split_attributes else ""
+        return repr((equal, replica.network, replica.protocol, counts, separate))
 
-    if not find("network", network).stacks:
-        return [[replica] for replica in replicas]
-    alike = [list(group) for _, group in groupby(sorted(replicas, key=shape), key=shape)]
-    return [part for group in alike for part in _parts(group)]
-
-
-def _parts(group: list[Replica]) -> list[list[Replica]]:
-    most = max(1, ROWS // group[0].protocol.batch_size)
-    return [group[first : first + most] for first in range(0, len(group), most)]
+    result = []
+    for _, group in groupby(sorted(replicas, key=shape), key=shape):
+        alike = list(group)
+        most = max(1, ROWS // alike[0].protocol.batch_size)
+        result += [alike[first : first + most] for first in range(0, len(alike), most)]
+    return result
 
 
 def is_per_replica(hparams: BaseModel, name: str) -> bool:

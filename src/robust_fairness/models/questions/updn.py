@@ -97,9 +97,6 @@ class UpDn(SingleModel):
         """The classifier's hidden layer, ``[1, row, hidden]``."""
         return torch.relu(self.hidden(early))
 
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.top(features, noise)
-
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
         if self.softmax:
             return super().task_loss(outputs, y)

@@ -27,7 +27,6 @@ class Mlp(Model):
         dropout: float = Field(0.25, ge=0, lt=1, description="dropout rate after hidden layers")
         feature_relu: bool = Field(False, description="whether f_s ends in a ReLU")
 
-    stacks = True
     piecewise_linear = True
 
     def __init__(
@@ -47,9 +46,6 @@ class Mlp(Model):
         body = self.body
         features = body.second(noise.dropped(body, early, body.dropout) if noise else early)
         return torch.relu(features) if self.hparams.feature_relu else features
-
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        return self.top(features, noise)
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None
