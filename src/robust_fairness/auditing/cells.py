@@ -207,7 +207,10 @@ class Cells:
         return Means(value, variance, n, effective, deviations)
 
     def _by_unit(self, influence: Array) -> Array:
-        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``."""
+        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``.
+
+        The influence of a unit is the sum over its rows, of H units with the factor H / (H - 1).
+        """
         assert self.units is not None
         groups = len(self.groups)
         each = np.zeros((*self.n.shape, groups))
