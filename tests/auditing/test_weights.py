@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 import robust_fairness as rf
 from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
 from robust_fairness.auditing.cells import Cells, by_replicates
-from robust_fairness.auditing.verdict import lacking
+from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
@@ -98,6 +98,10 @@ def test_certain_probabilities_of_groups_are_the_groups() -> None:
     one, other = (found[found["attribute"] == name].reset_index() for name in ("sex", "gender"))
     for column in ("value", "low", "high"):
         np.testing.assert_allclose(one[column], other[column], atol=1e-9, equal_nan=True)
+    done = rf.audit(sure, **options, sensitive_features=[])
+    assert done.failures("demographic_parity_difference[gender]>=0")
+    with pytest.raises(InputError, match="unknown attribute 'sex'.*gender"):
+        done.failures("demographic_parity_difference[sex]>=0")
     with pytest.raises(InputError, match="whose sum is 1"):
         rf.audit(sure.assign(p_m=0.5), **options, sensitive_features=["sex"])
 
@@ -110,6 +114,9 @@ def test_several_probabilities_predict_the_largest_and_other_values_need_a_word(
     several = rf.audit(table, y_pred=["p_w", "p_e", "p_n"], **of).to_frame()
     chosen = rf.audit(table, y_pred="chosen", **of).to_frame()
     pd.testing.assert_frame_equal(several, chosen)
+    said = [line for line, _ in console(rf.audit(table, y_pred="chosen", **of))]
+    assert said[1].startswith("--fail-if 'delta_eo_one_vs_rest>0.1' would say: sex ")
+    assert said[2].startswith("sex: equalized odds gap of a group and the rest ")
     with pytest.raises(InputError, match="one per class"):
         rf.audit(table, y_pred=["p_w", "p_e"], **of)
     binary = {**of, "y_pred": "chosen", "pos_label": "e"}

@@ -19,6 +19,7 @@ GAPS = {
     "equalized_odds_difference": "equalized odds difference",
     "equal_opportunity_difference": "equal opportunity difference",
     "demographic_parity_difference": "demographic parity difference",
+    "mean_error_difference": "difference of mean errors",
     "mean_squared_error_worst_gap": "gap of the mean squared error",
 }
 # Of more than two classes.
