@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from robust_fairness.auditing.cells import Cells
 from robust_fairness.inference import (
     LEVEL,
     POWER,
@@ -33,8 +34,9 @@ from robust_fairness.inference import (
     over_domains,
 )
 from robust_fairness.inference.gaps import with_moderated
-from robust_fairness.inference.moments import covariance_by_unit, covariance_of_copies
+from robust_fairness.inference.moments import covariance_of_copies
 from robust_fairness.inference.verdicts import concluded, judged, tested
+from robust_fairness.samples import Groups
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits
@@ -184,8 +186,11 @@ def households(families: int) -> Iterator[Row]:
             unit = np.repeat(np.arange(units), rng.integers(1, 7, units))
             group = rng.integers(0, 2, len(unit))
             latent = rng.normal(size=units)[unit] + rng.normal(size=len(unit))
-            values = (latent > 0.5).astype(float)  # noqa: PLR2004
-            covariance = covariance_by_unit(values, group, 2, unit)
+            values = (latent > 0.5).astype(np.int64)  # noqa: PLR2004
+            groups = Groups(group, ("0", "1"))
+            cells = Cells.of(groups, np.zeros_like(values), values, ("0", "1"), unit=unit)
+            means = cells.means(cells.grid()[1] == 1)
+            covariance = means.deviations.T @ means.deviations
             variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
             difference = values[group == 0].mean() - values[group == 1].mean()
             inside.append((abs(difference) / np.sqrt(variance), special.stdtrit(units - 1, 0.975)))

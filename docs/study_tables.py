@@ -299,7 +299,8 @@ def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
     from robust_fairness.core.registry import find
     from robust_fairness.datasets.files import Files, default_root
-    from robust_fairness.diagnosis import Columns, overlap
+    from robust_fairness.diagnosis.columns import Columns
+    from robust_fairness.diagnosis.domains import overlap
 
     states = [*primary().domains]
     parameters = {"task": "Income", "states": states, "drop": ["POBP"]}

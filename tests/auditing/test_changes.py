@@ -17,7 +17,7 @@ from robust_fairness.auditing.verdict import console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.diagnosis import decompose_by_group
+from robust_fairness.diagnosis.decomposition import decompose_by_group
 from robust_fairness.diagnosis.domains import Overlap
 from tests.auditing.tables import audit, failures
 

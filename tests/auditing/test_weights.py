@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 
 import robust_fairness as rf
 from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
-from robust_fairness.auditing.cells import Cells
-from robust_fairness.auditing.verdict import lacking
+from robust_fairness.auditing.cells import Cells, by_replicates
+from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
@@ -98,6 +98,10 @@ def test_certain_probabilities_of_groups_are_the_groups() -> None:
     one, other = (found[found["attribute"] == name].reset_index() for name in ("sex", "gender"))
     for column in ("value", "low", "high"):
         np.testing.assert_allclose(one[column], other[column], atol=1e-9, equal_nan=True)
+    done = rf.audit(sure, **options, sensitive_features=[])
+    assert done.failures("demographic_parity_difference[gender]>=0")
+    with pytest.raises(InputError, match="unknown attribute 'sex'.*gender"):
+        done.failures("demographic_parity_difference[sex]>=0")
     with pytest.raises(InputError, match="whose sum is 1"):
         rf.audit(sure.assign(p_m=0.5), **options, sensitive_features=["sex"])
 
@@ -110,6 +114,9 @@ def test_several_probabilities_predict_the_largest_and_other_values_need_a_word(
     several = rf.audit(table, y_pred=["p_w", "p_e", "p_n"], **of).to_frame()
     chosen = rf.audit(table, y_pred="chosen", **of).to_frame()
     pd.testing.assert_frame_equal(several, chosen)
+    said = [line for line, _ in console(rf.audit(table, y_pred="chosen", **of))]
+    assert said[1].startswith("--fail-if 'delta_eo_one_vs_rest>0.1' would say: sex ")
+    assert said[2].startswith("sex: equalized odds gap of a group and the rest ")
     with pytest.raises(InputError, match="one per class"):
         rf.audit(table, y_pred=["p_w", "p_e"], **of)
     binary = {**of, "y_pred": "chosen", "pos_label": "e"}
@@ -141,6 +148,44 @@ def test_units_of_one_row_are_rows_and_copies_of_a_row_are_one_unit() -> None:
     narrow = rf.audit(copies, **of).to_frame().set_index("metric").loc[names[1:]]
     plain = plain.loc[names[1:]]
     assert ((narrow["high"] - narrow["low"]) < 0.7 * (plain["high"] - plain["low"])).all()
+
+
+def test_households_that_span_groups_are_simulated() -> None:
+    """Variance of a difference of two groups whose members share households of 1 to 6."""
+    rng = np.random.default_rng(3)
+    differences, expected = [], []
+    for _ in range(800):
+        unit = np.repeat(np.arange(150), rng.integers(1, 7, 150))
+        groups = Groups(rng.integers(0, 2, len(unit)), ("f", "m"))
+        reached = (rng.normal(size=150)[unit] + rng.normal(size=len(unit)) > 0).astype(np.int64)
+        cells = Cells.of(groups, np.zeros_like(reached), reached, ("0", "1"), unit=unit)
+        means = cells.means(cells.grid()[1] == 1)
+        covariance = cells.rates([means], np.array([True, True])).covariance[0]
+        differences.append(np.subtract(*means.value))
+        expected.append(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert np.var(differences) == pytest.approx(np.mean(expected), rel=0.15)
+
+
+def test_units_of_one_row_are_weighted_rows() -> None:
+    """But for the number of units of all groups instead of rows of the group."""
+    groups = Groups(RNG.integers(0, 3, ROWS), ("a", "b", "c"))
+    rows = (groups, TABLE["y"].to_numpy(), TABLE["p"].to_numpy(), ("0", "1"), TABLE["w"].to_numpy())
+    plain, of_units = (
+        cells.means(cells.grid()[1] == 1)
+        for cells in (Cells.of(*rows), Cells.of(*rows, unit=np.arange(ROWS)))
+    )
+    factor = (plain.n - 1) / plain.n * ROWS / (ROWS - 1)
+    np.testing.assert_allclose(of_units.variance, plain.variance * factor, rtol=1e-6)
+    covariance = of_units.deviations.T @ of_units.deviations
+    np.testing.assert_allclose(covariance, np.diag(of_units.variance), atol=1e-12)
+
+
+def test_replicates_are_those_of_the_census_bureau() -> None:
+    """4 / 80 of the sum of squares around the estimate."""
+    replicates = np.arange(80.0)[:, None] * [1, -2]
+    deviations = by_replicates(replicates, np.array([10.0, -20.0]))
+    squares = np.square(np.arange(80.0) - 10).sum() / 20
+    np.testing.assert_allclose(deviations.T @ deviations, squares * np.array([[1, -2], [-2, 4]]))
 
 
 @pytest.mark.parametrize(

@@ -7,21 +7,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.diagnosis import (
-    Columns,
-    Scored,
+from robust_fairness.diagnosis import diagnose
+from robust_fairness.diagnosis.columns import Columns, domain_columns
+from robust_fairness.diagnosis.decomposition import (
     decompose,
     decompose_by_group,
-    diagnose,
-    domain_columns,
-    estimated_shares,
-    overlap,
-    regions,
-    share_change,
-    two_sample_test,
+    rate_difference,
+    weighted_mean,
 )
-from robust_fairness.diagnosis.decomposition import rate_difference, weighted_mean
+from robust_fairness.diagnosis.domains import overlap, two_sample_test
+from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.pairs import compared
+from robust_fairness.diagnosis.regions import Scored, regions
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 

@@ -20,6 +20,7 @@ rate (Frechet; Kallus, Mao and Zhou 2022). Bounds of a difference of two groups 
 more groups and of several rates together are valid.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,9 +37,7 @@ Array = np.ndarray
 
 def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
-    names, kind = rates_of(metric)
-    if metric.name in RATIOS:
-        names, kind = (RATIOS[metric.name],), "ratio"
+    names, kind = _rates(metric)
     groups = np.flatnonzero(cells.known())
     if not names or kind == "worst_gap" or len(groups) < 2 or not cells.weight[-1].any():  # noqa: PLR2004
         return np.nan, np.nan
@@ -53,8 +52,18 @@ def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
                 kind, metric.better == "higher", hits[groups], misses[groups], hits[-1], misses[-1]
             )
         )
+    return _combined(kind, found)
+
+
+def _rates(metric: Metric) -> tuple[tuple[str, ...], str]:
+    """Names of the rates that a metric compares, and how, ratios among them."""
+    return ((RATIOS[metric.name],), "ratio") if metric.name in RATIOS else rates_of(metric)
+
+
+def _combined(kind: str, of_rates: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The bounds of a gap of several rates."""
     combine = np.sum if kind == "sum" else np.max
-    least, most = (float(combine(ends)) for ends in zip(*found, strict=True))
+    least, most = (float(combine(ends)) for ends in zip(*of_rates, strict=True))
     return least, most
 
 
@@ -107,9 +116,7 @@ class Strata:
 
 def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
-    names, kind = rates_of(metric)
-    if metric.name in RATIOS:
-        names, kind = (RATIOS[metric.name],), "ratio"
+    names, kind = _rates(metric)
     if not names or kind == "worst_gap":
         return np.nan, np.nan
     found = []
@@ -128,9 +135,7 @@ def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
             found.append(
                 (max(0.0, low.max() - high.min()), (high[:, None] - low)[others].max())
             )  # fmt: skip
-    combine = np.sum if kind == "sum" else np.max
-    least, most = (float(combine(ends)) for ends in zip(*found, strict=True))
-    return least, most
+    return _combined(kind, found)
 
 
 def _bounds(

@@ -1,7 +1,7 @@
 """Rows of a table as counts by group, class and predicted class: all that rates and gaps need."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -90,15 +90,12 @@ class Cells:
             each = np.ones(len(y)) if sample_weight is None else sample_weight
             cells = (int(unit.max(initial=-1)) + 1, n.size)
             units = sparse.coo_array((each, (unit, index)), shape=cells).tocsr()
-        weight = n.astype(np.float64)
-        if sample_weight is None:
-            return cls(groups.names, classes, n, weight, weight, None, units)
+        weight = squares = n.astype(np.float64)
+        if sample_weight is not None:
+            weight, squares = summed(sample_weight), summed(sample_weight**2)
         if replicate_weights is not None:
             replicates = np.stack([summed(one) for one in replicate_weights.T])
-        return cls(
-            groups.names, classes, n, summed(sample_weight), summed(sample_weight**2), replicates,
-            units,
-        )  # fmt: skip
+        return cls(groups.names, classes, n, weight, squares, replicates, units)
 
     def __add__(self, other: "Cells") -> "Cells":
         """Those of both blocks of rows, of the same groups and classes."""
@@ -119,37 +116,38 @@ class Cells:
         Sums by unit are left out.
         """
 
-        def joined(sums: Array | None) -> Array | None:
-            if sums is None:
-                return None
+        def joined(sums: Array) -> Array:
             made = np.zeros((*sums.shape[:-3], len(names) + 1, *sums.shape[-2:]), sums.dtype)
             for number in range(len(names)):
                 made[..., number, :, :] = sums[..., :-1, :, :][..., index == number, :, :].sum(-3)
             return made
 
-        return Cells(names, self.classes, *(joined(sums) for sums in self._sums))  # type: ignore[arg-type]
+        return self._mapped(joined, names)
 
     def take(self, kept: Array) -> "Cells":
         """Those of some groups, bool ``[groups]``, and of the rows without a group."""
         index = np.append(np.flatnonzero(kept), len(self.groups))
-        sums = (None if own is None else own[..., index, :, :] for own in self._sums)
         cells = np.arange(self.n.size).reshape(self.n.shape)[index].ravel()
         names = tuple(name for name, keep in zip(self.groups, kept, strict=True) if keep)
         units = None if self.units is None else self.units[:, cells]
-        made = Cells(names, self.classes, *sums)  # type: ignore[arg-type]
-        return replace(made, units=units)
+        return self._mapped(lambda sums: sums[..., index, :, :], names, units)
 
-    @property
-    def _sums(self) -> tuple[Array | None, ...]:
-        return self.n, self.weight, self.squares, self.replicates
+    def _mapped(
+        self,
+        change: Callable[[Array], Array],
+        groups: tuple[str, ...],
+        units: sparse.csr_array | None = None,
+    ) -> "Cells":
+        """Those of other groups, by a function of the sums ``[..., groups + 1, ...]``."""
+        replicates = None if self.replicates is None else change(self.replicates)
+        n, weight, squares = (change(sums) for sums in (self.n, self.weight, self.squares))
+        return Cells(groups, self.classes, n, weight, squares, replicates, units)
 
     @cached_property
     def everyone(self) -> "Cells":
         """All rows as one group."""
 
-        def total(sums: Array | None) -> Array | None:
-            if sums is None:
-                return None
+        def total(sums: Array) -> Array:
             whole = sums.sum(-3, keepdims=True)
             return np.concatenate([whole, np.zeros_like(whole)], axis=-3)
 
@@ -158,8 +156,7 @@ class Cells:
             size = len(self.classes) ** 2
             into = sparse.vstack([sparse.eye_array(size, TWO * size)] * (len(self.groups) + 1))
             units = sparse.csr_array(self.units @ into)
-        made = Cells(("",), self.classes, *(total(sums) for sums in self._sums))  # type: ignore[arg-type]
-        return replace(made, units=units)
+        return self._mapped(total, ("",), units)
 
     def known(self) -> Array:
         """Rows of every group, int64 ``[groups]``."""
@@ -207,7 +204,10 @@ class Cells:
         return Means(value, variance, n, effective, deviations)
 
     def _by_unit(self, influence: Array) -> Array:
-        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``."""
+        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``.
+
+        The influence of a unit is the sum over its rows, of H units with the factor H / (H - 1).
+        """
         assert self.units is not None
         groups = len(self.groups)
         each = np.zeros((*self.n.shape, groups))

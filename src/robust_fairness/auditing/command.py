@@ -2,14 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing import gates as gate_texts
 from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, Reference, Scored, estimate
 from robust_fairness.auditing.export import model_card
@@ -18,8 +16,8 @@ from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions, check, check_unlabelled
-from robust_fairness.auditing.report import SELECTIONS, score, selected
-from robust_fairness.auditing.result import Audit, audited, known_metrics
+from robust_fairness.auditing.report import SELECTIONS, scored, selected
+from robust_fairness.auditing.result import Audit, audited, audited_tables, gates_of
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
@@ -92,9 +90,8 @@ def audit_file(
         missing: texts of missing values, besides empty cells.
         delimiter: column separator of a CSV file; found out if None.
     """
-    parsed = [gate_texts.parse(gate) for gate in gates]
+    parsed = gates_of(gates, options)
     for gate in parsed:
-        gate_texts.require_known(gate, known_metrics(gate, options), _attributes(options))
         if gate.change and reference is None and period is None:
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
     wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
@@ -147,13 +144,6 @@ def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, s
     return {f"{stem}_{name}": text for name, text in pages.items()}
 
 
-def _attributes(options: Options) -> set[str]:
-    """Attributes that a gate may name, whichever of them turn out to be categorical."""
-    names = options.sensitive_features
-    sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
-    return {" & ".join(some) for size in sizes for some in combinations(names, size)}
-
-
 def _of_files(source: Source, options: Options, reference: Path | None) -> Audit:
     """The audit of a file, compared with a reference where there is one."""
     name = source.path.name
@@ -164,12 +154,10 @@ def _of_files(source: Source, options: Options, reference: Path | None) -> Audit
             raise InputError(f"{error}; without labels: --labels none") from None
         raise
     if reference is None:
-        return audited(check(table, options, name), options, name)
-    earlier = replace(source, path=reference).columns(options)
-    options = options.with_edges_of(earlier, reference.name)
+        return audited_tables(table, options, name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
-    now = check(table, options, str(source.path))
-    return audited(now, options, names[0], check(earlier, options, str(reference)), names[1])
+    earlier = replace(source, path=reference).columns(options)
+    return audited_tables(table, options, names[0], earlier, names[1])
 
 
 def _of_periods(
@@ -231,20 +219,20 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
         )
     table = source.columns(replace(options, y_true=None))
     now = check_unlabelled(table, options, then, str(source.path))
-    scored, labelled = (
+    unlabelled, labelled = (
         _scored(cells, predictions, options)
         for cells, predictions in ((table, now), (earlier, then))
     )
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
     rows = estimate(
-        scored, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
+        unlabelled, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
         options.suppress,
     )  # fmt: skip
     selections = [metric for metric in options.metrics if metric in SELECTIONS]
-    known = score(now, replace(options, y_true=None, metrics=selections), source.path.name)
-    rows = pd.concat([rows, known], ignore_index=True)
+    known = scored(now, replace(options, y_true=None, metrics=selections), source.path.name)
+    rows = pd.concat([rows, known.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
-    before = score(then, replace(options, metrics=metrics), reference.name)
+    before = scored(then, replace(options, metrics=metrics), reference.name).rows
     return Audit(
         rows, now, options, source.path.name, changes(rows, before), reference.name, ASSUMPTION
     )

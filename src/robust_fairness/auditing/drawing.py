@@ -73,14 +73,14 @@ def curves_svg(x: np.ndarray, lines: Mapping[str, np.ndarray], line: float, labe
     ]
     for name, (kind, values) in zip(lines, zip("vw", lines.values(), strict=False), strict=True):
         points = " ".join(
-            f"{LEFT + _across(one, axis):g},{_height(float(value)):g}"
+            f"{LEFT + _place(one, axis, BROAD):g},{_height(float(value)):g}"
             for one, value in zip(x, values, strict=True)
         )
         parts.append(f"<polyline class={kind} points='{points}'/>")
         end = _height(float(values[-1])) + 4
         parts.append(f"<text x={LEFT + BROAD + 4} y={end:g}>{escape(name)}</text>")
     parts.append(
-        f"<path class=l d='M{LEFT + _across(line, axis):g} {_height(1):g}V{_height(0):g}'/>"
+        f"<path class=l d='M{LEFT + _place(line, axis, BROAD):g} {_height(1):g}V{_height(0):g}'/>"
     )
     for place in (0.0, 0.5, 1.0):
         value = axis[0] + place * (axis[1] - axis[0])
@@ -136,11 +136,6 @@ def series_svg(
     )
 
 
-def _across(value: float, axis: tuple[float, float]) -> float:
-    share = (value - axis[0]) / ((axis[1] - axis[0]) or 1)
-    return round(float(np.clip(share, 0, 1)) * BROAD, 1)
-
-
 def _height(value: float) -> float:
     return round(10 + (1 - value) * (TALL - 10), 1)
 
@@ -162,7 +157,7 @@ def _mark(
     return parts
 
 
-def _place(value: float, axis: tuple[float, float]) -> float:
-    """Distance from the left, within the drawing."""
-    share = (value - axis[0]) / (axis[1] - axis[0])
-    return round(float(np.clip(share, 0, 1)) * WIDTH, 1)
+def _place(value: float, axis: tuple[float, float], width: float = WIDTH) -> float:
+    """Distance from the left end of the axis, within the drawing."""
+    share = (value - axis[0]) / ((axis[1] - axis[0]) or 1)
+    return round(float(np.clip(share, 0, 1)) * width, 1)

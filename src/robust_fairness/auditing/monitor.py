@@ -11,7 +11,7 @@ by all gaps; an e-process, which is averaged over groups, rates, sizes and start
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -43,6 +43,7 @@ MONITOR = {
     "bound": "float64", "evidence": "float64", "limit": "float64", "alarm": "bool",
 }  # fmt: skip
 REFERENCE, FOLLOWED = "reference", "followed"
+VALUE = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,70 @@ class Monitor:
     @cached_property
     def gaps(self) -> list["Followed"]:
         """The gaps of every attribute that two groups or more have a reference for."""
-        return followed(self)
+        found = []
+        for attribute, counts in self.counts.items():
+            before, since = np.split(counts.rows, [self.reference])
+            reference, groups = before.sum(0), np.array(counts.groups, dtype=object)
+            for metric in RATES:
+                _, n = rates_of(metric, reference)
+                enough = np.asarray((n.reshape(-1, len(groups)) >= FEWEST).all(0))
+                if enough.sum() >= TWO:
+                    compared, left_out = tuple(groups[enough]), tuple(groups[~enough])
+                    sums = since[:, enough], reference[enough]
+                    found.append(Followed(attribute, metric, compared, left_out, *sums))
+        return [replace(gap, family=len(found), margin=self.margin) for gap in found]
 
     def to_frame(self) -> pd.DataFrame:
         """A row per gap and period with the columns ``MONITOR``, the reference first."""
-        return monitor_rows(self, self.gaps)
+        first, *_, last = (*self.periods[:1], *self.periods[: self.reference])
+        reference = first if first == last else f"{first} to {last}"
+        rows: list[dict[str, Any]] = []
+        for gap in self.gaps:
+            common = {
+                "attribute": gap.attribute, "metric": gap.metric, "bound": gap.bound,
+                "limit": gap.limit, "alarm": False,
+            }  # fmt: skip
+            then = _value(gap.metric, gap.reference)
+            rows.append(
+                {**common, "period": reference, "role": REFERENCE, "n": int(gap.reference.sum())}
+                | dict(zip(VALUE, then, strict=True))
+            )
+            periods = zip(self.periods[self.reference :], gap.counts, strict=True)
+            for place, (name, counts) in enumerate(periods):
+                now = _value(gap.metric, counts)
+                low, high = change_of(now, then)
+                row = {
+                    "period": name, "role": FOLLOWED, "n": int(counts.sum()),
+                    "change": now[0] - then[0], "change_low": float(low),
+                    "change_high": float(high), "evidence": gap.evidence[place],
+                    "alarm": gap.alarm is not None and place >= gap.alarm,
+                }  # fmt: skip
+                rows.append(common | row | dict(zip(VALUE, now, strict=True)))
+        return tables.table(MONITOR, rows)
 
     def sentences(self) -> list[tuple[str, bool]]:
-        """What the monitor says; whether each line is an alarm."""
-        return list(sentences(self, self.gaps))
+        """A line per alarm and one for all other gaps; whether each is an alarm.
+
+        The interval of a gap holds whenever one looks; see ``inference.sequential.confidence``.
+        """
+        periods, said = self.periods[self.reference :], []
+        for gap in self.gaps:
+            if gap.alarm is not None:
+                low, high = gap.gap_since
+                line = (
+                    f"{gap.attribute}: {gap.name} grew, most likely in {periods[gap.since]}: "
+                    f"{number(low, low, high)} to {number(high, low, high)} since, at most "
+                    f"{number(gap.bound, low, high)} before; alarm in {periods[gap.alarm]}"
+                )
+                said.append((line, True))
+        quiet = [gap.gap_since[1] for gap in self.gaps if gap.alarm is None]
+        if quiet and periods:
+            sizes = counted({"gaps": len(quiet), "periods": len(periods)})
+            line = (
+                f"no growth found, {sizes}; a gap that is constant is at most {number(max(quiet))}"
+            )
+            said.append((line, False))
+        return said
 
     def after(self, state: "Monitor", place: str) -> "Monitor":
         """The periods of a state and those that are new here.
@@ -328,67 +384,6 @@ def rates_of(metric: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both[..., 1], both.sum(-1)
 
 
-def followed(monitor: Monitor) -> list[Followed]:
-    """The gaps of every attribute that two groups or more have a reference for."""
-    found = []
-    for attribute, counts in monitor.counts.items():
-        before, since = np.split(counts.rows, [monitor.reference])
-        reference = before.sum(0)
-        for metric in RATES:
-            _, n = rates_of(metric, reference)
-            enough = np.asarray((n.reshape(-1, len(counts.groups)) >= FEWEST).all(0))
-            if enough.sum() < TWO:
-                continue
-            names = [
-                tuple(
-                    name for name, each in zip(counts.groups, enough, strict=True) if each == kept
-                )
-                for kept in (True, False)
-            ]
-            found.append(
-                Followed(
-                    attribute, metric, names[0], names[1], since[:, enough], reference[enough],
-                    margin=monitor.margin,
-                )
-            )  # fmt: skip
-    return [replace(one, family=len(found)) for one in found]
-
-
-def monitor_rows(monitor: Monitor, gaps: Sequence[Followed]) -> pd.DataFrame:
-    """A row per gap and period with the columns ``MONITOR``, the reference first."""
-    names = monitor.periods
-    reference = (
-        names[0] if monitor.reference == 1 else f"{names[0]} to {names[: monitor.reference][-1]}"
-    )
-    rows = []
-    for one in gaps:
-        then = _value(one.metric, one.reference)
-        common = {
-            "attribute": one.attribute, "metric": one.metric, "bound": one.bound,
-            "limit": one.limit,
-        }  # fmt: skip
-        rows.append(
-            common | dict(zip(("value", "low", "high"), then, strict=True))
-            | {"period": reference, "role": REFERENCE, "n": int(one.reference.sum())}
-        )  # fmt: skip
-        for place, (name, counts) in enumerate(
-            zip(names[monitor.reference :], one.counts, strict=True)
-        ):
-            now = _value(one.metric, counts)
-            low, high = change_of(now, then)
-            rows.append(
-                common | dict(zip(("value", "low", "high"), now, strict=True))
-                | {
-                    "period": name, "role": FOLLOWED, "n": int(counts.sum()),
-                    "change": now[0] - then[0], "change_low": float(low),
-                    "change_high": float(high), "evidence": one.evidence[place],
-                    "alarm": one.alarm is not None and place >= one.alarm,
-                }
-            )  # fmt: skip
-    defaults = {"alarm": False}
-    return tables.table(MONITOR, [defaults | row for row in rows])
-
-
 def _value(metric: str, counts: np.ndarray) -> tuple[float, float, float]:
     """A gap with its interval; NaN where a group has no rows of a rate."""
     hits, n = rates_of(metric, counts)
@@ -403,35 +398,3 @@ def _value(metric: str, counts: np.ndarray) -> tuple[float, float, float]:
 def _bounds(counts: bytes, groups: int) -> Mapping[str, Bound]:
     """The intervals of all gaps of a period, which are computed together."""
     return bounds_of_gaps(np.frombuffer(counts, np.int64).reshape(groups, TWO, TWO))
-
-
-def sentences(monitor: Monitor, gaps: Sequence[Followed]) -> Iterator[tuple[str, bool]]:
-    """What the monitor says, a line per alarm and one for all other gaps; whether each is an alarm.
-
-    The interval of a gap holds at every time one looks; see ``inference.sequential.confidence``.
-    """
-    periods = monitor.periods[monitor.reference :]
-    quiet = []
-    for one in gaps:
-        if one.alarm is None:
-            quiet.append(one)
-            continue
-        low, high = one.gap_since
-        yield (
-            (
-                f"{one.attribute}: {one.name} grew, most likely in {periods[one.since]}: "
-                f"{number(low, low, high)} to {number(high, low, high)} since, at most "
-                f"{number(one.bound, low, high)} before; alarm in "
-                f"{periods[one.alarm]}"
-            ),
-            True,
-        )
-    if quiet and periods:
-        most = max(gap.gap_since[1] for gap in quiet)
-        yield (
-            (
-                f"no growth found, {counted({'gaps': len(quiet), 'periods': len(periods)})}; "
-                f"a gap that is constant is at most {number(most)}"
-            ),
-            False,
-        )

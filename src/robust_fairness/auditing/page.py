@@ -15,7 +15,7 @@ from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import MISSING, SHARE
-from robust_fairness.auditing.verdict import GAPS, lacking, sentence_of, suggestion
+from robust_fairness.auditing.verdict import gap_names, lacking, sentence_of, suggestion
 from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
@@ -32,14 +32,12 @@ SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in 
 NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
 NO_CHANGE = {"text": "", "word": ""}
-RATES = (
-    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
-    "false_positive_rate_by_group", "precision_by_group",
-)  # fmt: skip
-OVERALL = {
-    "accuracy_by_group": "accuracy", "selection_rate_by_group": "selection_rate",
-    "true_positive_rate_by_group": "true_positive_rate", "precision_by_group": "precision",
-    "false_positive_rate_by_group": "false_positive_rate",
+# Rates of groups, and what they are of all rows.
+RATES = {
+    f"{rate}_by_group": rate
+    for rate in (
+        "accuracy", "selection_rate", "true_positive_rate", "false_positive_rate", "precision",
+    )
 }  # fmt: skip
 
 
@@ -67,7 +65,7 @@ def audit_page(audit: "Audit") -> str:
         suggested=suggestion(audit),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
-        gaps=_lines(table[table["metric"].isin(list(GAPS))], named=True),
+        gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
         lacking=lacking(audit),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
@@ -92,8 +90,7 @@ def _why(why: Why) -> dict[str, Any]:
         "changes": [
             {
                 "name": name_of(change),
-                "then": number(change["then"], change["low"], change["high"]),
-                "now": number(change["now"], change["low"], change["high"]),
+                **_ends(change),
                 "parts": [_part(change["parts"].get(name)) for name in (ALL, *PARTS)],
             }
             for change in why.changes()
@@ -102,8 +99,7 @@ def _why(why: Why) -> dict[str, Any]:
             {
                 "name": name_of(row | {"of": ""}),
                 "where": row["of"],
-                "then": number(row["then"], row["low"], row["high"]),
-                "now": number(row["now"], row["low"], row["high"]),
+                **_ends(row),
                 "change": _part(row),
                 "rows": f"{row['then_n']:,} and {row['now_n']:,}",
             }
@@ -115,14 +111,18 @@ def _why(why: Why) -> dict[str, Any]:
                     " ".join(filter(None, (row["attribute"], row["of"]))) or "all rows"
                 ),
                 "change": _part(row),
-                "then": number(row["then"], row["low"], row["high"]),
-                "now": number(row["now"], row["low"], row["high"]),
+                **_ends(row),
             }
             for row in shares
         ],
         "columns": [(row["of"], f"{row['auc']:.2f}") for row in why.of(COLUMN)[:MOST_COLUMNS]],
         "auc": f"{why.auc:.2f}",
     }
+
+
+def _ends(row: Mapping[str, Any]) -> dict[str, str]:
+    """Values then and now, with the digits that the interval of the change justifies."""
+    return {name: number(row[name], row["low"], row["high"]) for name in ("then", "now")}
 
 
 def _part(row: Mapping[str, Any] | None) -> dict[str, str]:
@@ -260,7 +260,7 @@ def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
                 "n": f"{np.nan_to_num(group['n']):,.0f}",
                 "share": _texts(group),
                 "cells": [
-                    _rate(cells.get((group["group"], one)), overall.get(OVERALL[one]))
+                    _rate(cells.get((group["group"], one)), overall.get(RATES[one]))
                     for one in rates
                 ],
             }

@@ -335,6 +335,11 @@ def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray 
         return None
     if options.continuous:
         raise InputError("replicate weights: only for classes")
+    return _numeric(table, columns, name)
+
+
+def _numeric(table: pd.DataFrame, columns: Sequence[str], name: str) -> np.ndarray:
+    """The numbers of some columns ``[n, columns]``."""
     return np.stack(
         [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
     )
@@ -346,9 +351,7 @@ def _membership(
     """Probabilities of the groups of attributes; their columns are named after the groups."""
     found = {}
     for attribute_, columns in options.membership.items():
-        share = np.stack(
-            [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
-        )
+        share = _numeric(table, columns, name)
         wrong = np.isfinite(share).any(1) & ~(
             (share >= 0).all(1) & (abs(share.sum(1) - 1) < ROUNDED)
         )
@@ -590,9 +593,7 @@ def _probabilities(
             f"{name}: {len(columns)} columns of predictions for the classes {', '.join(classes)}, "
             "allowed: one per class"
         )
-    score = np.stack(
-        [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in order], 1
-    )
+    score = _numeric(table, order, name)
     wrong = (score < 0).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
     if wrong.any():
         raise InputError(

@@ -147,29 +147,24 @@ def selected(options: Options) -> list[str]:
     return [one for one in dict.fromkeys(found) if one not in (MISSING, SHARE)]
 
 
-def score(predictions: Predictions, options: Options, name: str = "table") -> pd.DataFrame:
-    """All values of checked predictions; deterministic.
-
-    Returns:
-        One row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is not
-        defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
-        flags values of a group with fewer than ``options.small`` rows.
-
-    Raises:
-        InputError: an audit has no such metric.
-    """
-    return scored(predictions, options, name).rows
-
-
 class Scored(NamedTuple):
-    """Values with the columns ``AUDIT``, and what gaps compare, by attribute and metric."""
+    """Values of predictions, and what gaps compare, by attribute and metric.
+
+    ``rows`` has a row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is
+    not defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
+    flags values of a group with fewer than ``Options.small`` rows.
+    """
 
     rows: pd.DataFrame
     compared: Mapping[tuple[str, str], Compared]
 
 
 def scored(predictions: Predictions, options: Options, name: str = "table") -> Scored:
-    """As ``score``, with what changes need."""
+    """All values of checked predictions; deterministic.
+
+    Raises:
+        InputError: an audit has no such metric.
+    """
     samples = predictions.samples
     names = selected(options)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}

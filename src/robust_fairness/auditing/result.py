@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.monitor import Monitor
-from robust_fairness.auditing.predictions import Options, Predictions
+from robust_fairness.auditing.predictions import Options, Predictions, check
 from robust_fairness.auditing.report import offered_names, scored
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
@@ -89,21 +90,11 @@ class Audit:
             rule: what fails a gate, see ``Gate.judgements``.
         """
         judgements: list[Judgement] = []
-        for text in [conditions] if isinstance(conditions, str) else conditions:
-            gate = gates.parse(text)
-            gates.require_known(gate, known_metrics(gate, self.options), self._attributes)
+        for gate in gates_of(conditions, self.options):
             rows = gates.as_values(self.changes()) if gate.change else self.rows
             judgements += gate.judgements(rows, rule)
         judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
         return replace(self, judgements=judgements)
-
-    @property
-    def _attributes(self) -> set[str]:
-        return {
-            *self.options.sensitive_features,
-            *self.options.membership,
-            *self.rows["attribute"],
-        } - {""}
 
     @property
     def failed(self) -> list[str]:
@@ -168,6 +159,26 @@ class Audit:
     __repr__ = __str__
 
 
+def audited_tables(
+    table: pd.DataFrame,
+    options: Options,
+    name: str,
+    reference: pd.DataFrame | None = None,
+    reference_name: str = "",
+) -> Audit:
+    """The audit of a table, compared with an earlier one whose quantiles it is binned by.
+
+    Raises:
+        InputError: a table has a column that is missing or does not fit, or both do not have the
+            same classes and kinds of columns.
+    """
+    if reference is None:
+        return audited(check(table, options, name), options, name)
+    options = options.with_edges_of(reference, reference_name)
+    now = check(table, options, name)
+    return audited(now, options, name, check(reference, options, reference_name), reference_name)
+
+
 def audited(
     now: Predictions,
     options: Options,
@@ -194,6 +205,18 @@ def audited(
     return Audit(current.rows, now, options, name, changed, then_name, earlier=then)
 
 
-def known_metrics(gate: gates.Gate, options: Options) -> list[str]:
-    """Metrics that a gate may name."""
-    return [*offered_names(options.continuous), *([MIX] if gate.change else [])]
+def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Gate]:
+    """The gates of conditions, whose metrics and attributes an audit with these options may have.
+
+    Which attributes are categorical, and have intersections, is known from the table only.
+    """
+    names = options.sensitive_features
+    sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
+    attributes = {" & ".join(some) for size in sizes for some in combinations(names, size)}
+    found = [
+        gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
+    ]
+    for gate in found:
+        metrics = [*offered_names(options.continuous), *([MIX] if gate.change else [])]
+        gates.require_known(gate, metrics, {*attributes, *options.membership} - {""})
+    return found

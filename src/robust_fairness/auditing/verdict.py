@@ -19,7 +19,13 @@ GAPS = {
     "equalized_odds_difference": "equalized odds difference",
     "equal_opportunity_difference": "equal opportunity difference",
     "demographic_parity_difference": "demographic parity difference",
+    "mean_error_difference": "difference of mean errors",
     "mean_squared_error_worst_gap": "gap of the mean squared error",
+}
+# Of more than two classes.
+GAPS_OF_CLASSES = {
+    "delta_eo_one_vs_rest": "equalized odds gap of a group and the rest",
+    "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
 SUGGESTED = 0.1  # limit of the gate that an audit without one names
 
@@ -46,10 +52,16 @@ def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
     return Said(verdicts[0], f"{len(verdicts)} {values} with a gate: {', '.join(parts)}. {first}")
 
 
+def gap_names(rows: pd.DataFrame) -> dict[str, str]:
+    """Names of the gaps that an audit begins with, by metric: of two classes, numbers or more."""
+    known = rows.loc[rows["value"].notna(), "metric"]
+    return GAPS if known.isin(list(GAPS)).any() else GAPS_OF_CLASSES
+
+
 def suggestion(audit: "Audit") -> str:
     """What a gate would say of an audit that has none; "" of one with gates, or without gaps."""
     known = audit.rows.loc[audit.rows["group"].eq("") & audit.rows["value"].notna(), "metric"]
-    metric = next((name for name in GAPS if name in {*known}), "")
+    metric = next((name for name in gap_names(audit.rows) if name in {*known}), "")
     if audit.judgements or not metric:
         return ""
     if audit.options.continuous:
@@ -82,10 +94,11 @@ def worst_group(rows: pd.DataFrame) -> str:
 
 def gaps(rows: pd.DataFrame, changes: pd.DataFrame | None = None) -> list[str]:
     """The gaps between the groups of every attribute with their intervals, a line each."""
-    found = rows[rows["metric"].isin(list(GAPS)) & rows["value"].notna() & (rows["group"] == "")]
+    names = gap_names(rows)
+    found = rows[rows["metric"].isin(list(names)) & rows["value"].notna() & (rows["group"] == "")]
     changed = {} if changes is None else _changes(changes)
     lines: dict[str, list[str]] = {}
-    for metric, name in GAPS.items():
+    for metric, name in names.items():
         for row in found[found["metric"] == metric].to_dict("records"):
             text = f"{name} {estimate(row['value'], row['low'], row['high'])}"
             text += changed.get((row["attribute"], metric), "")
@@ -105,14 +118,14 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 def lacking(audit: "Audit") -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
-    rows, dropped = audit.rows, audit.predictions.dropped
+    rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
     found = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
     for attribute, own in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
         shares = own[own["metric"] == SHARE]
         missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
-        bounded = own[own["metric"].isin(list(GAPS)) & own["lowest"].notna()]
+        bounded = own[own["metric"].isin(list(names)) & own["lowest"].notna()]
         whatever = [
-            f"{GAPS[row['metric']]} {number(row['lowest'])} to {number(row['highest'])} whatever "
+            f"{names[row['metric']]} {number(row['lowest'])} to {number(row['highest'])} whatever "
             "they are"
             for row in bounded.to_dict("records")
         ]
@@ -122,8 +135,8 @@ def lacking(audit: "Audit") -> list[str]:
         ]
         if shares["small"].any():
             few = shares.loc[shares["small"], "group"]
-            names = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
-            found.append(f"{attribute}: too few rows of {names}; gaps contain them")
+            some = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
+            found.append(f"{attribute}: too few rows of {some}; gaps contain them")
         if shares.empty and (own["metric"] == MISSING).any():
             found.append(
                 f"{attribute} is continuous and has no groups, allowed: --bins {attribute}=30,60 "

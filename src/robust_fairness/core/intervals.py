@@ -1,36 +1,11 @@
 """Confidence intervals of means and proportions."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import special
 
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A mean of ``n`` values with its 95 % interval; the bounds are NaN for fewer than two."""
-
-    mean: float
-    low: float
-    high: float
-    n: int
-
-
-def mean_interval(values: np.ndarray) -> Interval:
-    """Mean with Student's two-sided 95 % interval; missing values are ignored."""
-    values = np.asarray(values, dtype=np.float64)
-    values = values[np.isfinite(values)]
-    n = len(values)
-    if n == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    mean = float(values.mean())
-    if n == 1:
-        return Interval(mean, np.nan, np.nan, 1)
-    half = float(half_width(values.std(ddof=1) / np.sqrt(n), n))
-    return Interval(mean, mean - half, mean + half, n)
 
 
 def half_width(error: Any, n: Any) -> Any:

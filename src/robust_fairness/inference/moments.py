@@ -4,8 +4,7 @@ With weights w the mean is :math:`m = \sum w x / \sum w` and its linearised vari
 
 .. math:: \frac{n}{n - 1} \frac{\sum w^2 (x - m)^2}{(\sum w)^2}
 
-which is :math:`s^2 / n` for equal weights. Where rows come in units (households, patients), the
-influence of a unit is the sum over its rows, of H units with the factor H / (H - 1).
+which is :math:`s^2 / n` for equal weights.
 """
 
 from dataclasses import dataclass
@@ -109,40 +108,3 @@ def covariance_of_copies(first: Array, second: Array, group: Array, groups: int)
         return np.asarray(
             np.bincount(group, influence, groups) * np.where(n > 1, n / (n - 1), np.nan)
         )
-
-
-def covariance_by_unit(
-    values: Array, group: Array, groups: int, unit: Array, sample_weight: Array | None = None
-) -> Array:
-    """Covariances of the means of groups whose rows come in units, ``[groups, groups]``.
-
-    The variance of a difference of two groups needs their covariance, since households span them.
-
-    Args:
-        values: row values ``[n]``.
-        group: group of every row ``[n]``; -1 for rows that count as members of their unit only.
-        groups: number of groups.
-        unit: unit of every row ``[n]``, of any type.
-        sample_weight: weights ``[n]``.
-    """
-    _, number = np.unique(unit, return_inverse=True)
-    units = int(number.max(initial=-1)) + 1
-    weight = np.ones(len(values)) if sample_weight is None else sample_weight
-    moments = Moments.of(values, group, groups, sample_weight)
-    known = group >= 0
-    influence = (weight * (values - moments.mean[group]) / moments.weight[group])[known]
-    cell = number[known] * groups + group[known]
-    sums = np.bincount(cell, influence, units * groups).reshape(units, groups)
-    return np.asarray(units / (units - 1) * (sums.T @ sums))
-
-
-def covariance_by_replicates(replicates: Array, estimates: Array) -> Array:
-    """Covariances from replicate weights by successive differences, ``[values, values]``.
-
-    Args:
-        replicates: values with each set of replicate weights ``[replicates, values]``.
-        estimates: values with the weights themselves ``[values]``; the Census Bureau's variance is
-            4 / replicates times the sum of squares around them.
-    """
-    away = replicates - estimates
-    return np.asarray(4 / len(replicates) * (away.T @ away))

@@ -1,17 +1,16 @@
 """``rf.audit``: the audit of a table of predictions, as a notebook shows it."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from inspect import Parameter, signature
 from typing import Any
 
-from robust_fairness.auditing.predictions import Options, check
-from robust_fairness.auditing.result import Audit, audited
+from robust_fairness.auditing.predictions import Options
+from robust_fairness.auditing.result import Audit, audited_tables
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
 
-THEN = "reference"
 COLUMNS = ("y_true", "y_pred", "sensitive_features", "sample_weight", "unit")
 FURTHER = {field.name: field for field in fields(Options) if field.name not in COLUMNS}
 
@@ -71,12 +70,8 @@ def audit(
     chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options))
     if reference is None and chosen.features:
         raise InputError("features: why values changed needs a reference")
-    if reference is None:
-        return audited(check(table, chosen, name), chosen, name)
-    earlier = as_pandas(reference)
-    chosen = chosen.with_edges_of(earlier, THEN)
-    then = check(earlier, chosen, THEN)
-    done = audited(check(table, chosen, name), chosen, name, then, THEN)
+    earlier = None if reference is None else as_pandas(reference)
+    done = audited_tables(table, chosen, name, earlier, "reference")
     if not chosen.features:
         return done
     with needed_by("features", "train"):
@@ -99,7 +94,10 @@ def _as_text(options: dict[str, Any]) -> dict[str, Any]:
 _plain = signature(audit)
 _named = [
     Parameter(
-        name, Parameter.KEYWORD_ONLY, default=getattr(Options, name, None), annotation=field.type
+        name,
+        Parameter.KEYWORD_ONLY,
+        default={} if field.default is MISSING else field.default,
+        annotation=field.type,
     )
     for name, field in FURTHER.items()
 ]
