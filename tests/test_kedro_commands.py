@@ -11,12 +11,17 @@ import urllib.request
 import zipfile
 from importlib.metadata import distribution
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import nbformat
 import pytest
 import yaml
+from kedro.io import DataCatalog, MemoryDataset
+from kedro.pipeline import Node, Pipeline
 from nbclient import NotebookClient
 
+from robust_fairness.runs import notebooks
 from tests.project import ROOT, Project
 
 SMOKE = {"KEDRO_ENV": "smoke"}
@@ -105,26 +110,45 @@ def test_describing_all_datasets_prints_nothing_else(project):
 
 
 LOAD_NODES = """
-from inspect import Parameter, signature
 from pathlib import Path
 from kedro.framework.startup import bootstrap_project
 bootstrap_project(Path.cwd())
 from kedro.framework.project import pipelines, settings
 from kedro.ipython import _load_node
+from robust_fairness.runs.notebooks import code_of, is_variadic
 settings.SESSION_CLASS.create(project_path=Path.cwd(), env="smoke").load_context()
 for node in pipelines["__default__"].nodes:
-    kinds = {parameter.kind for parameter in signature(node.func).parameters.values()}
-    if Parameter.VAR_KEYWORD not in kinds:
-        compile("\\n".join(_load_node(node.name, pipelines)), node.name, "exec")
-        print(node.name)
+    code = [code_of(node)] if is_variadic(node) else _load_node(node.name, pipelines)
+    compile("\\n".join(code), node.name, "exec")
+    print(node.name)
 """
 
 
-def test_load_node_writes_code_for_every_node_with_a_fixed_number_of_inputs(project):
-    """Not for those that join parts of many cells: Kedro binds no inputs to ``**parts``."""
+def test_load_node_writes_code_for_every_node(project):
     loaded = project.python("-c", LOAD_NODES).splitlines()
-    expected = {"ingest", "train", "select"}
-    assert expected <= {name.rpartition(".")[2] for name in loaded}
+    names = {name.rpartition(".")[2] for name in loaded}
+    assert {"ingest", "train", "select", "predict", "evaluate", "collect", "report"} <= names
+
+
+def test_load_node_runs_nodes_whose_inputs_kedro_cannot_bind(monkeypatch):
+    texts: list[str] = []
+    nodes = [
+        Node(lambda **parts: sum(parts.values()), {"a": "first", "b": "second"}, "y", name="add"),
+        Node(abs, "y", "z", name="last"),
+    ]
+    pipelines = {"__default__": Pipeline(nodes)}
+    monkeypatch.setattr("kedro.framework.project.pipelines", pipelines)
+    monkeypatch.setattr("kedro.ipython.magic_load_node", texts.append)
+    shell = SimpleNamespace(set_next_input=texts.append)
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    for line in ("add ", "last", "none"):
+        notebooks.load_node(line)
+    code, *kedros = texts
+    assert kedros == ["last", "none"]
+    catalog = DataCatalog({"first": MemoryDataset(1), "second": MemoryDataset(2)})
+    names: dict[str, Any] = {"catalog": catalog, "pipelines": pipelines}
+    exec(code, names)
+    assert names["outputs"] == {"y": 3}
 
 
 def test_ipython_has_the_catalog_and_the_session(project):

@@ -56,8 +56,6 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     ) -> None:
         self.metadata = metadata
         self.sha256 = ""
-        options = {"credentials": credentials, "fs_args": fs_args}
-        self.options = {name: value for name, value in options.items() if value}
         protocol, divider, path = filepath.partition("://")
         self.protocol = protocol if divider else LOCAL
         self.system = file_system(self.protocol, {**(fs_args or {}), **(credentials or {})})

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from typing import Any
@@ -76,11 +77,16 @@ def project_folder() -> Path | None:
     return found
 
 
-def write_files(texts: dict[Path, str], force: bool) -> None:
-    """Write all files, or none where one cannot be written or exists and may not be replaced."""
-    for path in texts:
+def require_free(paths: Iterable[Path], force: bool) -> None:
+    """Require files that do not exist or may be replaced."""
+    for path in paths:
         if path.exists() and not force:
             raise InputError(f"{path}: exists, allowed: --force to overwrite it, or another place")
+
+
+def write_files(texts: dict[Path, str], force: bool) -> None:
+    """Write all files, or none where one cannot be written or exists and may not be replaced."""
+    require_free(texts, force)
     try:
         with ExitStack() as files:
             for path, text in texts.items():

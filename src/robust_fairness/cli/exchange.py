@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import ProjectCommand, force_option
+from robust_fairness.cli.commands import ProjectCommand, force_option, require_free
 from robust_fairness.cli.report import run_option
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
@@ -34,8 +34,7 @@ def export(dataset: str, folder: Path, run_id: str | None, force: bool) -> None:
     run_id = run_id or provenance.newest_finished_run()
     samples, cell, shifted = _problem(run_id, dataset)
     places = {name: folder / f"{name}.parquet" for name in FILES}
-    for path in places.values():
-        _require_free(path, force)
+    require_free(places.values(), force)
     splits = list(submissions.first_seeds(samples, cell))
     found = submissions.exported(samples, cell.protocol, splits, shifted)
     for name, path in places.items():
@@ -77,7 +76,7 @@ def submit(
             f"name {name!r}, allowed: letters, digits and '_', but no method of the run"
         )
     place = SUBMISSIONS / run_id / dataset / f"{name}.parquet"
-    _require_free(place, force)
+    require_free([place], force)
     own = submissions.submitted(name, cell)
     predictions = submissions.imported(_read(file), samples, own, shifted)
     chosen = submissions.chosen(predictions, own)
@@ -112,11 +111,6 @@ def _problem(run_id: str, dataset: str) -> tuple[Any, Any, dict[str, Any]]:
         for one in found.test_sets
     }
     return samples, found.cells[0], shifted
-
-
-def _require_free(path: Path, force: bool) -> None:
-    if path.exists() and not force:
-        raise InputError(f"{path}: exists, allowed: --force to overwrite it, or another place")
 
 
 def _read(file: Path) -> Any:

@@ -202,7 +202,7 @@ def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
         place = output(run_id, name)
         if isinstance(place, Path):
             return kind(filepath=str(place)).load()
-        dataset = kind(filepath=place, **_options(manifest["environment"], name))
+        dataset = _remote(manifest["environment"], name, run_id)
         if dataset.exists():
             with dataset.local() as copy:
                 require_unchanged(run_id, manifest["outputs"][name], copy)
@@ -215,8 +215,8 @@ def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
     raise unknown_name(f"output of run {run_id}", name, alike or known)
 
 
-def _options(environment: str, name: str) -> dict[str, Any]:
-    """Options of a remote file, with credentials, from the catalog; manifests do not have them."""
+def _remote(environment: str, name: str, run_id: str) -> AtomicDataset:
+    """A remote file by the catalog, which has the credentials; manifests do not have them."""
     from kedro.config import MissingConfigException
     from kedro.io import DataCatalog
 
@@ -227,9 +227,9 @@ def _options(environment: str, name: str) -> dict[str, Any]:
         credentials = loader["credentials"]
     except MissingConfigException:
         credentials = {}
-    dataset = DataCatalog.from_config(loader["catalog"], credentials).get(name)
+    dataset = DataCatalog.from_config(loader["catalog"], credentials, {name: run_id}).get(name)
     assert isinstance(dataset, AtomicDataset)
-    return dataset.options
+    return dataset
 
 
 def used(run_id: str) -> dict[str, list[str]]:

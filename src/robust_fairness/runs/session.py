@@ -77,8 +77,10 @@ class Session(KedroServiceSession):
         ):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
-            except ValueError:
+            except ValueError as error:
                 _require_known(options)
+                if "contains no nodes" in str(error):
+                    raise InputError("the pipelines and filters of this run have no node") from None
                 raise
             except KeyboardInterrupt:  # Kedro calls no hook for it
                 if provenance.manifest_path(run_id).exists():

@@ -16,8 +16,7 @@ from pathlib import Path
 from traceback import format_exception
 from typing import Any
 
-from kedro.io import AbstractVersionedDataset, DataCatalog, MemoryDataset
-from kedro.io.core import Version
+from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
@@ -70,39 +69,31 @@ class WorkerSetup:
 
 @dataclass(frozen=True)
 class Files:
-    """Configuration of the file datasets of a run."""
+    """Configuration of the file datasets of a run, and the versions to load."""
 
     catalog: Mapping[str, dict[str, Any]]
     credentials: Mapping[str, Any]
-    versions: Mapping[str, Version]
+    versions: Mapping[str, str]
 
     @classmethod
     def of(cls, catalog: Any) -> "Files":
         configuration, credentials, *_ = catalog.to_config()
-        found = {name: catalog.get(name) for name in configuration}
-        versions = {
-            name: dataset._version
-            for name, dataset in found.items()
-            if isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
-        }
+        pinned = {name: getattr(catalog.get(name), "_version", None) for name in configuration}
+        versions = {name: one.load for name, one in pinned.items() if one and one.load}
         return cls(configuration, credentials, versions)
 
     def only(self, names: set[str]) -> "Files":
-        some = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
-        credentials = {one["credentials"] for one in some.values() if one.get("credentials")}
+        catalog = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
+        credentials = {one["credentials"] for one in catalog.values() if one.get("credentials")}
         return Files(
-            some,
+            catalog,
             {name: self.credentials[name] for name in sorted(credentials)},
-            {name: self.versions[name] for name in some if name in self.versions},
+            {name: self.versions[name] for name in catalog if name in self.versions},
         )
 
-    def to_catalog(self) -> DataCatalog:
-        catalog = DataCatalog.from_config(dict(self.catalog), dict(self.credentials))
-        for name, pinned in self.versions.items():
-            dataset = catalog.get(name)
-            assert isinstance(dataset, AbstractVersionedDataset)
-            dataset._version = pinned
-        return catalog
+    def to_catalog(self, run_id: str | None) -> DataCatalog:
+        files = dict(self.catalog), dict(self.credentials), dict(self.versions)
+        return DataCatalog.from_config(*files, save_version=run_id)
 
 
 @dataclass(frozen=True)
@@ -137,10 +128,12 @@ class Job:
         with _lock:
             try:
                 hooks = set_up(self.setup)
-                catalog = self.files.to_catalog()
+                catalog = self.files.to_catalog(self.run_id)
                 for name, value in self.values.items():
                     catalog[name] = MemoryDataset(value)
-                self._remove_partial_outputs(catalog)
+                for name in self.node.outputs:  # a version cannot be saved twice
+                    if self.files.versions.get(name) == self.run_id:
+                        remove(catalog.get(name))  # of a worker that died
                 inputs: Any = (
                     CatalogWithFailures(catalog, self.missing) if self.missing else catalog
                 )
@@ -148,13 +141,6 @@ class Job:
             except (Exception, SystemExit) as error:
                 return "\n".join([reason_of(error), *format_exception(error)])
         return None
-
-    def _remove_partial_outputs(self, catalog: DataCatalog) -> None:
-        """Delete outputs of a worker that died; a version cannot be saved twice."""
-        for name in self.node.outputs:
-            pinned = self.files.versions.get(name)
-            if pinned is not None and pinned.load == pinned.save:
-                remove(catalog.get(name))
 
 
 @dataclass(frozen=True)
@@ -187,31 +173,26 @@ class Attempt:
 
         Errors are raised, because a returned value would stay on the worker.
         """
+        from distributed.protocol.pickle import loads
+
         logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
+        ended = self.begun.with_suffix(".ended")
+        if ended.exists():
+            return
+        with self.begun.open("ab") as file:
+            file.write(b".")
+        if self.begun.stat().st_size > DEATHS:
+            raise NodeFailed(
+                f"the worker that ran it died, {DEATHS} times "
+                "(out of memory, or killed by another process)"
+            )
         try:
-            failed = self._outcome()
+            failed = loads(self.call)()
         except Exception as error:
             failed = reason_of(error)
         if failed is not None:
             raise NodeFailed(failed)
-
-    def _outcome(self) -> str | None:
-        from distributed.protocol.pickle import loads
-
-        ended = self.begun.with_suffix(".ended")
-        if ended.exists():
-            return None
-        with self.begun.open("ab") as file:
-            file.write(b".")
-        if self.begun.stat().st_size > DEATHS:
-            return (
-                f"the worker that ran it died, {DEATHS} times "
-                "(out of memory, or killed by another process)"
-            )
-        failed: str | None = loads(self.call)()
-        if failed is None:
-            self.begun.rename(ended)
-        return failed
+        self.begun.rename(ended)
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
