@@ -32,6 +32,12 @@ BASES = {  # other tasks and lengths of training, with the choice that they stan
     "employment_40": "employment",
 }
 RACE = "income_race_40"
+CASES = {  # described, without tests
+    "iowa_years": "Iowa's prison releases by year, sex",
+    "law_school_tiers": "law school by tier, race",
+    "oulad_presentations": "OULAD by presentation, gender",
+    "compas_quarters": "COMPAS by quarter, race",
+}
 SIZES = (1000, 5000)  # test rows of a new state
 COLOURS = {
     "penalties": "#1f66a8", "thresholds": "#c05a00", "reweighting": "#0f7f5f", "lisa": "#7a4fa3",
@@ -199,6 +205,30 @@ def frontiers(scores: study.Scores) -> pd.DataFrame:
     ].map(percent).to_numpy())  # fmt: skip
 
 
+def cases() -> pd.DataFrame:
+    """What other domains and refits do, beside the states."""
+    rows = []
+    for base, name in {PRIMARY: "states, Income by sex", **CASES}.items():
+        found = of(base)
+        said = study.described(found)
+        rows.append({
+            "data": name, "domains": len(found.domains), "test rows of each": f"{found.rows:,.0f}",
+            **{f"{what}, home to elsewhere": f"{said[f'{key}_home']:.3f} to "
+               f"{said[f'{key}_elsewhere']:.3f}"
+               for what, key in (("accuracy", "accuracy"), ("ΔEO", "delta_eo"))},
+            "moved by a refit": plain(said["refit"]),
+            "by another domain": plain(said["moved"]),
+            "by the next one": plain(said["moved_to_next"]),
+        })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def cases_kept() -> pd.DataFrame:
+    """Gains of families at home and elsewhere in the described cases, means without intervals."""
+    parts = [study.kept(of(base)).assign(data=name) for base, name in CASES.items()]
+    return numbers(pd.concat(parts)[["data", "family", "at_home", "elsewhere"]])
+
+
 def convergence() -> pd.DataFrame:
     """Validation losses of trainings by method and length."""
     found = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
@@ -330,6 +360,8 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "robustness": robustness,
     "convergence": convergence,
     "run_so_far": run_so_far,
+    "cases": cases,
+    "cases_kept": cases_kept,
     "plain_income_accuracy": partial(square, "acs_income", "accuracy"),
     "plain_income_gap": partial(square, "acs_income", "delta_eo"),
     "plain_coverage_accuracy": partial(square, "acs_public_coverage", "accuracy"),
