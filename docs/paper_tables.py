@@ -526,7 +526,8 @@ def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> p
     }
     for place, (name, values) in enumerate(tested.items(), start=1):
         wide.insert(place, name, values)
-    return wide.fillna("").reset_index()
+    wide = wide.fillna("")
+    return wide.loc[:, (wide != "").any()].reset_index()  # without tests that were not made
 
 
 def celeba_subgroups(results: Results) -> pd.DataFrame:
