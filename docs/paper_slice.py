@@ -164,7 +164,7 @@ def run(folder: Path, minutes: float, toy: bool = False, precision: str = "float
 
 
 def beside_published(metrics: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Unbiased accuracy of Table 1 in percent, published and ours, of the methods trained so far."""
+    """Unbiased accuracy of Table 1 in percent, published and ours, of trained methods."""
     theirs = published(PAPER).query("view == 'table_1' and dataset == @dataset")
     theirs = theirs[["method", "value"]].rename(columns={"value": "published"})
     rows = table_1(Results.of(metrics)).query("dataset == @dataset")
