@@ -643,8 +643,7 @@ def every_claim() -> pd.DataFrame:
 def by_paper() -> pd.DataFrame:
     """Numbers of claims by verdict, and of their statements, by paper."""
     table = every_claim()
-    run = table["verdict"].str.startswith("not run").map({True: "not run", False: ""})
-    verdicts = pd.crosstab(table["paper"], run.where(run != "", table["verdict"]))
+    verdicts = pd.crosstab(table["paper"], table["verdict"].str.partition(":")[0])
     counts = table[["statements", "hold", "reversed"]].apply(pd.to_numeric)
     found = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
     return found.loc[table["paper"].unique()].reset_index()
