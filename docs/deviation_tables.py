@@ -74,16 +74,22 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
     return pd.DataFrame(found)
 
 
+def deviations(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The settings that differ from the paper or that it leaves open, which have a reason."""
+    return table(experiment, [row for row in rows if row["reason"]]).drop(columns="place")
+
+
 def pages(experiment: Experiment) -> list[Page]:
-    """The pages of papers: settings with a reason, and all of them as CSV."""
+    """The pages of papers: deviations, and all settings as CSV."""
     settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text())
-    found = []
-    for paper, rows in settings.items():
-        chosen = [row for row in rows if row["reason"]]
-        of_page = {"deviations": chosen, "settings": rows}
-        made = {name: partial(table, experiment, of) for name, of in of_page.items()}
-        found.append(Page(PAPERS / f"{paper}.md", made))
-    return found
+    makers = {"deviations": deviations, "settings": table}
+    return [
+        Page(
+            PAPERS / f"{paper}.md",
+            {name: partial(make, experiment, rows) for name, make in makers.items()},
+        )
+        for paper, rows in settings.items()
+    ]
 
 
 if __name__ == "__main__":

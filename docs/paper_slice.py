@@ -164,17 +164,16 @@ def run(folder: Path, minutes: float, toy: bool = False, precision: str = "float
 
 
 def beside_published(metrics: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Unbiased accuracy of Table 1 in percent: the published one, mean and deviation of ours."""
+    """Unbiased accuracy of Table 1 in percent, published and ours, of trained methods."""
     theirs = published(PAPER).query("view == 'table_1' and dataset == @dataset")
     theirs = theirs[["method", "value"]].rename(columns={"value": "published"})
     rows = table_1(Results.of(metrics)).query("dataset == @dataset")
-    found = theirs.merge(rows[["method", "ours", "std", "seeds"]], on="method", how="left")
+    found = theirs.merge(rows[["method", "ours", "std", "seeds"]], on="method")
     percent = {
         name: [f"{100 * one:.1f}" if pd.notna(one) else "" for one in found[name]]
         for name in ("published", "ours", "std")
     }
-    seeds = ["" if pd.isna(one) else int(one) for one in found["seeds"]]
-    return found.assign(**percent, seeds=seeds)
+    return found.assign(**percent, seeds=found["seeds"].astype(int))
 
 
 def page_tables(metrics: pd.DataFrame) -> dict[str, Callable[[], pd.DataFrame]]:

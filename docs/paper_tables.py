@@ -445,7 +445,8 @@ def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> p
     }
     for place, (name, values) in enumerate(tested.items(), start=1):
         wide.insert(place, name, values)
-    return wide.fillna("").reset_index()
+    wide = wide.fillna("")
+    return wide.loc[:, (wide != "").any()].reset_index()  # without tests that were not made
 
 
 def celeba_subgroups(results: Results) -> pd.DataFrame:
@@ -558,8 +559,7 @@ def every_claim() -> pd.DataFrame:
 def by_paper() -> pd.DataFrame:
     """Numbers of claims by verdict, and of their statements, by paper."""
     table = every_claim()
-    run = table["verdict"].str.startswith("not run").map({True: "not run", False: ""})
-    verdicts = pd.crosstab(table["paper"], run.where(run != "", table["verdict"]))
+    verdicts = pd.crosstab(table["paper"], table["verdict"].str.partition(":")[0])
     counts = table[["statements", "hold", "reversed"]].apply(pd.to_numeric)
     found = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
     return found.loc[table["paper"].unique()].reset_index()
