@@ -243,7 +243,7 @@ DAMAGED = {
             lambda content: content[: len(content) // 2], b"", b"no MATLAB file" * 20,
             matlab(others=np.arange(3)),
         )),
-        *((ANNOTATIONS, annotated([1, k]), {}, DIFFERS) for k in (4, 1.5, "a", [], [1, 2])),
+        *((ANNOTATIONS, annotated([1, k]), {}, DIFFERS) for k in (0, 4, 1.5, "a", [], [1])),
         (ANNOTATIONS, annotated([1], ("bbox_x1", "fname")), {}, f"{DIFFERS}.*class"),
         (ANNOTATIONS, matlab(annotations=np.arange(3)), {}, DIFFERS),
         (
