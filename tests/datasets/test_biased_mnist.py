@@ -16,6 +16,7 @@ from robust_fairness.datasets.images import biased_mnist
 from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
 from robust_fairness.datasets.images._biased_mnist_rendering import TEXTURES, render
 from robust_fairness.samples import PARTS, groups_of
+from tests.datasets.loading import load
 
 DIGIT = [
     (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255),
@@ -205,8 +206,8 @@ def test_enlarging_is_exact_resampling_by_area():
 
 def bundled(**options):
     """Samples of the bundled digits."""
-    parameters = biased_mnist.BiasedMnist.Parameters(digits="scikit_learn", canvas=24, **options)
-    return biased_mnist.BiasedMnist(parameters).load(Files(Path("nowhere")), 3)
+    options = {"digits": "scikit_learn", "canvas": 24, **options}
+    return load("biased_mnist", Path("nowhere"), 3, **options)
 
 
 def test_factors_have_a_seed_of_their_own():
@@ -267,10 +268,8 @@ def test_images_do_not_depend_on_the_batch(monkeypatch, batch):
 
 def test_real_digits_fill_the_parts(shared_data):
     """MNIST itself: sizes, labels in order of their file, and pixels, pinned."""
-    parameters = biased_mnist.BiasedMnist.Parameters(
-        canvas=32, train_rows=700, val_rows=200, test_rows=100
-    )
-    samples = biased_mnist.BiasedMnist(parameters).load(Files(shared_data), 1)
+    options = {"train_rows": 700, "val_rows": 200, "test_rows": 100}
+    samples = load("biased_mnist", shared_data, canvas=32, **options)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [700, 200, 200, 100]
     assert samples.y[-100:].tolist()[:10] == [7, 2, 1, 0, 4, 1, 4, 9, 5, 9]
     assert samples.id[-100:].tolist() == list(range(60_000, 60_100))
@@ -301,8 +300,7 @@ def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
 
 def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     """As 10,000 of 60,000, whatever the size of the file."""
-    samples = biased_mnist.BiasedMnist(biased_mnist.BiasedMnist.Parameters(canvas=24)).load(
-        mnist(tmp_path), 1
-    )
+    mnist(tmp_path)
+    samples = load("biased_mnist", tmp_path, canvas=24)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)

@@ -117,13 +117,9 @@ def test_a_class_of_one_image_trains(tmp_path):
 def test_real_images_have_their_own_classes(shared_data):
     """960 of 40 models, by the index beside them or by the official annotations."""
     options = {"images": "cars196/cars_train_subset_160px", "size": 16}
-    files = Files(shared_data)
-    own = cars196.Cars196.Parameters(**options, annotations="cars196/cars_train_subset.csv")
-    samples = cars196.Cars196(own).load(files, 2)
-    official = cars196.Cars196.Parameters(
-        **options, annotations="cars196/cars_train_annos.mat", only_present=True
-    )
-    again = cars196.Cars196(official).load(Files(shared_data), 2)
+    samples = load(shared_data, **options, annotations="cars196/cars_train_subset.csv")
+    official = {**options, "annotations": "cars196/cars_train_annos.mat"}
+    again = load(shared_data, **official, only_present=True)
     assert np.array_equal(again.x, samples.x) and np.array_equal(again.id, samples.id)
     assert np.array_equal(again.y, samples.y) and again.splits.equals(samples.splits)
     with (shared_data / "cars196" / "cars_train_subset.csv").open(newline="") as index:
@@ -163,12 +159,8 @@ def test_the_real_annotations_are_those_of_the_official_training_part(shared_dat
     counts = table["class"].value_counts()
     assert (counts.min(), counts.max(), counts.idxmax()) == (24, 68, "GMC Savana Van 2012")
     with pytest.raises(InputError, match="7184 images in .* are missing, first 00001.jpg"):
-        cars196.Cars196(
-            cars196.Cars196.Parameters(
-                images="cars196/cars_train_subset_160px",
-                annotations="cars196/cars_train_annos.mat",
-            )
-        ).load(
-            files,
-            1,
+        load(
+            shared_data,
+            images="cars196/cars_train_subset_160px",
+            annotations="cars196/cars_train_annos.mat",
         )

@@ -253,10 +253,8 @@ def real_annotations(folder, count: int) -> tuple[dict[str, dict[str, bool]], di
 def test_real_faces_have_their_own_attributes_and_people(shared_data):
     """10,000 faces of half size; no person is in two parts."""
     attributes, people = real_annotations(shared_data / "celeba", 10_000)
-    parameters = celeba.Celeba.Parameters(
-        images="celeba/img_align_celeba_half_10k", only_present=True, split="identity", size=16
-    )
-    samples = celeba.Celeba(parameters).load(Files(shared_data), 1)
+    options = {"images": "celeba/img_align_celeba_half_10k", "only_present": True}
+    samples = load(shared_data, **options, split="identity", size=16)
     assert samples.x.shape == (10_000, 3, 16, 16)
     assert samples.id.tolist() == [f"{number:06}.jpg" for number in range(1, 10_001)]
     blond = [attributes[name]["Blond_Hair"] for name in samples.id]
@@ -285,9 +283,8 @@ def annotations(files: Files) -> pd.DataFrame:
 
 def test_a_real_image_missing_from_the_subset_is_counted(shared_data):
     """192,599 of them."""
-    parameters = celeba.Celeba.Parameters(images="celeba/img_align_celeba_half_10k")
     with pytest.raises(InputError, match="192599 images in .* missing, first 010001.jpg"):
-        celeba.Celeba(parameters).load(Files(shared_data), 1)
+        load(shared_data, images="celeba/img_align_celeba_half_10k")
 
 
 def test_random_rows_of_the_real_annotations(shared_data):

@@ -5,6 +5,7 @@ import hashlib
 import io
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.images import _cifar, cifar10
+from robust_fairness.datasets.images import _cifar
+from tests.datasets import loading
 
 TRAINING = ("cifar10/cifar10_train_a_10k.npz", "cifar10/cifar10_train_b_10k.npz")
 TEST = ("cifar10/cifar10_test_5k.npz",)
@@ -23,10 +25,12 @@ OFFICIAL = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch
 HEADER = 128  # bytes of an .npy file before its numbers, as its own first lines tell
 
 
+load = partial(loading.load, "cifar10")
+
+
 def real(shared_data: Path, **fields):
     """The 25,000 real images."""
-    parameters = cifar10.Cifar10.Parameters(train_files=TRAINING, test_files=TEST, **fields)
-    return cifar10.Cifar10(parameters).load(Files(shared_data), 2)
+    return load(shared_data, splits=2, train_files=TRAINING, test_files=TEST, **fields)
 
 
 def bytes_of(path: Path, member: str) -> bytes:
@@ -170,7 +174,7 @@ def test_binary_version_is_read_from_its_folder_and_from_the_archive(tmp_path, o
                     archive.addfile(entry, io.BytesIO(content))
             target = root / "cifar10" / "cifar-10-binary.tar.gz"
             target.write_bytes(gzip.compress(packed.getvalue()))
-        samples = cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(root), 1)
+        samples = load(root)
         for number in range(6):
             images, labels = made_up(40, number)
             rows = slice(40 * number, 40 * number + 40)
@@ -185,10 +189,7 @@ def test_real_images_are_the_same_in_the_binary_form(tmp_path, shared_data: Path
     rows = np.r_[0:100, 20_000:20_100]
     (tmp_path / "a.bin").write_bytes(batch(whole.x[rows[:100]], whole.y[rows[:100]]))
     (tmp_path / "b.bin").write_bytes(batch(whole.x[rows[100:]], whole.y[rows[100:]]))
-    parameters = cifar10.Cifar10.Parameters(
-        train_files=("a.bin",), test_files=("b.bin",), val_fraction=0.5
-    )
-    samples = cifar10.Cifar10(parameters).load(Files(tmp_path), 1)
+    samples = load(tmp_path, train_files=("a.bin",), test_files=("b.bin",), val_fraction=0.5)
     assert np.array_equal(samples.x, whole.x[rows])
     assert np.array_equal(samples.y, whole.y[rows])
 
@@ -199,19 +200,19 @@ def test_names_are_in_all_files_and_never_twice(tmp_path: Path) -> None:
     save(tmp_path, "train.npz", **sound, filenames=names)
     save(tmp_path, "test.npz", **sound)
     with pytest.raises(InputError, match="in some of the files only"):
-        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
+        load(tmp_path, **NPZ)
     save(tmp_path, "test.npz", **sound, filenames=np.roll(names, 1))
     with pytest.raises(InputError, match=r"filenames: 0\.png occurs 2 times"):
-        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
+        load(tmp_path, **NPZ)
 
 
 def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cifar-10-binary\.tar is missing.*fetch cifar10"):
-        cifar10.Cifar10(cifar10.Cifar10.Parameters()).load(Files(tmp_path), 1)
+        load(tmp_path)
     with pytest.raises(InputError, match=r"train\.npz is missing"):
-        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ)).load(Files(tmp_path), 1)
+        load(tmp_path, **NPZ)
     with pytest.raises(InputError, match=r"data_batch_1: unknown format, allowed: \.bin"):
         _cifar.read(Files(tmp_path), ["cifar-10-batches-py/data_batch_1"])
     make(tmp_path)
     with pytest.raises(InputError, match="train_rows: 41 of 40 rows, allowed: 1 to 40 rows"):
-        cifar10.Cifar10(cifar10.Cifar10.Parameters(**NPZ, train_rows=41)).load(Files(tmp_path), 1)
+        load(tmp_path, **NPZ, train_rows=41)

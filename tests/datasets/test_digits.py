@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import digits
+from tests.datasets.loading import load
 
 # Rows of each digit in the test file of the UCI repository, as its codebook counts them.
 ROWS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
@@ -17,7 +17,7 @@ ROWS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory):
-    return digits.Digits(digits.Digits.Parameters()).load(Files(tmp_path_factory.mktemp("none")), 2)
+    return load("digits", tmp_path_factory.mktemp("none"), 2)
 
 
 def raw() -> np.ndarray:
@@ -60,12 +60,12 @@ def test_parts_are_shares_and_differ_by_split_and_seed(tmp_path, loaded) -> None
         sizes = {part: len(loaded.rows(split, part)) for part in ("train", "val", "test")}
         assert sizes == {"train": 1150, "val": 288, "test": 359}
     assert (loaded.splits["split_0"] != loaded.splits["split_1"]).any()
-    other = digits.Digits(digits.Digits.Parameters(seed=1)).load(Files(tmp_path), 1)
-    again = digits.Digits(digits.Digits.Parameters()).load(Files(tmp_path), 1)
+    other = load("digits", tmp_path, seed=1)
+    again = load("digits", tmp_path)
     assert (other.splits["split_0"] != loaded.splits["split_0"]).any()
     assert (again.splits["split_0"] == loaded.splits["split_0"]).all()
 
 
 def test_bad_parameters_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="no row of class"):
-        digits.Digits(digits.Digits.Parameters(train_rows=6)).load(Files(tmp_path), 1)
+        load("digits", tmp_path, train_rows=6)

@@ -165,7 +165,7 @@ def test_folder_and_zip_are_the_same_source(tmp_path, name):
         MADE[name].make(root, zipped=zipped)
         found.append(MADE[name].load(name, root))
     assert np.array_equal(found[0].x, found[1].x)
-    assert found[0].sources == found[1].sources
+    assert found[0].sources[MADE[name].images] == found[1].sources[MADE[name].images]
     one = str(found[0].id[0]).removeprefix("cars_train/")
     with zipfile.ZipFile(root / f"{MADE[name].images}.zip", "a") as archive:
         archive.writestr(f"elsewhere/{one}", framed((9, 100, 200), (20, 30)))
@@ -243,7 +243,10 @@ DAMAGED = {
             lambda content: content[: len(content) // 2], b"", b"no MATLAB file" * 20,
             matlab(others=np.arange(3)),
         )),
-        *((ANNOTATIONS, annotated([1, k]), {}, DIFFERS) for k in (4, 1.5, "a", [], [1, 2])),
+        *(
+            (ANNOTATIONS, annotated([1, number]), {}, DIFFERS)
+            for number in (0, 4, 1.5, "a", [], [1, 2])
+        ),
         (ANNOTATIONS, annotated([1], ("bbox_x1", "fname")), {}, f"{DIFFERS}.*class"),
         (ANNOTATIONS, matlab(annotations=np.arange(3)), {}, DIFFERS),
         (

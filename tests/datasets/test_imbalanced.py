@@ -13,6 +13,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import imbalanced
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import ClassSplitParameters, class_splits
+from tests.datasets.loading import load
 
 
 @pytest.fixture
@@ -245,10 +246,7 @@ def test_everything_else_is_the_data_set_s_own(load_of):
 
 def test_digits_are_cut_by_name_of_the_source(tmp_path):
     """Real rows, 179 or so a class, of which 10 % are left."""
-    parameters = imbalanced.Imbalanced.Parameters.model_validate(
-        {"of": {"source": "digits", "seed": 3}, "minority": 5}
-    )
-    samples = imbalanced.Imbalanced(parameters).load(Files(tmp_path), 3)
+    samples = load("imbalanced", tmp_path, 3, of={"source": "digits", "seed": 3}, minority=5)
     assert len(samples) == 1797 and list(samples.sources) == ["scikit-learn/digits"]
     for split in samples.split_names:
         cut = minority_of(samples, split)
@@ -262,9 +260,7 @@ def test_digits_are_cut_by_name_of_the_source(tmp_path):
 def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
     """In the place of splits of its own, also where those are fewer."""
     options = {"of": "digits", "minority": 5, "split": {"test_fraction": 0.5, "seed": 4}}
-    samples = imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(**options)).load(
-        Files(tmp_path), 3
-    )
+    samples = load("imbalanced", tmp_path, 3, **options)
     rows = np.bincount(samples.y)
     for split in samples.split_names:
         assert (abs(counted(samples, samples.rows(split, "test")) - rows / 2) <= 0.5).all()
@@ -353,9 +349,7 @@ def test_an_attribute_of_the_same_name_is_refused(load_of):
 def test_data_cut_before_or_without_classes_are_refused(tmp_path, of, message):
     """One imbalance at a time; numbers have no classes."""
     with pytest.raises(InputError, match=message):
-        imbalanced.Imbalanced(imbalanced.Imbalanced.Parameters(of=of, minority=2)).load(
-            Files(tmp_path), 1
-        )
+        load("imbalanced", tmp_path, of=of, minority=2)
 
 
 def test_classes_too_small_to_lose_a_row_are_told(load_of, caplog):

@@ -190,7 +190,7 @@ def real_predictions(folder) -> dict[str, str]:
 
 def test_real_faces_have_their_own_people_and_predictions(shared_data):
     """1,714 faces, of whom 1,283 have a prediction of one of the four races."""
-    samples = lfw.Lfw(lfw.Lfw.Parameters(**REAL)).load(Files(shared_data), 2)
+    samples = load(shared_data, **REAL)
     predictions = real_predictions(shared_data)
     with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
         names = [name.partition("/")[2] for name in archive.namelist() if name.endswith(".jpg")]
@@ -217,7 +217,7 @@ def test_real_faces_have_their_own_people_and_predictions(shared_data):
 
 def test_real_people_of_few_images_can_be_left_out(shared_data):
     """Counted after the faces of no race are."""
-    samples = lfw.Lfw(lfw.Lfw.Parameters(**REAL, min_images=4)).load(Files(shared_data), 1)
+    samples = load(shared_data, **REAL, min_images=4)
     predictions = real_predictions(shared_data)
     with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
         names = [name.split("/") for name in archive.namelist() if name.endswith(".jpg")]
@@ -229,6 +229,5 @@ def test_real_people_of_few_images_can_be_left_out(shared_data):
 
 def test_real_predictions_without_a_face_are_counted(shared_data):
     """The subset has 1,673 of 12,949."""
-    parameters = lfw.Lfw.Parameters(**{**REAL, "only_present": False})
     with pytest.raises(InputError, match="11276 images in .* are missing, first AJ_Cook"):
-        lfw.Lfw(parameters).load(Files(shared_data), 1)
+        load(shared_data, **{**REAL, "only_present": False})

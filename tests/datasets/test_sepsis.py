@@ -18,6 +18,7 @@ from robust_fairness.datasets.tables import sepsis
 from robust_fairness.datasets.tables.public import declared
 from robust_fairness.datasets.tables.sepsis import DATA, FEATURES
 from robust_fairness.samples import Samples
+from tests.datasets import loading
 
 DEMO = "mimic3_demo"
 FIELDS = declared("sepsis").fields()
@@ -53,7 +54,7 @@ def write(root: Path, table: pd.DataFrame, name: str = DATA) -> Files:
 
 
 def load(root: Path, table: pd.DataFrame, splits: int = 1, **options: object) -> Samples:
-    return sepsis.Sepsis(sepsis.Sepsis.Parameters(**options)).load(write(root, table), splits)
+    return loading.load("sepsis", write(root, table).root, splits, **options)
 
 
 def trajectories(table: pd.DataFrame) -> list[pd.DataFrame]:
@@ -156,7 +157,7 @@ def test_several_files_are_one_cohort(tmp_path: Path) -> None:
     names = ("sepsis/first.csv", "sepsis/second.csv")
     write(tmp_path, table[half], names[0])
     files = write(tmp_path, table[~half], names[1])
-    parts = sepsis.Sepsis(sepsis.Sepsis.Parameters(trajectories=names)).load(files, 1)
+    parts = loading.load("sepsis", files.root, trajectories=names)
     np.testing.assert_array_equal(parts.x, whole.x)
     pd.testing.assert_frame_equal(parts.splits, whole.splits)
     pd.testing.assert_frame_equal(parts.attributes, whole.attributes)
@@ -230,7 +231,7 @@ def test_patient_in_two_files_is_refused(tmp_path: Path) -> None:
     files = write(tmp_path, table.iloc[4:], names[1])
     message = r"second\.csv, row 1, column patient: 12 again, after sepsis/first\.csv, row 4;"
     with pytest.raises(InputError, match=message):
-        sepsis.Sepsis(sepsis.Sepsis.Parameters(trajectories=names)).load(files, 1)
+        loading.load("sepsis", files.root, trajectories=names)
 
 
 # MIMIC-III demo

@@ -220,8 +220,6 @@ def _limited(
 ) -> dict[str, np.ndarray]:
     limited = {}
     for part, available in rows.items():
-        if not len(available):
-            raise InputError(f"{part}_rows: the source has no digits for this part")
         asked = getattr(parameters, f"{part}_rows") or len(available)
         if asked > len(available):
             raise InputError(f"{part}_rows: {asked}, allowed: up to {len(available)}")

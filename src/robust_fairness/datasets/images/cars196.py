@@ -103,6 +103,7 @@ def _annotations(files: Files, name: str, names: list[str]) -> pd.DataFrame:
         table = _matlab(files, name, "annotations")
     with as_official(name):
         codes = pd.to_numeric(pd.Series(list(table[NUMBER]))).astype("Int64") - 1
+        codes = codes.where(codes >= 0, len(names))  # -1 would be a missing class
         classes = pd.Categorical.from_codes(codes, pd.Index(names, dtype=object))
         images = pd.Index(list(map(str, table[NAME])))
     require_distinct(images, name)

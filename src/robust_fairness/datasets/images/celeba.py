@@ -4,7 +4,6 @@ Any attribute is the target and any others are sensitive; the annotation files a
 ones. Images are decoded once.
 """
 
-import hashlib
 from typing import Annotated, Literal
 
 import numpy as np
@@ -122,7 +121,7 @@ def _attribute_text(files: Files) -> str:
     if (files.root / ATTRIBUTES).exists() or not archive.exists():
         return files.text(ATTRIBUTES)
     result = unzipped(archive.read_bytes(), str(archive), ATTRIBUTES.rpartition("/")[2])
-    files.sources[ATTRIBUTES] = hashlib.sha256(result).hexdigest()
+    files.note(ATTRIBUTES, result)
     return result.decode()
 
 

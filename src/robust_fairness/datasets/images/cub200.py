@@ -156,8 +156,10 @@ def _seen(
     """Whether an attribute was seen in an image, bool ``[image, wanted attribute]``."""
     content = BytesIO(files.content(name))
     with as_official(name):
-        columns = {"names": FIELDS, "usecols": range(len(FIELDS)), "index_col": False}
-        labels = pd.read_csv(content, sep=r"\s+", quoting=csv.QUOTE_NONE, dtype=str, **columns)
+        labels = pd.read_csv(
+            content, sep=r"\s+", quoting=csv.QUOTE_NONE, dtype=str, names=list(FIELDS),
+            usecols=list(FIELDS), index_col=False,
+        )  # fmt: skip
     places = {}
     for field, index, allowed in (
         ("image", images, "the numbers of images.txt"),

@@ -79,12 +79,13 @@ def convert(features: Path, images: Sequence[str], boxes: int, target: Path) -> 
             (folder / MANIFEST_FILE).unlink(missing_ok=True)
             identities = _identities(sources)
             shape = _write(sources, places, images, boxes, folder)
-            manifest = {"shape": shape, "sha256": checksum(folder), "sources": identities}
+            sha256 = checksum(folder)
+            manifest = {"shape": shape, "sha256": sha256, "sources": identities}
             with atomic_path(folder / MANIFEST_FILE) as temporary:
                 temporary.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror or error})") from error
-    return Boxes(str(folder), shape, manifest["sha256"])
+    return Boxes(str(folder), shape, sha256)
 
 
 def checksum(folder: Path) -> str:

@@ -8,7 +8,8 @@ import codecs
 import json
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -41,32 +42,25 @@ def words_of(question: str) -> list[str]:
     return question.lower().translate(PUNCTUATION).replace("'s", " 's").split()
 
 
-class Names:
-    """Names, numbered in the order of their first occurrence."""
+Names = defaultdict[str, int]  # names, numbered in the order of their first occurrence
 
-    def __init__(self, names: Sequence[str] = ()) -> None:
-        self._numbers = {name: number for number, name in enumerate(names)}
 
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._numbers)
-
-    def number(self, name: str) -> int:
-        """The number of a name, a new one if it has none yet."""
-        return self._numbers.setdefault(name, len(self._numbers))
+def numbered(*names: str) -> Names:
+    """Names that give each further name that is looked up the next number."""
+    numbers: Names = defaultdict(None, {name: number for number, name in enumerate(names)})
+    numbers.default_factory = numbers.__len__
+    return numbers
 
 
 @dataclass(frozen=True)
 class Book:
     """What the numbers of questions stand for; several files share one."""
 
-    words: Names = field(default_factory=lambda: Names(("", UNKNOWN)))
-    answers: Names = field(default_factory=Names)
-    images: Names = field(default_factory=Names)
-    local_groups: Names = field(default_factory=Names)
-    global_groups: Names = field(default_factory=Names)
+    words: Names = field(default_factory=lambda: numbered("", UNKNOWN))
+    answers: Names = field(default_factory=numbered)
+    images: Names = field(default_factory=numbered)
+    local_groups: Names = field(default_factory=numbered)
+    global_groups: Names = field(default_factory=numbered)
 
 
 @dataclass(frozen=True)
@@ -137,17 +131,15 @@ def questions_of(
             entry = _Entry.model_validate(fields)
         except ValidationError as error:
             raise InputError(f"{place}: {one_line(error, fields)}") from error
-        of_question = [book.words.number(word) for word in words_of(entry.question)]
+        of_question = [book.words[word] for word in words_of(entry.question)]
         if not of_question:
             raise InputError(f"{place}, question: {entry.question!r} has no words")
         words.extend([PADDING] * (tokens - len(of_question)) + of_question[:tokens])
         groups = entry.groups
-        numbers.append(book.answers.number(entry.answer))
-        numbers.append(book.images.number(entry.image))
-        numbers.append(book.local_groups.number(str(GROUP_NAMES.get(groups.local, groups.local))))
-        numbers.append(
-            book.global_groups.number(str(GROUP_NAMES.get(groups.overall, groups.overall)))
-        )
+        numbers.append(book.answers[entry.answer])
+        numbers.append(book.images[entry.image])
+        numbers.append(book.local_groups[str(GROUP_NAMES.get(groups.local, groups.local))])
+        numbers.append(book.global_groups[str(GROUP_NAMES.get(groups.overall, groups.overall))])
     if not ids:
         raise InputError(f"{name}: no questions")
     answer, image, local, overall = np.array(numbers, dtype=np.int32).reshape(len(ids), -1).T

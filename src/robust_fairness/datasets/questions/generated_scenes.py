@@ -181,7 +181,7 @@ def features_of(world: WorldParameters, parts: Mapping[str, Scenes]) -> dict[str
     """
     generator = np.random.default_rng([world.seed, len(PARTS) + 1])
     images = [(part, n) for part, scenes in parts.items() for n in range(len(scenes.toys))]
-    boxes, features = 2 * world.objects, {}
+    boxes, features = 2 * world.objects, dict[str, np.ndarray]()
     for half in np.array_split(generator.permutation(len(images)), HALVES):
         for start in range(0, len(half), AT_ONCE):
             rows = [images[image] for image in half[start : start + AT_ONCE]]

@@ -201,7 +201,7 @@ def _read(parameters: GqaOod.Parameters, files: Files, book: Book, part: str) ->
 
     if part in OFFICIAL and any(map(files.has, names)):
         sides = [questions(name) for name in names]
-        both = np.intersect1d(*(side.id for side in sides))
+        both = np.intersect1d(sides[0].id, sides[1].id)
         if len(both):
             raise InputError(
                 f"{names[0]} and {names[1]}: question {both[0]} is in both; it must be in one of "

@@ -79,17 +79,14 @@ class PublicTable(TableDataset):
         self, files: Files, file: str, fields: dict[str, Field | None] | None = None
     ) -> pd.DataFrame:
         """The columns of one of the files with their types, by row number from 0."""
-        fields = declared(self.name).fields() if fields is None else fields
-        return validated(self.cells(files, file, list(fields)), fields, file)
-
-    def cells(self, files: Files, file: str, columns: list[str]) -> pd.DataFrame:
-        """Columns of one of the files as they are."""
         table = declared(self.name)
-        return read_cells(
-            self.blocks(files, file), file, columns,
+        fields = table.fields() if fields is None else fields
+        cells = read_cells(
+            self.blocks(files, file), file, list(fields),
             header=None if table.header else list(table.columns),
             delimiter=table.delimiter, rows=table.files[file],
         )  # fmt: skip
+        return validated(cells, fields, file)
 
     def blocks(self, files: Files, file: str) -> Iterable[bytes]:
         """The bytes of one of the files."""
