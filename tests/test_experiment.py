@@ -414,8 +414,11 @@ def test_generators_are_read_for_the_datasets_that_they_make(file):
             "{gan: {file: a, training: {images: 3}}}",
             "generator 'gan': a file and a training, allowed: one of them",
         ),
-        ("{gan: {file: a, reference: {network: mlp}}}", "generator 'gan': a reference without a source, allowed: both"),
-        ("{gan: 3}", "generators.gan: 3, allowed: names with fields (parameters.yml:17)"),
+        (
+            "{gan: {file: a, reference: {network: mlp}}}",
+            "generator 'gan': a reference without a source, allowed: both",
+        ),
+        ("{gan: 3}", "generator 'gan': 3, allowed: names with fields (parameters.yml:17)"),
         ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:17). Did you mean"),
         ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
         ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),

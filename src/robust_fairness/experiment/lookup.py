@@ -42,6 +42,8 @@ class Lookup:
             self.mistakes.unknown(kind, name, of, place, self.known(kind))
             return None
         node = configured.get(name, NOTHING)
+        if not isinstance(node.value, dict | None):
+            return None  # noted by ``require_sections``
         options = {field: item.plain for field, item in node.fields.items()}
         original = str(options.pop("source" if kind == "dataset" else "name", name))
         described = f"{kind} {name!r}"

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from robust_fairness.core.errors import Mistake, together
 from robust_fairness.experiment.plugins import OUTLINE, keys_of, message
@@ -53,10 +53,11 @@ class Mistakes:
         context = None if self.fully else OUTLINE
         try:
             # not ``model_validate``, which raises an error without the fields' places
-            return TypeAdapter(model).validate_python(written, context=context)
+            result: Model = model.__pydantic_validator__.validate_python(written, context=context)
         except ValidationError as error:
             self._note(error, written, model, of, node)
             return None
+        return result
 
     def _note(
         self, error: ValidationError, written: object, model: type[BaseModel], of: str, node: Node
@@ -75,7 +76,7 @@ class Mistakes:
                 text, hint = message(item), context.get("hint", "")
                 if kind in ALLOWED:
                     text = f"{item['input']!r:.80}, allowed: {ALLOWED[kind]}"
-                if kind == "tuple_type" and not isinstance(item["input"], dict):
+                if kind == "tuple_type" and not isinstance(item["input"], dict | None):
                     key = f"{names[-1]}: " if isinstance(keys[-1], str) else ""
                     hint = f"Write `{key}[{item['input']}]`."
                 field = " of ".join(filter(None, [".".join(names), of]))

@@ -292,8 +292,8 @@ class Reader:
         settings = fields.get("settings", NOTHING)
         spaces = [item.fields.get("space", item) for item in search]
         for trial in (settings, *trials, *spaces) if self.mistakes.fully else ():
-            for name in trial.fields.keys() - known:
-                self.mistakes.unknown("hyperparameter", name, of, trial.place_of([name]), known)
+            for name, item in without(trial, known).items():
+                self.mistakes.unknown("hyperparameter", name, of, item.place, known)
         if len(self.mistakes.found) > before:
             return None
         cell = {
@@ -385,7 +385,7 @@ class Reader:
                 result += known[element.value].elements
             else:
                 self.mistakes.unknown(section, element.value, of, element.place, known)
-        return [item for item in result if item.value]
+        return [item for item in result if item.value not in (None, {})]
 
     def generator(self, dataset: str, source: Named) -> GeneratorConfig | None:
         """The generator of a dataset whose images are generated."""

@@ -32,9 +32,12 @@ def used_by(experiment: Experiment) -> dict[str, list[str]]:
         used["network"].add(cell.network.name)
         _note(cell.postprocessing, used)
         samples = [sample for stage in cell.search for sample in stage.samples]
-        for replica in cell.model_copy(update={"seeds": (0,)}).replicas(
-            [{}, *cell.trials, *samples]
-        ):
+        naming = [
+            change
+            for change in (*cell.trials, *samples)
+            if any(isinstance(value, str | Mapping) for value in change.values())
+        ]
+        for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
             _note([replica.method, replica.network, replica.protocol], used)
     return {kind: sorted(names) for kind, names in used.items()}
 
@@ -48,7 +51,7 @@ def _note(value: Any, used: dict[str, set[str]]) -> None:
         if isinstance(value, Protocol) and value.augmentation != "none":
             used["augmentation"].add(value.augmentation)
         classifier = getattr(value, "classifier", "")  # of embeddings: a network, or ``linear``
-        if classifier in registry.names("network"):
+        if classifier and classifier in registry.names("network"):
             used["network"].add(classifier)
         _note([getattr(value, name) for name in type(value).model_fields], used)
     elif isinstance(value, Mapping):

@@ -25,6 +25,7 @@ def _listed(value: Any) -> Any:
 Name = Annotated[str, BeforeValidator(_name)]
 Stages = Annotated[Any, BeforeValidator(_listed)]  # or a name in a section of the file
 Filled = BeforeValidator(filled)
+Fields = Annotated[dict[str, Any], Filled]
 Section = Annotated[dict[str, dict[str, Any] | None], Filled]
 Lists = Annotated[dict[str, tuple[Any, ...] | None], Filled]
 
@@ -39,10 +40,10 @@ class WrittenParameters(Written, extra="ignore"):
     """The parameters; further sections are of a project's own pipelines."""
 
     datasets: Section = {}
-    generators: Section = {}
+    generators: Fields = {}
     methods: Section = {}
     networks: Section = {}
-    protocols: Section = {}
+    protocols: Fields = {}
     shifts: Section = {}
     spaces: Section = {}
 
@@ -50,7 +51,7 @@ class WrittenParameters(Written, extra="ignore"):
 class WrittenFile(Written, extra="ignore"):
     """A file ``experiment.yml``; further fields are defaults of its datasets."""
 
-    datasets: Annotated[dict[str, Any], Filled] = {}
+    datasets: Fields = {}
     searches: Lists = {}
     trials: Lists = {}
 
@@ -59,7 +60,7 @@ class WrittenDataset(Written, Running, Scoring):
     """A dataset of a grid; ``domains`` is a ``Design``, a method a ``WrittenCell``."""
 
     domains: Any = None
-    methods: Annotated[dict[str, Any], Filled] = {}
+    methods: Fields = {}
     network: Name = ""
     protocol: Name = ""
     shifts: Lists = {}
@@ -73,7 +74,7 @@ class WrittenCell(Written, extra="ignore"):
     network: Name = ""
     postprocessing: Any = None
     search: Stages = None
-    settings: Annotated[dict[str, Any], Filled] = {}
+    settings: Fields = {}
     trials: Stages = None
 
 
