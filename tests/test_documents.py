@@ -248,7 +248,7 @@ def test_the_grids_of_methods_md_are_accepted():
     texts = [text for kind, text in blocks([DOCUMENTS / "methods.md"]) if kind == "yaml"]
     for text in texts:
         grid = layered([parse(text, "methods.md")], [], [])
-        (found,) = read(grid, places.plain, places, fully=True).datasets
+        (found,) = read(grid, places, fully=True).datasets
         assert "trees_reduced" in [cell.label for cell in found.cells]
     assert len(texts) > 1
 

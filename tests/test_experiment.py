@@ -72,7 +72,7 @@ def experiment(
     places = parse(parameters, "parameters.yml")
     added = [parse(local, "local.yml")] if local else []
     written = layered([parse(text, "base.yml")], [], added)
-    return read(written, places.plain, places, fully=fully)
+    return read(written, places, fully=fully)
 
 
 def load(env: str | None = None, **runtime) -> ConfigLoader:
@@ -288,7 +288,7 @@ protocols: {fast: {epochs: 2}}
         f"  {name}: {{methods: {{erm: }}}}" for name in ("grown_ups", "faces", "cut", "heart")
     ]
     written = layered([parse("\n".join([*lines, "  acs: {methods: {erm: }}"]), "base.yml")], [], [])
-    found = read(written, places.plain, places, fully=False)
+    found = read(written, places, fully=False)
     (tmp_path / "adult").mkdir()
     for file in ("adult.names", "adult.data.gz"):
         (tmp_path / "adult" / file).touch()
@@ -407,14 +407,18 @@ def test_generators_are_read_for_the_datasets_that_they_make(file):
             "{gen: {}}",
             "Unknown generator 'gan' for dataset 'made' (parameters.yml:4). Did you mean",
         ),
-        ("{gan: {}}", "generator 'gan' has neither source nor file"),
+        ("{gan: {}}", "generator 'gan': neither source nor file, allowed: one of them"),
         ("{gan: {fiel: a}}", "Unknown field 'fiel' for generator 'gan' (parameters.yml:17)"),
-        ("{gan: {referee: {}, file: a}}", "Field 'referee' of generator 'gan' is now 'reference'"),
+        ("{gan: {referee: {}, file: a}}", "(parameters.yml:17). Did you mean 'reference'?"),
         (
             "{gan: {file: a, training: {images: 3}}}",
-            "generator 'gan' has a file and a training, allowed: one of them",
+            "generator 'gan': a file and a training, allowed: one of them",
         ),
-        ("{gan: {file: a, reference: {network: mlp}}}", "has a reference without a source"),
+        (
+            "{gan: {file: a, reference: {network: mlp}}}",
+            "generator 'gan': a reference without a source, allowed: both",
+        ),
+        ("{gan: 3}", "generator 'gan': 3, allowed: names with fields (parameters.yml:17)"),
         ("{gan: {source: diggits}}", "Unknown dataset 'diggits' (parameters.yml:17). Did you mean"),
         ("{gan: {source: made}}", "The source of generator 'gan' is generated"),
         ("{gan: {source: digits}}", "reference of generator 'gan' has no network"),

@@ -124,7 +124,37 @@ class TestSet(Settings):
         return f"{self.called}_{self.severity:g}".replace(".", "_").replace("-", "_")
 
 
-class Cell(Settings):
+def filled(value: Any) -> Any:
+    """An empty value of YAML as a mapping without fields."""
+    return {} if value is None else value
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict | list):
+        raise ValueError("allowed: a text or a number")
+    return str(value)
+
+
+Facets = Annotated[dict[str, Annotated[str, BeforeValidator(_text)]], BeforeValidator(filled)]
+
+
+class Scoring(Settings):
+    """What a dataset says about the scores of all of its cells.
+
+    Attributes:
+        search_by: the criterion that decides between stages; by default the first of
+            ``selections`` that is one.
+        selections: criteria that select trials on validation rows (see ``metrics.criteria``).
+        groupings: combinations of attributes whose groups are scored as well.
+    """
+
+    metrics: tuple[MetricName, ...] = ("accuracy",)
+    selections: tuple[CriterionText, ...] = ("accuracy",)
+    search_by: CriterionText | None = None
+    groupings: tuple[tuple[str, ...], ...] = ()
+
+
+class Cell(Scoring):
     """The complete settings of one cell, dataset x method.
 
     Attributes:
@@ -132,13 +162,9 @@ class Cell(Settings):
         settings: fields of the method, the network or the protocol that are changed in all trials.
         trials: fields of the same that each further trial changes, beside the default trial.
         search: stages of a search; each starts from the best trial of the stages before.
-        search_by: the criterion that decides between stages; by default the first of
-            ``selections`` that is one.
-        selections: criteria that select trials on validation rows (see ``metrics.criteria``).
         postprocessing: the rule by which decisions are made of the scores, fitted on validation
             rows; None for the most likely class.
         test_sets: shift and severity of every shifted test set, by its name.
-        groupings: combinations of attributes whose groups are scored as well.
         facets: facts by which reports filter and group, those of its dataset among them.
     """
 
@@ -151,13 +177,9 @@ class Cell(Settings):
     settings: dict[str, Any] = {}
     trials: tuple[dict[str, Any], ...] = ()
     search: tuple[Stage, ...] = ()
-    search_by: CriterionText | None = None
     seeds: tuple[NonNegativeInt, ...] = Field(min_length=1)
-    metrics: tuple[MetricName, ...] = ("accuracy",)
-    selections: tuple[CriterionText, ...] = ("accuracy",)
     test_sets: dict[str, tuple[str, float]] = {}
-    groupings: tuple[tuple[str, ...], ...] = ()
-    facets: dict[str, str] = {}
+    facets: Facets = {}
 
     @property
     def name(self) -> str:
@@ -288,34 +310,43 @@ class GeneratorConfig(Settings):
     reference: Cell | None = None
 
 
-class DatasetConfig(Settings):
-    """A dataset with everything that runs on it.
+class Running(Settings):
+    """What a dataset says about its run as a whole.
 
     Attributes:
-        source: the plug-in that reads or generates it.
         seeds: number of seeds; each has its own split where the source has several.
         contact_sheet: whether images of every class are drawn, or the attribute whose values are.
         embedding_planes: labels of cells whose embeddings of validation rows are drawn.
-        generator: what makes its images, if they are generated.
-        base: its name in the configuration, which the trainings of a design share.
-        domains: the domains that are trained on; None where all rows are alike.
+        facets: facts by which reports filter and group.
         budget: number of trials that each cell has; None where they may differ.
         margin: change of a gap up to which the report calls it held.
     """
 
-    name: str
-    source: Annotated[Named, named("dataset")]
     seeds: int = Field(1, ge=1)
-    test_sets: tuple[TestSet, ...] = ()
-    cells: tuple[Cell, ...] = ()
     contact_sheet: bool | str = False
     embedding_planes: tuple[str, ...] = ()
-    generator: GeneratorConfig | None = None
-    facets: dict[str, str] = {}
-    base: str = ""
-    domains: Domains | None = None
+    facets: Facets = {}
     budget: int | None = Field(None, ge=1)
     margin: float = Field(0.05, gt=0, lt=1)
+
+
+class DatasetConfig(Running):
+    """A dataset with everything that runs on it.
+
+    Attributes:
+        source: the plug-in that reads or generates it.
+        generator: what makes its images, if they are generated.
+        base: its name in the configuration, which the trainings of a design share.
+        domains: the domains that are trained on; None where all rows are alike.
+    """
+
+    name: str
+    source: Annotated[Named, named("dataset")]
+    test_sets: tuple[TestSet, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    generator: GeneratorConfig | None = None
+    base: str = ""
+    domains: Domains | None = None
 
     def trained_on(self, name: str, domains: Domains, facts: Mapping[str, str]) -> "DatasetConfig":
         """The dataset trained on some domains, under another name; ``facts`` are further facets."""

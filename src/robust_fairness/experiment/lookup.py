@@ -1,62 +1,51 @@
 """What the names of an experiment mean: plug-ins with their parameters, and protocols."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
 
 from robust_fairness.core import registry
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.experiment.mistakes import Mistakes
 from robust_fairness.experiment.plugins import Named
-from robust_fairness.experiment.yaml_source import Node
+from robust_fairness.experiment.written import WrittenParameters
+from robust_fairness.experiment.yaml_source import NOTHING, Node
 
-# Other sections of the parameters are of a project's own pipelines, unless they look like these.
-SECTIONS = ("datasets", "generators", "methods", "networks", "protocols", "shifts", "spaces")
 ALIKE = 0.8  # of two names, between 0 and 1
 
 
 class Lookup:
-    """Finds names in the parameters and in the registry, and notes those that are in neither.
+    """Finds names in the parameters and in the registry, and notes those that are in neither."""
 
-    ``places`` are the parameters with their lines.
-    """
-
-    def __init__(self, parameters: Mapping[str, Any], places: Node, mistakes: Mistakes) -> None:
-        self.parameters, self.places, self.mistakes = parameters, places, mistakes
+    def __init__(self, parameters: Node, mistakes: Mistakes) -> None:
+        self.parameters, self.mistakes = parameters, mistakes
         self.names = cache(registry.names)
         self.plugin = cache(self._plugin)
 
-    def require_known_sections(self) -> None:
-        """Note sections whose name is almost that of one that is read."""
-        for name, node in self.places.fields.items():
-            if name not in SECTIONS and get_close_matches(name, SECTIONS, cutoff=ALIKE):
-                self.mistakes.unknown("section", name, "the parameters", node.place, SECTIONS)
+    def require_sections(self) -> None:
+        """Note sections without names, and those whose name is almost that of one that is read."""
+        self.mistakes.validated(WrittenParameters, self.parameters.plain, "", self.parameters)
+        sections = list(WrittenParameters.model_fields)
+        for name, node in self.parameters.fields.items():
+            if name not in sections and get_close_matches(name, sections, cutoff=ALIKE):
+                self.mistakes.unknown("section", name, "the parameters", node.place, sections)
 
-    def section(self, name: str) -> dict[str, Any]:
+    def section(self, name: str) -> dict[str, Node]:
         """A section of the parameters, such as ``methods``."""
-        result = self.parameters.get(name) or {}
-        if isinstance(result, dict):
-            return result
-        place = self.places.place_of([name])
-        self.mistakes.note(f"{name}: {result!r}, allowed: names with fields", place)
-        return {}
+        return self.parameters.fields.get(name, NOTHING).fields
 
     def known(self, kind: str) -> set[str]:
         return {*self.section(f"{kind}s"), *self.names(kind)}
 
     def _plugin(self, kind: str, name: str, of: str, place: str) -> Named | None:
         configured = self.section(f"{kind}s")
-        node = self.places.at([f"{kind}s", name])
-        options = configured.get(name) or {}
-        if not isinstance(options, dict):
-            self.mistakes.note(f"{kind} {name!r}: {options!r}, allowed: fields", node.place)
-            return None
-        options = dict(options)
-        original = str(options.pop("source" if kind == "dataset" else "name", name))
         if name not in configured and name not in self.names(kind):
             self.mistakes.unknown(kind, name, of, place, self.known(kind))
             return None
+        node = configured.get(name, NOTHING)
+        if not isinstance(node.value, dict | None):
+            return None  # noted by ``require_sections``
+        options = {field: item.plain for field, item in node.fields.items()}
+        original = str(options.pop("source" if kind == "dataset" else "name", name))
         described = f"{kind} {name!r}"
         if original not in self.names(kind):
             self.mistakes.unknown(kind, original, described, node.place, self.names(kind))
@@ -67,53 +56,53 @@ class Lookup:
                 return None
         return Named(kind=kind, name=original, options=options)
 
+    def named(self, kind: str, node: Node, of: str) -> Named | None:
+        """The plug-in that a node names; None also where it is no name, which its model notes."""
+        if isinstance(node.value, dict | list):
+            return None
+        return self.plugin(kind, str(node.value), of, node.place)
+
     def data_kind(self, source: Named | None) -> str:
         """The kind of data of a source; "" where it is not known."""
         if source is None or not self.mistakes.fully:
             return ""
         return registry.find("dataset", source.name)(source.parameters).data_kind
 
-    def shift(self, name: str, source: Named | None, of: str, place: str) -> Named | None:
-        """A shift that applies to a source."""
-        result, kind = self.plugin("shift", name, of, place), self.data_kind(source)
-        if result is None or not kind:
+    def shift(self, name: str, data_kind: str, of: str, place: str) -> Named | None:
+        """A shift that applies to a kind of data."""
+        result = self.plugin("shift", name, of, place)
+        if result is None or not data_kind:
             return result
         allowed = registry.find("shift", result.name).applies_to
-        if kind in allowed:
+        if data_kind in allowed:
             return result
-        text = f"Shift {name!r} does not apply to {of}, whose data are of kind {kind!r}"
+        text = f"Shift {name!r} does not apply to {of}, whose data are of kind {data_kind!r}"
         self.mistakes.note(text, place, f"Allowed: {', '.join(allowed)}.")
         return None
 
-    def network(self, node: Node, source: Named | None, of: str, place: str) -> Named | None:
-        """A network that reads the data of a source."""
-        if node.plain is None:
+    def network(self, node: Node, data_kind: str, of: str, place: str) -> Named | None:
+        """A network that reads a kind of data."""
+        if node.value is None:
             allowed = ", ".join(sorted(self.known("network")))
             self.mistakes.note(f"{of} has no network", place, f"Allowed: {allowed}.")
             return None
-        name = self.mistakes.name(node, f"network of {of}")
-        result = self.plugin("network", name, of, node.place) if name else None
-        kind = self.data_kind(source)
-        if result is None or not kind:
+        result = self.named("network", node, of)
+        if result is None or not data_kind:
             return result
-        if registry.find("network", result.name).reads_questions == (kind == "question"):
+        if registry.find("network", result.name).reads_questions == (data_kind == "question"):
             return result
-        text = f"Network {node.plain!r} of {of} does not fit data of kind {kind!r}"
+        text = f"Network {node.value!r} of {of} does not fit data of kind {data_kind!r}"
         self.mistakes.note(text, node.place)
         return None
 
     def protocol(self, node: Node, of: str, place: str) -> Protocol | None:
-        configured = self.section("protocols")
-        if node.plain is None:
-            allowed = ", ".join(configured)
-            self.mistakes.note(f"{of} has no protocol", place, f"Allowed: {allowed}.")
-            return None
-        name = self.mistakes.name(node, f"protocol of {of}")
-        if name is None:
-            return None
-        if name not in configured:
+        configured, name = self.section("protocols"), str(node.value)
+        if node.value is None:
+            self.mistakes.note(f"{of} has no protocol", place, f"Allowed: {', '.join(configured)}.")
+        elif name in configured:
+            where = configured[name]
+            fields = {} if where.value is None else where.plain
+            return self.mistakes.validated(Protocol, fields, f"protocol {name!r}", where)
+        elif not isinstance(node.value, dict | list):
             self.mistakes.unknown("protocol", name, of, node.place, configured)
-            return None
-        where = self.places.at(["protocols", name])
-        fields = configured[name] or {}
-        return self.mistakes.validated(Protocol, fields, f"protocol {name!r}", where)
+        return None

@@ -4,7 +4,7 @@ All mistakes are collected and reported together, each with file and line.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from robust_fairness.core import registry
@@ -16,31 +16,30 @@ from robust_fairness.experiment.experiment import (
     Experiment,
     GeneratorConfig,
     Protocol,
+    Running,
+    Scoring,
     TestSet,
 )
 from robust_fairness.experiment.lookup import Lookup
 from robust_fairness.experiment.mistakes import Mistakes
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.experiment.search import Stage
-from robust_fairness.experiment.yaml_source import Node, deep_merged, without
+from robust_fairness.experiment.written import (
+    WrittenCell,
+    WrittenDataset,
+    WrittenFile,
+    WrittenGenerator,
+    WrittenReference,
+)
+from robust_fairness.experiment.yaml_source import NOTHING, Node, deep_merged, without
 
 GENERATED = "generated"  # the dataset plug-in whose images a generator makes
-SECTIONS = ("datasets", "searches", "trials")  # of a file; all else are fields of its datasets
-CELL_FIELDS = (
-    "facets", "method", "network", "postprocessing", "search", "settings", "trials",
-)  # fmt: skip
-DATASET_FIELDS = (
-    "budget", "contact_sheet", "domains", "embedding_planes", "facets", "groupings", "margin",
-    "methods", "metrics", "network", "protocol", "search_by", "seeds", "selections", "shifts",
-)  # fmt: skip
-CELL_FIELDS_OF_DATASET = ("groupings", "metrics", "search_by", "selections")
-GENERATOR_FIELDS = ("file", "reference", "source", "training")
+SECTIONS = tuple(WrittenFile.model_fields)
 # Names beside the cells of a dataset in the parameters, the catalog and the pipelines.
 RESERVED = ("attributes", "dataset", "samples", "shifted", "states", "table")
 LETTERS = "Allowed: letters, digits, '_' and, after the first, '-', but"
 PLAIN = "erm"  # the method that a budget compares others with
 FEWEST_SEARCHED = 2  # trials of a budget: the default one and one that is drawn
-NOTHING = Node(None)
 
 
 def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[Node]) -> Node:
@@ -55,20 +54,18 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
             line each.
     """
     mistakes = Mistakes(fully=True)
+    allowed = (*SECTIONS, *WrittenDataset.model_fields)
     for file in (*base, *environment, *local):
-        mistakes.unknown_fields(file.fields, "the experiment", (*SECTIONS, *DATASET_FIELDS))
-        for name in SECTIONS:
-            mistakes.mapping(file.fields.get(name, NOTHING), name)
-    if mistakes.found:
-        raise mistakes.error()
+        mistakes.validated(WrittenFile, file.plain, "", file)
+        for name, node in without(file, allowed).items():
+            mistakes.unknown("field", name, "the experiment", node.place, allowed)
     chosen = environment if any("datasets" in file.fields for file in environment) else base
     for file in (*(environment if chosen is environment else []), *local):
-        if not file.fields.get("datasets", NOTHING).fields:
+        if not file.fields.get("datasets", NOTHING).value:
             for name, node in without(file, SECTIONS).items():
                 text = f"Field {name!r} is of no dataset, since its file has none"
                 mistakes.note(text, node.place, "Write it as a field of a dataset, in `datasets`.")
-    if mistakes.found:
-        raise mistakes.error()
+    mistakes.require_none()
     defaults: dict[str, Node] = {}
     for file in [*base, *(environment if chosen is base else [])]:
         defaults |= without(file, SECTIONS)
@@ -100,37 +97,34 @@ def _datasets(
                 yield name, fields, fields
 
 
-def read(
-    experiment: Node, parameters: Mapping[str, Any], places: Node, *, fully: bool
-) -> Experiment:
+def read(experiment: Node, parameters: Node, *, fully: bool) -> Experiment:
     """The experiment; raises an error with one line for each mistake.
 
-    ``experiment`` are its sections, as ``layered`` returns them; ``places`` are the parameters with
-    their lines. ``fully``: whether plug-ins are imported, so that they check their parameters.
+    ``experiment`` are its sections, as ``layered`` returns them. ``fully``: whether plug-ins are
+    imported, so that they check their parameters.
     """
     mistakes = Mistakes(fully)
-    lookup = Lookup(parameters, places, mistakes)
-    lookup.require_known_sections()
+    lookup = Lookup(parameters, mistakes)
+    lookup.require_sections()
     result = Reader(experiment, lookup).experiment()
     if mistakes.found and not fully:
-        return read(experiment, parameters, places, fully=True)
-    if mistakes.found:
-        raise mistakes.error()
+        return read(experiment, parameters, fully=True)
+    mistakes.require_none()
     return result
 
 
 def require_files(
-    experiment: Experiment, names: Collection[str], written: Node, places: Node, files: Any
+    experiment: Experiment, names: Collection[str], written: Node, parameters: Node, files: Any
 ) -> None:
     """Check that raw files are available; the error has a line for each one that is missing.
 
     ``names`` are the datasets, and generators with a dataset of their own, whose files are read;
-    ``written`` the sections of the experiment, as ``layered`` returns them; ``places`` the
-    parameters with their lines; and ``files`` a ``datasets.files.Files``.
+    ``written`` the sections of the experiment, as ``layered`` returns them; and ``files`` a
+    ``datasets.files.Files``.
     """
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):
-        nodes |= places.fields.get(section, NOTHING).fields
+        nodes |= parameters.fields.get(section, NOTHING).fields
     sources: dict[str, Named | None] = {
         dataset.base: dataset.source for dataset in experiment.datasets
     }
@@ -143,8 +137,7 @@ def require_files(
             keys = [key for key, value in source.options.items() if file in _listed(value)][:1]
             of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].place_of(keys)
             mistakes.note(f"Raw file {file!r} of {of} is missing", place, files.remedy(file))
-    if mistakes.found:
-        raise mistakes.error()
+    mistakes.require_none()
 
 
 class Reader:
@@ -172,15 +165,11 @@ class Reader:
 
     def trainings(self, base: str, node: Node) -> Iterator[DatasetConfig]:
         """The trainings of a dataset, one unless a design of domains has several."""
-        dataset = self.dataset(base, node)
-        written = node.at(["domains"]) if isinstance(node.value, dict) else NOTHING
-        if written is node or written.value is None:
+        dataset, written = self.dataset(base, node), node.fields.get("domains", NOTHING)
+        if written.value is None:
             yield from [dataset] if dataset else []
             return
         of = f"domains of dataset {base!r}"
-        self.mistakes.mapping(written, of)
-        if not isinstance(written.value, dict):
-            return
         design = self.mistakes.validated(Design, written.plain, of, written)
         if dataset is None or design is None:
             return
@@ -193,54 +182,70 @@ class Reader:
 
     def dataset(self, base: str, node: Node) -> DatasetConfig | None:
         """A dataset with its cells, without its domains; None where it has mistakes."""
-        before, of = len(self.mistakes.found), f"dataset {base!r}"
-        hint = "Fields of all datasets of a file are at its top." if base in DATASET_FIELDS else ""
-        fields = self.mistakes.mapping(node, of, hint)
-        if len(self.mistakes.found) > before:
-            return None
-        self.mistakes.unknown_fields(fields, of, DATASET_FIELDS)
-        if not is_label(base):
+        before, of, fields = len(self.mistakes.found), f"dataset {base!r}", node.fields
+        if not isinstance(node.value, dict | None):
+            is_field = base in WrittenDataset.model_fields
+            hint = "Fields of all datasets of a file are at its top." if is_field else ""
             self.mistakes.note(
-                f"Name of {of}", node.place, f"{LETTERS} none of {', '.join(RESERVED)}."
+                f"{of}: {node.plain!r}, allowed: names with fields", node.place, hint
             )
+            return None
+        written = self.mistakes.validated(WrittenDataset, node.plain, of, node) or WrittenDataset()
+        if not is_label(base):
+            hint = f"{LETTERS} none of {', '.join(RESERVED)}."
+            self.mistakes.note(f"Name of {of}", node.place, hint)
         source = self.lookup.plugin("dataset", base, "", node.place)
-        test_sets = self.test_sets(fields.get("shifts", NOTHING), of, source)
-        methods = self.mistakes.mapping(fields.get("methods", NOTHING), f"methods of {of}")
-        written: dict[str, Any] = {
-            "name": base,
-            "source": source,
-            "test_sets": test_sets,
-            "cells": self.cells(base, node, methods, test_sets, source),
-            "generator": self.generator(base, source) if source else None,
-            "base": base,
-            "facets": self.facets(fields, of),
-            **{
-                field: fields[field].plain
-                for field in ("budget", "contact_sheet", "embedding_planes", "margin", "seeds")
-                if field in fields
-            },
+        data_kind = self.lookup.data_kind(source)
+        test_sets = self.test_sets(fields.get("shifts", NOTHING), of, data_kind)
+        methods = fields.get("methods", NOTHING)
+        if not methods.value:
+            self.mistakes.note(f"The {of} has no methods, allowed: at least one", node.place)
+        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, node.place)
+        shared = {
+            "dataset": base,
+            "protocol": protocol or Protocol(),
+            "seeds": range(written.seeds),
+            "test_sets": {item.name: (item.called, item.severity) for item in test_sets},
+            "facets": written.facets,
+            **{name: getattr(written, name) for name in Scoring.model_fields},
         }
-        result = self.mistakes.validated(DatasetConfig, written, of, node) if source else None
-        if result is not None and result.budget:
-            self.require_budget(result, result.budget, methods, fields["budget"].place)
-        planes = fields.get("embedding_planes", NOTHING)
-        for label in planes.value if isinstance(planes.value, list) else ():
-            if str(label.plain) not in methods:
-                self.mistakes.unknown(
-                    "embedding_planes", str(label.plain), of, label.place, methods
-                )
-        if isinstance(written.get("contact_sheet"), str) and written["generator"] is not None:
+        cells = [
+            self.cell(label, part, node, shared, data_kind)
+            for label, part in methods.fields.items()
+        ]
+        generator = self.generator(base, source) if source else None
+        for place, label in enumerate(written.embedding_planes):
+            if label not in methods.fields:
+                where = node.place_of(["embedding_planes", place])
+                self.mistakes.unknown("embedding_planes", label, of, where, methods.fields)
+        if isinstance(written.contact_sheet, str) and generator is not None:
             text = f"contact_sheet of {of}: an attribute, allowed: true, false"
             self.mistakes.note(text, fields["contact_sheet"].place)
+        if source is None or None in cells:
+            return None
+        result = self.mistakes.validated(
+            DatasetConfig,
+            {
+                "name": base,
+                "base": base,
+                "source": source,
+                "test_sets": test_sets,
+                "cells": cells,
+                "generator": generator,
+                **{name: getattr(written, name) for name in Running.model_fields},
+            },
+            of,
+            node,
+        )
+        if result is not None and result.budget:
+            self.require_budget(result, result.budget, methods.fields, fields["budget"].place)
         return result if len(self.mistakes.found) == before else None
 
-    def test_sets(self, node: Node, of: str, source: Named | None) -> list[TestSet]:
+    def test_sets(self, node: Node, of: str, data_kind: str) -> list[TestSet]:
         result: dict[str, TestSet] = {}
-        for name, severities in self.mistakes.mapping(node, f"shifts of {of}").items():
-            shift = self.lookup.shift(name, source, of, severities.place)
-            if shift is None:
-                continue
-            for element in self.mistakes.elements(severities, f"{name} of {of}"):
+        for name, severities in node.fields.items():
+            shift = self.lookup.shift(name, data_kind, of, severities.place)
+            for element in severities.elements if shift else []:
                 written = {"shift": shift, "severity": element.plain, "label": name}
                 made = self.mistakes.validated(TestSet, written, f"shift {name!r} of {of}", element)
                 if made is not None and made.name in result:
@@ -250,32 +255,8 @@ class Reader:
                     result[made.name] = made
         return list(result.values())
 
-    def cells(
-        self,
-        dataset: str,
-        node: Node,
-        methods: Mapping[str, Node],
-        test_sets: Sequence[TestSet],
-        source: Named | None,
-    ) -> list[Cell]:
-        fields, of = node.fields, f"dataset {dataset!r}"
-        if not methods:
-            self.mistakes.note(f"The {of} has no methods, allowed: at least one", node.place)
-        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, node.place)
-        seeds = fields.get("seeds", Node(1)).plain
-        shared = {
-            "dataset": dataset,
-            "protocol": protocol or Protocol(),
-            "seeds": range(seeds) if isinstance(seeds, int) and seeds > 0 else (0,),
-            "test_sets": {item.name: (item.called, item.severity) for item in test_sets},
-            "facets": self.facets(fields, of),
-            **{name: fields[name].plain for name in CELL_FIELDS_OF_DATASET if name in fields},
-        }
-        result = [self.cell(label, part, node, shared, source) for label, part in methods.items()]
-        return [item for item in result if item is not None]
-
     def cell(
-        self, label: str, node: Node, dataset: Node, shared: Mapping[str, Any], source: Named | None
+        self, label: str, node: Node, dataset: Node, shared: Mapping[str, Any], data_kind: str
     ) -> Cell | None:
         """A cell; by default its method is called like it, and its network is the dataset's."""
         data = f"dataset {shared['dataset']!r}"
@@ -285,58 +266,70 @@ class Reader:
             self.mistakes.note(f"Label {of}", node.place, hint)
             return None
         before = len(self.mistakes.found)
-        fields = self.mistakes.mapping(node, of)
-        named = fields.get("method", Node(label, node.place))
-        called = self.mistakes.name(named, f"method of {of}")
-        method = self.lookup.plugin("method", called, data, named.place) if called else None
-        trained = fields.get("network", dataset.fields.get("network", NOTHING))
-        network = self.lookup.network(trained, source, of, node.place)
-        settings = fields.get("settings", NOTHING)
+        written = self.mistakes.validated(WrittenCell, node.plain, of, node) or WrittenCell()
+        fields = {
+            "method": Node(label, node.place),
+            "network": dataset.fields.get("network", NOTHING),
+            **node.fields,
+        }
+        method = self.lookup.named("method", fields["method"], data)
+        network = self.lookup.network(fields["network"], data_kind, of, node.place)
         trials = self.expanded(fields.get("trials", NOTHING), "trials", of)
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
-        plugins = [item for item in (network, method) if item and self.mistakes.fully]
-        parts = [shared["protocol"], *(plugin.parameters for plugin in plugins)]
-        known = {name for part in parts for name in part.searched}
-        hints = {
-            name: f"Write `{label}: {{settings: {{{name}: {item.plain}}}}}`."
-            for name, item in fields.items()
-            if name in known
-        }
-        self.mistakes.unknown_fields(fields, of, CELL_FIELDS, hints=hints)
+        plugins = [item.parameters for item in (method, network) if item and self.mistakes.fully]
+        known = {name for part in (shared["protocol"], *plugins) for name in part.searched}
+        for name, item in without(node, WrittenCell.model_fields).items():
+            if name in known:
+                hint = f"Write `{label}: {{settings: {{{name}: {item.plain}}}}}`."
+                self.mistakes.note(f"Unknown field {name!r} for {of}", item.place, hint)
+            else:
+                self.mistakes.unknown("field", name, of, item.place, WrittenCell.model_fields)
         if method is None or network is None:
             return None
         if "budget" in dataset.fields and not (search or trials):
-            pairs = ((str(trained.plain), network.name), (str(named.plain), method.name))
-            search = self.budgeted(dataset.fields["budget"], pairs, of, node.place)
-        if self.mistakes.fully:
-            spaces = [item.fields.get("space", item) for item in search]
-            for trial in (settings, *trials, *spaces):
-                names = self.mistakes.mapping(trial, f"hyperparameters of {of}")
-                self.mistakes.unknown_fields(names, of, known, "hyperparameter")
+            names = (fields["network"].value, network.name), (fields["method"].value, method.name)
+            search = self.budgeted(dataset.fields["budget"], names, of, node.place)
+        settings = fields.get("settings", NOTHING)
+        spaces = [item.fields.get("space", item) for item in search]
+        for trial in (settings, *trials, *spaces) if self.mistakes.fully else ():
+            for name, item in without(trial, known).items():
+                self.mistakes.unknown("hyperparameter", name, of, item.place, known)
         if len(self.mistakes.found) > before:
             return None
-        written = {
+        cell = {
             **shared,
             "label": label,
             "method": method,
             "network": network,
-            "settings": settings.plain or {},
+            "settings": written.settings,
             "trials": [trial.plain for trial in trials],
-            "postprocessing": fields.get("postprocessing", NOTHING).plain,
-            "facets": shared["facets"] | self.facets(fields, of),
+            "postprocessing": written.postprocessing,
+            "facets": shared["facets"] | written.facets,
         }
-        places = Node({**dataset.fields, **fields, "trials": Node(trials)}, node.place)
-        result: Cell | None = self.mistakes.validated(Cell, written, of, places)
+        places = Node({**node.fields, "trials": Node(trials)}, node.place)
+        result = self.mistakes.validated(Cell, cell, of, places)
         stages = [
             self.mistakes.validated(Stage, item.plain, f"search of {of}", item) for item in search
         ]
-        if len(self.mistakes.found) == before and result is not None and self.mistakes.fully:
-            known_stages = zip(filter(None, stages), spaces, strict=True)
-            self.values(result, settings, trials, known_stages)
-        if len(self.mistakes.found) > before:
-            return None
-        complete = {**written, "search": stages}
-        return self.mistakes.validated(Cell, complete, of, places) if search else result
+        if result is not None and None not in stages and self.mistakes.fully:
+            self.require_values(result, settings, trials, spaces)
+        if search and len(self.mistakes.found) == before:
+            result = self.mistakes.validated(Cell, {**cell, "search": stages}, of, places)
+        return result if len(self.mistakes.found) == before else None
+
+    def require_values(
+        self, cell: Cell, settings: Node, trials: Sequence[Node], spaces: Sequence[Node]
+    ) -> None:
+        """Note invalid values of settings, trials and searches."""
+        written = [({}, settings.place), *((trial.plain, trial.place) for trial in trials)]
+        for name, values in (item for space in spaces for item in space.fields.items()):
+            ends = values.elements or [values.fields["low"], values.fields["high"]]
+            written += [({name: end.plain}, end.place) for end in ends]
+        for changes, place in written:
+            try:
+                cell.replicas([changes])
+            except InputError as error:
+                self.mistakes.note(str(error), place)
 
     def budgeted(
         self, budget: Node, names: Sequence[tuple[str, str]], of: str, place: str
@@ -352,7 +345,7 @@ class Reader:
         for written, plugin in names:
             name = written if written in spaces else plugin
             if name in spaces:
-                result = deep_merged(result, self.lookup.places.at(["spaces", name]))
+                result = deep_merged(result, spaces[name])
         if not result.fields:
             (network, _), (method, _) = names
             text = f"budget: no ranges for network {network!r} or method {method!r} of {of}"
@@ -383,48 +376,16 @@ class Reader:
 
     def expanded(self, node: Node, section: str, of: str) -> list[Node]:
         """The trials or stages of a cell; a name stands for those of a section of the file."""
-        known, what = self.written.fields[section].fields, f"{section} of {of}"
-        is_name = isinstance(node.value, str)
+        known = self.written.fields[section].fields
         result: list[Node] = []
-        for element in [node] if is_name else self.mistakes.elements(node, what):
+        for element in [node] if isinstance(node.value, str) else node.elements:
             if not isinstance(element.value, str):
                 result.append(element)
             elif element.value in known:
-                result += self.mistakes.elements(
-                    known[element.value], f"{section} {element.value!r}"
-                )
+                result += known[element.value].elements
             else:
                 self.mistakes.unknown(section, element.value, of, element.place, known)
-        return [item for item in result if self.mistakes.mapping(item, what)]
-
-    def values(
-        self,
-        cell: Cell,
-        settings: Node,
-        trials: Sequence[Node],
-        search: Iterable[tuple[Stage, Node]],
-    ) -> None:
-        """Note invalid values of settings, trials and searches."""
-        written = [({}, settings.place), *((trial.plain, trial.place) for trial in trials)]
-        for stage, space in search:
-            for sample in stage.samples:
-                for name, value in sample.items():
-                    written.append((sample, place_of_value(space.fields[name], value)))
-        for override, place in written:
-            try:
-                cell.replicas([override])
-            except InputError as error:
-                self.mistakes.note(str(error), place)
-
-    def facets(self, fields: Mapping[str, Node], of: str) -> dict[str, str]:
-        """The facets of a dataset or a cell, as text."""
-        what = f"facets of {of}"
-        written = self.mistakes.mapping(fields.get("facets", NOTHING), what)
-        for name, node in written.items():
-            if isinstance(node.value, dict | list):
-                text = f"{name} of {what}: {node.plain!r}, allowed: a text or a number"
-                self.mistakes.note(text, node.place)
-        return {name: str(node.plain) for name, node in written.items()}
+        return [item for item in result if item.value not in (None, {})]
 
     def generator(self, dataset: str, source: Named) -> GeneratorConfig | None:
         """The generator of a dataset whose images are generated."""
@@ -432,33 +393,19 @@ class Reader:
             return None
         configured, name = self.lookup.section("generators"), str(source.options.get("generator"))
         if name not in configured:
-            place = self.lookup.places.place_of(["datasets", dataset, "generator"])
+            place = self.lookup.parameters.place_of(["datasets", dataset, "generator"])
             self.mistakes.unknown("generator", name, f"dataset {dataset!r}", place, configured)
             return None
-        node = self.lookup.places.at(["generators", name])
-        of, before = f"generator {name!r}", len(self.mistakes.found)
-        fields = configured[name] or {}
-        places = {key: node.fields.get(key, node) for key in fields}
-        self.mistakes.unknown_fields(places, of, GENERATOR_FIELDS)
+        node, of, before = configured[name], f"generator {name!r}", len(self.mistakes.found)
+        written = self.mistakes.validated(WrittenGenerator, node.plain, of, node)
         if not is_label(name) or name in self.lookup.known("dataset"):
             self.mistakes.note(f"Name of {of}", node.place, f"{LETTERS} no name of a dataset.")
-        elif not fields.get("source") and not fields.get("file"):
-            text = f"{of} has neither source nor file, allowed: one of them, or both"
-            self.mistakes.note(text, node.place)
-        elif fields.get("file") and fields.get("training"):
-            text = f"{of} has a file and a training, allowed: one of them, and null for the other"
-            self.mistakes.note(text, node.place)
-        elif fields.get("reference") and not fields.get("source"):
-            self.mistakes.note(f"{of} has a reference without a source", node.place)
-        if len(self.mistakes.found) > before:
+        if written is None or len(self.mistakes.found) > before:
             return None
-        written = {
-            "name": name,
-            **{key: fields[key] for key in ("file", "training") if fields.get(key) is not None},
-        }
-        if fields.get("source"):
-            written |= self.real_images(name, str(fields["source"]), node)
-        return self.mistakes.validated(GeneratorConfig, written, of, node)
+        made = {"name": name, **written.model_dump(include={"file", "training"}, exclude_none=True)}
+        if written.source:
+            made |= self.real_images(name, str(written.source), node)
+        return self.mistakes.validated(GeneratorConfig, made, of, node)
 
     def real_images(self, name: str, dataset: str, node: Node) -> dict[str, Any]:
         """The source of a generator and the classifier of its images."""
@@ -469,10 +416,11 @@ class Reader:
             self.mistakes.note(f"{text}, allowed: a dataset that is read", place)
             return {}
         reference = node.fields.get("reference", Node(None, node.place))
-        fields = self.mistakes.mapping(reference, of)
-        self.mistakes.unknown_fields(fields, of, ("network", "protocol"))
-        network = self.lookup.network(fields.get("network", NOTHING), source, of, reference.place)
-        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, reference.place)
+        fields, place = reference.fields, reference.place
+        self.mistakes.validated(WrittenReference, reference.plain, of, reference)
+        data_kind = self.lookup.data_kind(source)
+        network = self.lookup.network(fields.get("network", NOTHING), data_kind, of, place)
+        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, place)
         if network is None or protocol is None or source is None:
             return {}
         named = {"dataset": name, "label": "reference", "method": "erm"}
@@ -482,12 +430,6 @@ class Reader:
 
 def _listed(value: Any) -> Collection[Any]:
     return value if isinstance(value, list | tuple) else (value,)
-
-
-def place_of_value(values: Node, value: Any) -> str:
-    """Where a value of a list, or a bound of a range, is written."""
-    written = values.value.values() if isinstance(values.value, dict) else values.value
-    return next((item.place for item in written if item.plain == value), values.place)
 
 
 def as_label(text: str) -> str:

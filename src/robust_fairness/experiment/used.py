@@ -1,19 +1,14 @@
 """The names of everything that an experiment uses, by kind."""
 
+from collections import defaultdict
 from collections.abc import Mapping
-from functools import cache
-from typing import Any, get_args
+from typing import Any
+
+from pydantic import BaseModel
 
 from robust_fairness.core import registry
-from robust_fairness.experiment.experiment import Cell, Experiment, Protocol
-
-# Fields of parameters that hold the name of a plug-in, and its kind.
-NAMING = {
-    "source": "dataset", "of": "dataset", "shift": "shift", "method": "method",
-    "network": "network", "backbone": "network", "classifier": "network",
-    "objective": "objective", "miner": "miner", "augmentation": "augmentation",
-    "postprocessing": "postprocessing",
-}  # fmt: skip
+from robust_fairness.experiment.experiment import Experiment, Protocol
+from robust_fairness.experiment.plugins import Named
 
 
 def used_by(experiment: Experiment) -> dict[str, list[str]]:
@@ -21,56 +16,46 @@ def used_by(experiment: Experiment) -> dict[str, list[str]]:
 
     Trials count; ``augmentation`` is that of training, and ``generator`` the kind of generator.
     """
-    result: dict[str, set[str]] = {}
-    cells = list(experiment.cells)
-    for dataset in experiment.datasets:
-        _note({"source": dataset.source.model_dump()}, result)
-        for test_set in dataset.test_sets:
-            _note({"shift": test_set.shift.model_dump()}, result)
-    for generator in experiment.generators:
-        result.setdefault("generator", set()).add("edm")  # the only kind
-        if generator.source and generator.reference:
-            _note({"source": generator.source.model_dump()}, result)
-            cells.append(generator.reference)
-    for cell in cells:
-        _note_cell(cell, result)
-    return {kind: sorted(names) for kind, names in result.items()}
-
-
-def _note_cell(cell: Cell, used: dict[str, set[str]]) -> None:
-    """Note the names of a cell: of its metrics, and of its method and network in every trial."""
     from robust_fairness.metrics.criteria import scored_by
 
-    scored = {selection.metric for selection in scored_by(cell.selections)}
-    used.setdefault("metric", set()).update(cell.metrics, scored)
-    _note({"method": {"name": cell.method.name}, "network": {"name": cell.network.name}}, used)
-    if cell.postprocessing:
-        _note({"postprocessing": {"name": cell.postprocessing.name}}, used)
-    changes = [
-        *({field: value} for trial in cell.trials for field, value in trial.items()),
-        *(sample for stage in cell.search for sample in stage.samples),
-    ]
-    naming = [change for change in changes if not NAMING.keys().isdisjoint(change)]
-    for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
-        for part in (replica.method, replica.network, replica.protocol):
-            _note(part.model_dump(), used)
+    used: defaultdict[str, set[str]] = defaultdict(set)
+    cells = list(experiment.cells)
+    for dataset in experiment.datasets:
+        _note([dataset.source, *dataset.test_sets], used)
+    for generator in experiment.generators:
+        used["generator"].add("edm")  # the only kind
+        _note(generator.source, used)
+        cells += [generator.reference] if generator.reference else []
+    for cell in cells:
+        used["metric"] |= {*cell.metrics, *(item.metric for item in scored_by(cell.selections))}
+        used["method"].add(cell.method.name)
+        used["network"].add(cell.network.name)
+        _note(cell.postprocessing, used)
+        samples = [sample for stage in cell.search for sample in stage.samples]
+        naming = [
+            change
+            for change in (*cell.trials, *samples)
+            if any(isinstance(value, str | Mapping) for value in change.values())
+        ]
+        for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
+            _note([replica.method, replica.network, replica.protocol], used)
+    return {kind: sorted(names) for kind, names in used.items()}
 
 
-def _note(fields: Mapping[str, Any], used: dict[str, set[str]]) -> None:
-    """Note the names in the fields of ``NAMING``, alone or with parameters, at any depth."""
-    for field, value in fields.items():
-        kind = NAMING.get(field, "")
-        name = value.get("name") if isinstance(value, Mapping) else value
-        if kind and isinstance(name, str) and name in _names(kind):
-            used.setdefault(kind, set()).add(name)
-        if isinstance(value, Mapping):
-            _note(value, used)
-
-
-@cache
-def _names(kind: str) -> frozenset[str]:
-    """Names of a kind; augmentations are those of the protocol."""
-    if kind == "augmentation":
-        offered = Protocol.model_fields["augmentation"].annotation
-        return frozenset(get_args(offered)) - {"none"}
-    return frozenset(registry.names(kind))
+def _note(value: Any, used: dict[str, set[str]]) -> None:
+    """Note the plug-ins in a value at any depth, and the augmentation of a protocol."""
+    if isinstance(value, Named):
+        used[value.kind].add(value.name)
+        _note(value.parameters, used)
+    elif isinstance(value, BaseModel):
+        if isinstance(value, Protocol) and value.augmentation != "none":
+            used["augmentation"].add(value.augmentation)
+        classifier = getattr(value, "classifier", "")  # of embeddings: a network, or ``linear``
+        if classifier and classifier in registry.names("network"):
+            used["network"].add(classifier)
+        _note([getattr(value, name) for name in type(value).model_fields], used)
+    elif isinstance(value, Mapping):
+        _note([*value.values()], used)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _note(item, used)

@@ -1,6 +1,6 @@
 """YAML files as values that know file and line."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -39,8 +39,13 @@ class Node:
 
     @property
     def fields(self) -> dict[str, "Node"]:
-        """The nodes of a mapping; an empty value has none."""
-        return self.value or {}
+        """The nodes of a mapping; other values have none."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    @property
+    def elements(self) -> list["Node"]:
+        """The nodes of a list; other values have none."""
+        return self.value if isinstance(self.value, list) else []
 
     def at(self, keys: Sequence[Any]) -> "Node":
         """A nested node, or the innermost one around it that is written."""
@@ -57,6 +62,9 @@ class Node:
     def place_of(self, keys: Sequence[Any]) -> str:
         """The place of ``at``."""
         return self.at(keys).place
+
+
+NOTHING = Node(None)
 
 
 @lru_cache(maxsize=64)  # the configuration loader reads a file for several purposes
@@ -188,6 +196,17 @@ def deep_merged(first: Node, second: Node) -> Node:
     return Node(value, second.place)
 
 
-def without(node: Node, names: Sequence[str]) -> dict[str, Node]:
+def without(node: Node, names: Collection[str]) -> dict[str, Node]:
     """The fields of a mapping but some."""
     return {name: item for name, item in node.fields.items() if name not in names}
+
+
+def located(value: Any, places: Node) -> Node:
+    """A value with the places of the nodes that have the same keys."""
+    if isinstance(value, dict):
+        fields = {name: located(item, places.at([name])) for name, item in value.items()}
+        return Node(fields, places.place)
+    if isinstance(value, list):
+        items = [located(item, places.at([number])) for number, item in enumerate(value)]
+        return Node(items, places.place)
+    return Node(value, places.place)

@@ -28,6 +28,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from robust_fairness.core.errors import (
+    Collected,
     InputError,
     Mistake,
     first_line,
@@ -38,7 +39,7 @@ from robust_fairness.core.files import CONF
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
-from robust_fairness.experiment.yaml_source import Node, deep_merged, parse
+from robust_fairness.experiment.yaml_source import Node, deep_merged, located, parse
 
 SUFFIXES = (".yml", ".yaml", ".json")
 
@@ -193,28 +194,35 @@ class ConfigLoader(OmegaConfigLoader):
             shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
             yield str(shown), path.read_bytes()
 
+    def _all_files(self) -> Iterator[tuple[str, bytes]]:
+        """Shown name and content of every file that the configuration is read from."""
+        for key in ("catalog", "parameters", "experiment"):
+            for environment in self._environments:
+                yield from self._files(key, environment)
+
     def texts(self) -> dict[str, str]:
         """Texts of all files that the configuration is read from, by their shown names."""
-        kinds = ("catalog", "parameters", "experiment")
-        files = (self._files(key, one) for key in kinds for one in self._environments)
-        return {name: content.decode() for some in files for name, content in some}
+        return {name: content.decode() for name, content in self._all_files()}
 
     def unreadable_files(self) -> list[Mistake]:
         """Mistakes of YAML in all files of the configuration, at most one for each file."""
-        found: list[Mistake] = []
-        for key in ("catalog", "parameters", "experiment"):
-            for environment in self._environments:
-                for name, text in self._files(key, environment):
-                    try:
-                        parse(text, name)
-                    except InputError as error:
-                        found += error.mistakes
-        return found
+        collected = Collected()
+        for name, content in self._all_files():
+            with collected.noting():
+                parse(content, name)
+        return collected.mistakes
 
     @cached_property
-    def _written_experiment(self) -> tuple[Node, Node]:
-        parameters = [file for layer in self._layers("parameters") for file in layer]
-        return layered(*self._layers("experiment")), reduce(deep_merged, parameters, Node({}))
+    def _files_of_parameters(self) -> Node:
+        """The parameters as the files have them, without what Kedro resolves."""
+        files = (file for layer in self._layers("parameters") for file in layer)
+        return reduce(deep_merged, files, Node({}))
+
+    @cached_property
+    def _written(self) -> tuple[Node, Node]:
+        """The sections of the experiment, and the parameters with their lines."""
+        experiment = layered(*self._layers("experiment"))
+        return experiment, located(self.written_parameters, self._files_of_parameters)
 
     @cached_property
     @_shown_by_all_commands()
@@ -224,11 +232,11 @@ class ConfigLoader(OmegaConfigLoader):
         Raises:
             InputError: a mistake in it, or a runtime parameter that changes nothing of it.
         """
-        experiment, places = self._written_experiment
-        allowed = {*places.fields, "grid", "run_id"}
+        experiment, parameters = self._written
+        allowed = {*self._files_of_parameters.fields, "grid", "run_id"}
         for name in sorted({*(self.runtime_params or {})} - allowed):
             raise unknown_name("runtime parameter", name, allowed)
-        return read(experiment, self.written_parameters, places, fully=False)
+        return read(experiment, parameters, fully=False)
 
     @property
     def _selection(self) -> dict[str, Any]:
@@ -247,7 +255,7 @@ class ConfigLoader(OmegaConfigLoader):
 
         Plug-ins that only other datasets use are not imported.
         """
-        experiment, places = self._written_experiment
+        experiment, parameters = self._written
         selected = {dataset.base for dataset in self.selected_experiment.datasets}
         datasets = {
             name: node
@@ -255,20 +263,19 @@ class ConfigLoader(OmegaConfigLoader):
             if name in selected
         }
         part = Node({**experiment.fields, "datasets": Node(datasets)})
-        found = read(part, self.written_parameters, places, fully=True)
-        return found.narrowed(self._selection)
+        return read(part, parameters, fully=True).narrowed(self._selection)
 
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
         """Check that the raw files of these datasets, and sources of generators, are available."""
         from robust_fairness.datasets.files import Files, default_root
 
-        written, files = self._written_experiment, Files(default_root())
+        written, files = self._written, Files(default_root())
         require_files(self.validated_experiment, names, *written, files)
 
     def place_of(self, dataset: DatasetConfig) -> str:
         """Where the columns, or otherwise the grid, of a dataset are written: ``file:line``."""
-        grid, parameters = self._written_experiment
+        grid, parameters = self._written
         sections = parameters.fields.get("datasets", Node({})), grid.fields["datasets"]
         return next(
             (one.fields[dataset.base].place for one in sections if dataset.base in one.fields), ""
@@ -276,7 +283,7 @@ class ConfigLoader(OmegaConfigLoader):
 
     def place_of_domain(self, base: str, name: str) -> str:
         """Where a domain of a dataset is written."""
-        grid, _ = self._written_experiment
+        grid, _ = self._written
         domains = grid.at(["datasets", base, "domains"])
         listed = [node.value for node in domains.fields.values() if isinstance(node.value, list)]
         places = {str(node.plain): node.place for nodes in listed for node in nodes}
