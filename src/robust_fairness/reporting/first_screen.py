@@ -9,6 +9,7 @@ import pandas as pd
 
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.rendering.html import counted, rendered
+from robust_fairness.reporting.figures import pareto_front
 from robust_fairness.reporting.matrix import (
     CHANGED,
     GAPS,
@@ -390,14 +391,9 @@ def deployable(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str,
         accuracy=("accuracy", "mean"), elsewhere=("elsewhere_accuracy", "mean"),
         at_home=("at_home", "mean"), largest=("elsewhere", "max"), upper=("upper", "max"),
     )  # fmt: skip
-    better = models["elsewhere"].to_numpy()
-    bound = models["upper"].to_numpy()
-    dominated: Any = (
-        (better[:, None] >= better) & (bound[:, None] <= bound)
-        & ((better[:, None] > better) | (bound[:, None] < bound))
-    ).any(0)  # fmt: skip
+    front = pareto_front(models["elsewhere"].to_numpy(), models["upper"].to_numpy())
     against = home_against_plain(results, gap, rows["data"].iloc[0], rows["attribute"].iloc[0])
-    models = models.assign(dominated=dominated).join(against)
+    models = models.assign(dominated=~front).join(against)
     models = models.sort_values(["dominated", "elsewhere"], ascending=[True, False])
     return [
         {

@@ -111,9 +111,7 @@ def figure_1(results: Results) -> pd.DataFrame:
     keys = [*CELL, "severity"]
     shifted = with_intervals(rows, "accuracy", keys).rename(columns={"ours": "shifted"})
     means = rows.groupby(keys, as_index=False, sort=False)["unshifted"].mean()
-    return shifted.merge(means, on=keys)[
-        [*keys, "unshifted", "shifted", "low", "high", "seeds"]
-    ].reset_index(drop=True)
+    return shifted.merge(means, on=keys)
 
 
 def draw_figure_1(rows: pd.DataFrame, **looks: Any) -> go.Figure:
@@ -334,9 +332,7 @@ def distances_of_test_sets(results: Results) -> pd.DataFrame:
         space=result["space"].fillna(""),
         rows=result["rows"].fillna(0).astype(int),
         note=np.where(result["1-NN distance"].isna(), NOT_RUN, ""),
-    )[[*keys, "space", "1-NN distance", "above the unshifted set", "rows", "note"]].sort_values(
-        ["dataset", "space", "shift", "severity"], kind="stable", ignore_index=True
-    )
+    ).sort_values(["dataset", "space", "shift", "severity"], kind="stable", ignore_index=True)
 
 
 def quality(results: Results) -> pd.DataFrame:

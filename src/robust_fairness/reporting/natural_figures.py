@@ -1,6 +1,7 @@
 """Figures of natural shift, drawn from the tables of its views."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,7 +70,8 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
         for name, (x, y) in curves.items():
             place = dict(zip(KEYS, names, strict=True))
             parts.append(pd.DataFrame({**place, "curve": name, "at_home": [*x], "ours": [*y]}))
-    title, looks = "In and out of distribution", {"panel": KEYS, "x": "at_home"}
+    title = "In and out of distribution"
+    looks: dict[str, Any] = {"panel": KEYS, "x": "at_home"}
     figure = drawn(
         pd.concat(parts), title, line_dash="curve", color_discrete_sequence=[GREY],
         line_dash_map={"no change": "dot", "fitted line": "solid"}, markers=False, **looks,

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from robust_fairness.inference import (
     DOMAINS,
@@ -25,6 +24,7 @@ from robust_fairness.inference import (
     between_domains,
     holm,
 )
+from robust_fairness.reporting.statistics import kendall_tau
 
 Array = np.ndarray
 MEASURES = ("accuracy", "tpr", "fpr", "delta_eo")
@@ -219,13 +219,10 @@ def forecast_loss(found: Scores) -> Array:
     The gap at home is that of even refits, the other one of odd refits. ``[source, target]``.
     """
     gaps = np.array([of["delta_eo"] for of in found.values.values()])
-    even, odd = gaps[..., ::2].mean(-1), gaps[..., 1::2].mean(-1)
-    count = len(found.domains)
-    tau = np.array([
-        [stats.kendalltau(even[:, s, s], odd[:, s, t]).statistic for t in range(count)]
-        for s in range(count)
-    ])  # fmt: skip
-    return np.asarray(tau - np.diag(tau)[:, None])
+    home = np.einsum("mss->sm", gaps[..., ::2].mean(-1))
+    away = np.moveaxis(gaps[..., 1::2].mean(-1), 0, -1)
+    tau = kendall_tau(np.broadcast_to(home[:, None], away.shape), away)
+    return tau - np.diag(tau)[:, None]
 
 
 def kept_promise(found: Scores, methods: Sequence[str]) -> Array:
@@ -401,7 +398,7 @@ def _tau_over_pairs(first: Array, second: Array) -> Estimate:
     def tau(kept: Array) -> float:
         pairs = np.ix_(kept, kept)
         off = ~np.eye(len(kept), dtype=bool)
-        return float(stats.kendalltau(first[pairs][off], second[pairs][off]).statistic)
+        return float(kendall_tau(first[pairs][off], second[pairs][off]))
 
     without = np.array([tau(np.delete(np.arange(count), number)) for number in range(count)])
     variance = (count - 1) / count * np.square(without - without.mean()).sum(keepdims=True)

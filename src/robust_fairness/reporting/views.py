@@ -29,7 +29,7 @@ NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class View:
     """A table or figure of a paper, as ``views.yml`` declares it.
 
@@ -63,7 +63,7 @@ class View:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Section:
     """The views of a paper and its claims, or the views of a question across papers."""
 
