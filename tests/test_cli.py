@@ -61,6 +61,7 @@ def test_wrong_filters_of_a_run_are_one_line(project):
         "--namespaces=diabets": "unknown namespace 'diabets': did you mean 'diabetes'",
         "--to-outputs=diabetes.sample": "unknown dataset 'diabetes.sample': did you mean 'diabe",
         "--pipelines=trianing": "unknown pipeline 'trianing': did you mean 'training'",
+        "--tags=method.erm --namespaces=diabetes.cuma": "the pipelines and filters of this run",
         "--params=protocol.tabular.epochs=2": "unknown runtime parameter 'protocol': did you mean",
         "--runner=Sequential": "unknown runner 'Sequential', allowed: robust_fairness.runs.",
         "--run-id=lost --only-missing-outputs": "unknown run 'lost'",

@@ -37,6 +37,11 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     newest version. ``sha256`` is the checksum of the file that was saved last.
     """
 
+    filepath: str
+    protocol: str
+    system: Any
+    sha256: str
+
     def __init_subclass__(cls, **options: Any) -> None:
         """Kedro wraps an inherited ``__init__`` again in every subclass; one wrapper is enough."""
         inherited = "__init__" not in vars(cls)

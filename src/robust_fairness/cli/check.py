@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robust_fairness.cli.commands import ProjectCommand
+from robust_fairness.cli.commands import GRID, ProjectCommand
 from robust_fairness.core.errors import Mistake
 
 if TYPE_CHECKING:
     from robust_fairness.cli.checking import Findings
 
 
-@click.command(cls=ProjectCommand)
+@click.command(cls=ProjectCommand, params=[*GRID])
 @click.option("--env", "-e", "environment", envvar="KEDRO_ENV", help="Environment of conf/.")
-@click.option("--datasets", help="Datasets of the grid, separated by commas.")
-@click.option("--methods", help="Labels of methods of the grid, separated by commas.")
-@click.option("--shifts", help="Shifts of the grid, separated by commas.")
-@click.option("--seeds", help="Number of seeds.")
 @click.option(
     "--time", "timed", is_flag=True, help="Train an epoch of each cell to foretell the duration."
 )
@@ -35,8 +31,10 @@ def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:
     start = time.perf_counter()
     grid = {axis: value for axis, value in axes.items() if value is not None}
     found = find_mistakes(environment, grid, timed)
-    print_found = {"text": _print_text, "json": _print_json}[form]
-    print_found(found, time.perf_counter() - start)
+    if form == "json":
+        _print_json(found)
+    else:
+        _print_text(found, time.perf_counter() - start)
     if found.mistakes:
         raise SystemExit(1)
 
@@ -69,8 +67,7 @@ def _line(one: Mistake) -> str:
     return f"{where}error: {one.text}{'. ' if one.hint else ''}{one.hint}"
 
 
-def _print_json(found: "Findings", seconds: float) -> None:
-    del seconds
+def _print_json(found: "Findings") -> None:
     from robust_fairness.cli.power import foretold
 
     mistakes = [

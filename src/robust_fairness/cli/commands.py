@@ -13,6 +13,13 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.files import atomic_path
 
+# Options that select a part of the grid.
+GRID = (
+    click.Option(["--datasets"], help="Datasets of the grid, separated by commas."),
+    click.Option(["--methods"], help="Labels of methods of the grid, separated by commas."),
+    click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
+    click.Option(["--seeds"], help="Number of seeds."),
+)
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
 

@@ -11,7 +11,7 @@ from kedro.framework.cli.project import run as kedro_run
 from kedro.utils import load_obj
 
 from robust_fairness.cli.closing import closing_lines
-from robust_fairness.cli.commands import ProjectCommand
+from robust_fairness.cli.commands import GRID, ProjectCommand
 from robust_fairness.cli.report import open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run
@@ -109,10 +109,7 @@ run = ProjectCommand(
     "run",
     callback=_run,
     params=[
-        click.Option(["--datasets"], help="Datasets of the grid, separated by commas."),
-        click.Option(["--methods"], help="Labels of methods of the grid, separated by commas."),
-        click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
-        click.Option(["--seeds"], help="Number of seeds."),
+        *GRID,
         click.Option(["--run-id"], help="Id of the run; that of an earlier run completes it."),
         click.Option(["--open", "opened"], is_flag=True, help="Open the report in the browser."),
         click.Option(["--debug"], is_flag=True, help="Show the tracebacks of nodes that fail."),

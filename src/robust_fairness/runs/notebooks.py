@@ -28,7 +28,7 @@ def load_node(line: str, local_ns: object = None) -> None:
     if node is None or not is_variadic(node):
         magic_load_node(line)
     else:
-        get_ipython().set_next_input(code_of(node))  # type: ignore[no-untyped-call]
+        get_ipython().set_next_input(code_of(node))
 
 
 def is_variadic(node: Node) -> bool:

@@ -80,7 +80,10 @@ class Session(KedroServiceSession):
             except ValueError as error:
                 _require_known(options)
                 if "contains no nodes" in str(error):
-                    raise InputError("the pipelines and filters of this run have no node") from None
+                    raise InputError(
+                        "the pipelines and filters of this run have no node in common; `kedro "
+                        "registry describe PIPELINE` lists nodes"
+                    ) from None
                 raise
             except KeyboardInterrupt:  # Kedro calls no hook for it
                 if provenance.manifest_path(run_id).exists():

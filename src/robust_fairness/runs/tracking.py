@@ -23,6 +23,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from io import StringIO
+from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -54,7 +55,7 @@ TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRI
 SHORT_WAITS = {TIMEOUT: "10", RETRIES: "1"}  # seconds, times
 WAITS = {TIMEOUT: "30", RETRIES: "3"}
 MOST_RUNS = 50_000  # limits of the server
-METRICS_PER_REQUEST = 1000
+METRICS_PER_REQUEST = 900  # with the parameters 1000
 PARAMETERS_PER_REQUEST = 100
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = LONGEST_NOTE = 5000
@@ -294,11 +295,13 @@ class Record:
 
     def _run(self, name: str, tags: dict[str, str]) -> str:
         if name not in self._ids:
-            run, *_ = self._search(f"attributes.run_name = '{name}'") or [
-                self._client.create_run(self._experiment, run_name=name, tags=self._tags | tags)
-            ]
-            self._ids[name] = run.info.run_id
+            known = self._search(f"attributes.run_name = '{name}'")
+            self._ids[name] = known[0].info.run_id if known else self._created(name, tags)
         return self._ids[name]
+
+    def _created(self, name: str, tags: dict[str, str]) -> str:
+        run = self._client.create_run(self._experiment, run_name=name, tags=self._tags | tags)
+        return str(run.info.run_id)
 
     def _search(self, condition: str) -> list[Any]:
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
@@ -318,7 +321,7 @@ class Record:
         seeds = {f"seeds.{name}": count for name, count in grid.get("seeds", {}).items()}
         listed = {name: ", ".join(values) for name, values in used.items()}
         run = {"environment": self._manifest["environment"], "cells": len(grid.get("cells", ()))}
-        self._log_params(self._parent, {**run, **listed, **seeds})
+        self._log(self._parent, {**run, **listed, **seeds})
         if os.environ.get(SYSTEM_METRICS, "").lower() in ("1", "true"):
             from mlflow.system_metrics.system_metrics_monitor import SystemMetricsMonitor
 
@@ -336,7 +339,6 @@ class Record:
         run = self._child(cell)
         self._client.update_run(run, status="RUNNING")
         (settings,) = pd.json_normalize(cell.model_dump()).to_dict("records")
-        self._log_params(run, hidden(settings))
         profile = json.dumps({"num_rows": len(samples)})
         source = json.dumps(samples.sources)
         data = Dataset(cell.dataset, digest_of(samples), "local", source, profile=profile)
@@ -345,8 +347,9 @@ class Record:
             self._client.log_inputs(logged, [DatasetInput(data, context)])
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
         now = get_current_time_millis()
-        self._log_metrics(
+        self._log(
             run,
+            hidden(settings),
             (
                 (key("training", quantity, "" if trial == DEFAULT_TRIAL else trial), value, epoch)
                 for (trial, quantity, epoch), value in curves.items()
@@ -393,7 +396,7 @@ class Record:
         selected = rows[rows["selection"] == cell.criterion]
         if cell.criterion == EVERY and rows["trial"].nunique() > 1:
             selected = rows.iloc[:0]
-        self._log_metrics(run, means(selected), now, self._models.get(cell.name))
+        self._log(run, {}, means(selected), now, self._models.get(cell.name))
         names_of_trials = ", ".join(selected["trial"].unique())
         tags = {
             "network": ", ".join(metrics["network"].unique()),
@@ -404,6 +407,8 @@ class Record:
         self._client.log_batch(
             run, tags=[RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         )
+        below = self._search(f"tags.`{PARENT}` = '{run}'")  # of an earlier attempt
+        self._ids |= {one.info.run_name: one.info.run_id for one in reversed(below)}
         if len(trials) > 1:
             searched = [name for name in trials if name.startswith(HPARAMS)]
             for trial in trials.to_dict("records"):
@@ -437,9 +442,9 @@ class Record:
     ) -> None:
         """A closed run below that of a cell."""
         tags = {PARENT: self._child(cell), "dataset": cell.dataset, "method": cell.label}
-        run = self._run(f"{cell.name}, {name.replace(chr(39), '')}", tags)
-        self._log_params(run, params)
-        self._log_metrics(run, metrics, now)
+        name = f"{cell.name}, {name.replace(chr(39), '')}"
+        run = self._ids.get(name) or self._created(name, tags)
+        self._log(run, params, metrics, now)
         self._client.set_terminated(run, "FINISHED")
 
     def headlines(self, found: Mapping[str, float]) -> None:
@@ -447,7 +452,7 @@ class Record:
         from mlflow.utils.time import get_current_time_millis
 
         metrics = ((name, value, 0) for name, value in found.items())
-        self._log_metrics(self._parent, metrics, get_current_time_millis())
+        self._log(self._parent, {}, metrics, get_current_time_millis())
 
     def close(
         self,
@@ -482,26 +487,30 @@ class Record:
         self._client.set_tag(run, "mlflow.note.content", note[:LONGEST_NOTE])
         self._client.set_terminated(run, state)
 
-    def _log_params(self, run: str, params: Mapping[str, Any]) -> None:
-        from mlflow.entities import Param
+    def _log(
+        self,
+        run: str,
+        params: Mapping[str, Any],
+        metrics: Iterable[tuple[str, float, int]] = (),
+        now: int = 0,
+        model: str | None = None,
+    ) -> None:
+        """Log parameters, and names, values and steps of metrics, also of a logged model."""
+        from mlflow.entities import Metric, Param
 
         logged = [
             Param(key(str(name)), str(value)[:LONGEST_PARAMETER]) for name, value in params.items()
         ]
-        for some in batches(logged, PARAMETERS_PER_REQUEST):
-            self._client.log_batch(run, params=some)
-
-    def _log_metrics(
-        self, run: str, values: Iterable[tuple[str, float, int]], now: int, model: str | None = None
-    ) -> None:
-        """Log names, values and steps; also of a logged model if there is one."""
-        from mlflow.entities import Metric
-
-        logged = [
-            Metric(name, float(value), now, step, model_id=model) for name, value, step in values
+        scored = [
+            Metric(name, float(value), now, step, model_id=model) for name, value, step in metrics
         ]
-        for some in batches(logged, METRICS_PER_REQUEST):
-            self._client.log_batch(run, metrics=some)
+        requests = zip_longest(
+            batches(scored, METRICS_PER_REQUEST),
+            batches(logged, PARAMETERS_PER_REQUEST),
+            fillvalue=(),
+        )
+        for some_metrics, some_params in requests:
+            self._client.log_batch(run, metrics=some_metrics, params=some_params)
 
 
 def hyperparameters(
