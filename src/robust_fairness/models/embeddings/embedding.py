@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import torch
 from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, model_validator
@@ -75,7 +75,7 @@ class Embedding(SingleModel):
         absent_classes: Literal["lowest", "no_probability"] = "lowest"
 
         @model_validator(mode="after")
-        def _rebalanced_is_fitted(self) -> Any:
+        def _rebalanced_is_fitted(self) -> Self:
             if self.rebalancing != "none" and self.classifier == LINEAR:
                 raise ValueError(
                     f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "

@@ -1,6 +1,6 @@
 """Image networks of patches: vision transformer and MLP-Mixer."""
 
-from typing import Any
+from typing import Self
 
 import torch
 from pydantic import Field, model_validator
@@ -36,7 +36,7 @@ class VisionTransformer(StagedNetwork):
         depth: int = Field(6, ge=2, description="blocks")
 
         @model_validator(mode="after")
-        def _heads_divide(self) -> Any:
+        def _heads_divide(self) -> Self:
             if self.width % self.heads:
                 raise ValueError(f"width {self.width}, allowed: multiples of {self.heads} heads")
             return self
