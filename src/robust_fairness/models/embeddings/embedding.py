@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, model_validator
@@ -75,7 +75,7 @@ class Embedding(SingleModel):
         absent_classes: Literal["lowest", "no_probability"] = "lowest"
 
         @model_validator(mode="after")
-        def _rebalanced_is_fitted(self) -> Self:
+        def _rebalanced_is_fitted(self) -> "Embedding.Parameters":
             if self.rebalancing != "none" and self.classifier == LINEAR:
                 raise ValueError(
                     f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
@@ -331,7 +331,7 @@ class Vgg(StagedNetwork):
         convolutions: tuple[int, ...] = Field((2, 2, 3, 3, 3), description="layers of a stage")
 
         @model_validator(mode="after")
-        def _same_length(self) -> Self:
+        def _same_length(self) -> "Vgg.Parameters":
             if len(self.convolutions) != len(self.widths) or min(self.convolutions) < 1:
                 raise ValueError(
                     f"convolutions {self.convolutions} for {len(self.widths)} widths, "
