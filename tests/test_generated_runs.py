@@ -75,7 +75,7 @@ def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
 
 def save_generator(project: Project, classes: tuple[str, ...] = tuple("0123456789")) -> str:
     """An untrained generator in the place of one that was trained elsewhere; its hash."""
-    network = unet.Parameters(channels=(8, 16), groups=4)
+    network = unet.UNetParameters(channels=(8, 16), groups=4)
     settings = GeneratorSettings.model_validate(
         {"classes": classes, "shape": (1, 8, 8), "network": network, "sampler": {"steps": 2}}
     )

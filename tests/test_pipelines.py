@@ -253,7 +253,7 @@ def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
 
 def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, int]) -> Generator:
     """An untrained generator in a file."""
-    network = unet.Parameters(channels=(8, 16), groups=4)
+    network = unet.UNetParameters(channels=(8, 16), groups=4)
     settings = GeneratorSettings(classes=classes, shape=shape, network=network)
     made = Generator(settings, settings.build().unet.state_dict(), "cpu")
     made.save(path)

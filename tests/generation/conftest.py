@@ -6,7 +6,7 @@ from robust_fairness.generation import edm, unet
 from robust_fairness.generation.fitting import GeneratorParameters
 from robust_fairness.generation.generator import Generator, GeneratorSettings
 
-NETWORK = unet.Parameters(channels=(8, 16), groups=4)
+NETWORK = unet.UNetParameters(channels=(8, 16), groups=4)
 CLASSES = ("dark", "light", "striped")
 
 

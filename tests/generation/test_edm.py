@@ -132,7 +132,7 @@ def test_sampler_evaluates_twice_a_step_but_for_the_last(steps):
 
 def test_sampling_asks_no_tensor_for_its_value():
     """Tensors without content have none to give: whatever waits for the device fails."""
-    parameters = unet.Parameters(channels=(8, 16), groups=4, attention=(4,))
+    parameters = unet.UNetParameters(channels=(8, 16), groups=4, attention=(4,))
     network = unet.build(parameters, 3, (8, 8), 10, 0).to("meta")
     latents = torch.empty(5, 3, 8, 8, device="meta")
     labels = torch.empty(5, dtype=torch.int64, device="meta")

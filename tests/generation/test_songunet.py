@@ -111,7 +111,7 @@ def test_another_filter_is_refused(reference, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("architecture", songunet.FILTERS)
 def test_initial_weights_depend_on_the_seed_and_predict_nothing(architecture: str) -> None:
-    parameters = songunet.Parameters(
+    parameters = songunet.SongUNetParameters(
         architecture=architecture, channels=8, multipliers=(1, 2), layers=1, attention=()
     )
     first, same, other = (songunet.build(parameters, 3, (8, 8), 4, seed) for seed in (0, 0, 1))

@@ -9,7 +9,7 @@ from robust_fairness.generation import unet
 from tests.generation.conftest import NETWORK
 
 # As its converted form is published: OpenAI's ImageNet-64 network.
-IMAGENET_64 = unet.Parameters(
+IMAGENET_64 = unet.UNetParameters(
     channels=(192, 384, 576, 768),
     layers=3,
     attention=(32, 16, 8),
@@ -58,7 +58,9 @@ def test_published_network_has_its_published_size():
 
 
 def test_level_with_attention_is_the_one_that_is_named():
-    options = unet.options(unet.Parameters(channels=(32, 64, 64), attention=(16,)), 3, (32, 32), 10)
+    options = unet.options(
+        unet.UNetParameters(channels=(32, 64, 64), attention=(16,)), 3, (32, 32), 10
+    )
     assert options["down_block_types"] == ("DownBlock2D", "AttnDownBlock2D", "DownBlock2D")
     assert options["up_block_types"] == ("UpBlock2D", "AttnUpBlock2D", "UpBlock2D")
 
@@ -76,4 +78,4 @@ def test_level_with_attention_is_the_one_that_is_named():
 )
 def test_sizes_that_do_not_fit_are_refused(settings, size, classes, message):
     with pytest.raises(InputError, match=message):
-        unet.build(unet.Parameters(**settings), 1, size, classes, 0)
+        unet.build(unet.UNetParameters(**settings), 1, size, classes, 0)

@@ -9,11 +9,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
-from robust_fairness.catalog.schemas import Schema
-from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.maths import nearest_neighbours as module
-from robust_fairness.maths.nearest_neighbours import nearest_distances, set_distances
+from robust_fairness.maths.nearest_neighbours import nearest_distances
 
 
 @pytest.fixture(params=["one block", "many blocks"])
@@ -131,33 +129,3 @@ def test_numbers_that_are_not_finite_are_refused(bad):
     for pair in ((rows, np.ones((3, 2))), (np.ones((3, 2)), rows)):
         with pytest.raises(InputError, match="a number is not finite"):
             nearest_distances(*pair)
-
-
-def test_distances_of_a_dataset_are_rows_of_the_table():
-    """In pixels and in features; the unshifted set stands among them."""
-    rng = np.random.default_rng(4)
-    training = pictures(rng, 20)
-    plain = training[:6].copy()
-    plain[:, 0, 0, 0] ^= 1  # one level of one pixel
-    darker = plain // 2
-    frame = set_distances(
-        "d_extend",
-        training,
-        {("none", 0.0): plain, ("extend", 15.0): darker},
-        lambda seen: seen.mean((2, 3)),
-    )
-    Schema("distances").validate(frame)
-    assert list(frame.columns) == list(tables.DISTANCES)
-    places = frame[["shift", "severity", "space", "n"]].itertuples(index=False, name=None)
-    assert list(places) == [
-        ("none", 0.0, "pixels", 6),
-        ("extend", 15.0, "pixels", 6),
-        ("none", 0.0, "features", 6),
-        ("extend", 15.0, "features", 6),
-    ]
-    value = frame.set_index(["space", "shift"])["value"]
-    assert value["pixels", "none"] == pytest.approx(1 / 255)
-    flat = darker.reshape(6, -1) / 255, training.reshape(20, -1) / 255
-    assert value["pixels", "extend"] == pytest.approx(cdist(*flat).min(1).mean())
-    means = darker.mean((2, 3)), training.mean((2, 3))
-    assert value["features", "extend"] == pytest.approx(cdist(*means).min(1).mean())

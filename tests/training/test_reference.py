@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from robust_fairness import training
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import digits
@@ -121,7 +122,12 @@ def test_distances_are_those_of_brute_force_in_both_spaces(classifier, made):
     unshifted = made.take(test)
     inverted = replace(unshifted, x=255 - unshifted.x)
     table = distances("d", few, {("extend", 15.0): inverted}, classifier)
+    Schema("distances").validate(table)
     assert list(table) == list(tables.DISTANCES)
+    sets = list(table[["space", "shift"]].itertuples(index=False, name=None))
+    assert sets == [
+        (space, shift) for space in ("pixels", "features") for shift in ("none", "extend")
+    ]
     assert set(table["dataset"]) == {"d"}
     assert set(table["n"]) == {len(test)}
     found = table.set_index(["space", "shift", "severity"])["value"].to_dict()

@@ -275,10 +275,11 @@ def run_block(
         fitted, validated, curves = [], [], []
         if SEARCHED in seeds:
             first = plain.model_copy(update={"seeds": (SEARCHED,)})
-            models, validated, history, _ = training.train(seen, first)
-            selected = training.select(seen, validated, plain)
+            models, validation, history, _ = training.train(seen, first)
+            selected = training.select(seen, validation, plain)
             chosen = selected.groupby("trial", sort=False)["selection"].agg("; ".join).to_dict()
             fitted += [model for model in models if model.trial in chosen]
+            validated += validation
             curves.append(history)
         else:
             rows = done[(done["method"] == cells[0].label) & (done["selections"] != "")]
@@ -288,7 +289,8 @@ def run_block(
             then = plain.model_copy(update={"seeds": later})
             again = Round(then.replicas([changes[str(trial)] for trial in chosen]))
             models, validation, history, _ = training.train(seen, then, lambda _: [again])
-            fitted, validated = fitted + models, validated + validation
+            fitted += models
+            validated += validation
             curves.append(history)
     unshifted = {UNSHIFTED: samples}
     tested = prediction.predict(samples, fitted, plain, unshifted)

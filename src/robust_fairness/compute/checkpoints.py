@@ -125,9 +125,9 @@ def _identity(state: Mapping[str, Tensor], content: str) -> dict[str, str]:
 
 def use(cell: str, content: str) -> Path:
     """The folder of a checkpoint or a set of chunks, whose files ``drop`` deletes."""
-    found = root() / cell / content
-    _used[root() / cell].add(found)
-    return found
+    folder = root() / cell / content
+    _used[root() / cell].add(folder)
+    return folder
 
 
 def drop(cell: str) -> None:

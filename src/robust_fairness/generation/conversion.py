@@ -202,7 +202,7 @@ def _songunet(
     )
     if form not in forms:
         raise InputError(f"{path}: a network of {form}, allowed: {' or '.join(map(str, forms))}")
-    network = songunet.Parameters(
+    network = songunet.SongUNetParameters(
         architecture=forms[form],
         channels=exported.model_channels,
         multipliers=exported.channel_mult,

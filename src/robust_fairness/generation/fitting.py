@@ -40,7 +40,7 @@ class GeneratorParameters(BaseModel, extra="forbid", frozen=True):
     otherwise the averages of a short training would still contain its initial weights.
     """
 
-    network: Network = unet.Parameters()
+    network: Network = unet.UNetParameters()
     preconditioning: edm.Preconditioning = edm.Preconditioning()
     sampler: edm.Sampler = edm.Sampler()
     noise_mean: float = Field(-1.2, description="P_mean, of ln(sigma)")

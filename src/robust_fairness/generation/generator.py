@@ -33,11 +33,12 @@ Device = Literal["auto", "cpu", "cuda"]
 def _architecture(network: Any) -> str:
     """Which of the networks some parameters describe: those of UNet2DModel name none."""
     named = "architecture" in network if isinstance(network, Mapping) else None
-    return "song" if named or isinstance(network, songunet.Parameters) else "unet"
+    return "song" if named or isinstance(network, songunet.SongUNetParameters) else "unet"
 
 
 Network = Annotated[
-    Annotated[unet.Parameters, Tag("unet")] | Annotated[songunet.Parameters, Tag("song")],
+    Annotated[unet.UNetParameters, Tag("unet")]
+    | Annotated[songunet.SongUNetParameters, Tag("song")],
     Discriminator(_architecture),
 ]
 
@@ -47,7 +48,7 @@ class GeneratorSettings(BaseModel, extra="forbid", frozen=True):
 
     classes: tuple[str, ...] = Field(min_length=1)
     shape: tuple[int, int, int]
-    network: Network = unet.Parameters()
+    network: Network = unet.UNetParameters()
     preconditioning: edm.Preconditioning = edm.Preconditioning()
     sampler: edm.Sampler = edm.Sampler()
 
@@ -55,7 +56,7 @@ class GeneratorSettings(BaseModel, extra="forbid", frozen=True):
         """The network with fresh weights."""
         channels, *size = self.shape
         arguments = channels, (size[0], size[1]), len(self.classes), seed
-        if isinstance(self.network, songunet.Parameters):
+        if isinstance(self.network, songunet.SongUNetParameters):
             return songunet.build(self.network, *arguments)
         return unet.build(self.network, *arguments)
 

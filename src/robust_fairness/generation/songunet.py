@@ -25,7 +25,7 @@ FOURIER_SCALE = 16.0
 GROUPS, GROUP_WIDTH = 32, 4  # of the normalisation: at most so many groups, of at least this width
 
 
-class Parameters(BaseModel, extra="forbid", frozen=True):
+class SongUNetParameters(BaseModel, extra="forbid", frozen=True):
     """Form and sizes of the network; the published ones have ``channels`` 128."""
 
     architecture: Literal["ddpm++", "ncsn++"]
@@ -90,7 +90,7 @@ class Block(nn.Module):
         self,
         inputs: int,
         outputs: int,
-        parameters: Parameters,
+        parameters: SongUNetParameters,
         attends: bool = False,
         resample: Literal["up", "down"] | None = None,
     ) -> None:
@@ -135,7 +135,9 @@ class SongUNet(nn.Module):
     halved by learned convolutions, to every level on the way down.
     """
 
-    def __init__(self, parameters: Parameters, channels: int, size: int, classes: int) -> None:
+    def __init__(
+        self, parameters: SongUNetParameters, channels: int, size: int, classes: int
+    ) -> None:
         super().__init__()
         p = parameters
         wide = p.architecture == "ncsn++"
@@ -218,7 +220,7 @@ class SongUNet(nn.Module):
 
 
 def build(
-    parameters: Parameters, channels: int, size: tuple[int, int], classes: int, seed: int
+    parameters: SongUNetParameters, channels: int, size: tuple[int, int], classes: int, seed: int
 ) -> SongUNet:
     """The network with initial weights, which depend on the seed only; the last ones are zero."""
     levels, least = len(parameters.multipliers), 2 ** (len(parameters.multipliers) - 1)

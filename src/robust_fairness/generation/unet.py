@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from robust_fairness.core.errors import InputError
 
 
-class Parameters(BaseModel, extra="forbid", frozen=True):
+class UNetParameters(BaseModel, extra="forbid", frozen=True):
     """Sizes of the network.
 
     The defaults are small: 8 x 8 digits on a CPU. OpenAI's ImageNet-64 network is ``channels``
@@ -57,7 +57,7 @@ class Network(nn.Module):
 
 
 def options(
-    parameters: Parameters, channels: int, size: tuple[int, int], classes: int
+    parameters: UNetParameters, channels: int, size: tuple[int, int], classes: int
 ) -> dict[str, Any]:
     """The arguments of UNet2DModel; raises an error if sizes do not divide one another.
 
@@ -114,7 +114,7 @@ def options(
 
 
 def build(
-    parameters: Parameters, channels: int, size: tuple[int, int], classes: int, seed: int
+    parameters: UNetParameters, channels: int, size: tuple[int, int], classes: int, seed: int
 ) -> Network:
     """The network with initial weights, which depend on the seed only.
 

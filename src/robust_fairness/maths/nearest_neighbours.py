@@ -8,53 +8,20 @@ pixels. So the distance is that of the exact nearest neighbour. Where float32 le
 undecided, as in tight clusters far apart, the products are computed again in float64.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 
-UNSHIFTED = ("none", 0.0)
 LEVELS = 255  # of a pixel above 0
 # Blocks of rows are larger than those of the others, which are converted for each of them.
 BLOCK_BYTES, OTHER_BLOCK_BYTES = 2**27, 2**25  # as float64
 MOST_ROWS = 4096  # of a block
 OTHER_ROUNDINGS = 32  # of rows, lengths, sums and limits
 MOST_UNDECIDED = 4  # pairs per row that are computed again before float64 products are
-
-
-def set_distances(
-    dataset: str,
-    training: np.ndarray,
-    test_sets: Mapping[tuple[str, float], np.ndarray],
-    features: Callable[[np.ndarray], np.ndarray] | None = None,
-    device: str = "cpu",
-) -> pd.DataFrame:
-    """Mean 1-NN distance of every test set to the training set, ``tables.DISTANCES``.
-
-    The distance of the unshifted test set is that of new rows of the training distribution.
-
-    Args:
-        dataset: name of the dataset.
-        training: training images, uint8 ``[n, channels, height, width]``.
-        test_sets: images by shift and severity; the unshifted ones are at ``UNSHIFTED``.
-        features: from images to features ``[n, ...]``, for distances in their space too.
-        device: torch device that computes.
-    """
-    spaces: dict[str, Callable[[np.ndarray], np.ndarray]] = {"pixels": lambda images: images}
-    if features is not None:
-        spaces["features"] = features
-    rows = []
-    for space, seen in spaces.items():
-        origin = seen(training)
-        for (shift, severity), images in test_sets.items():
-            result = nearest_distances(seen(images), origin, device)
-            rows.append((dataset, shift, severity, space, float(result.mean()), len(result)))
-    return pd.DataFrame(rows, columns=list(tables.DISTANCES)).astype(dict(tables.DISTANCES))
 
 
 def nearest_distances(rows: np.ndarray, others: np.ndarray, device: str = "cpu") -> np.ndarray:

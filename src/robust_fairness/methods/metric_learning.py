@@ -38,14 +38,14 @@ class Mined(nn.Module):
         self, objective: Named, miner: Named, classes: int, model: Embedding, problem: Problem
     ) -> None:
         super().__init__()
-        result: type[Objective] = find("objective", objective.name)
-        if model.normalised != result.normalised:
-            told = "of length 1" if result.normalised else "as they come"
+        kind: type[Objective] = find("objective", objective.name)
+        if model.normalised != kind.normalised:
+            told = "of length 1" if kind.normalised else "as they come"
             raise InputError(
                 f"objective {objective.name}: takes embeddings {told}, allowed: network "
-                f"embedding with normalised {str(result.normalised).lower()}"
+                f"embedding with normalised {str(kind.normalised).lower()}"
             )
-        self.objective = result(objective.parameters, classes, model.feature_width, problem.heads)
+        self.objective = kind(objective.parameters, classes, model.feature_width, problem.heads)
         self.miner: Miner = find("miner", miner.name)(miner.parameters)
         self.mining = problem.mining
         self.learning_rate = self.objective.learning_rate(problem.learning_rate)

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +12,10 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.estimators.base import Estimator, Mixture
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
 from robust_fairness.models.base import Model
+
+if TYPE_CHECKING:
+    from robust_fairness.estimators._scikit_learn import Oracle
+    from robust_fairness.estimators.estimator import ScikitLearn
 
 CONSTRAINTS = {
     "demographic_parity": "DemographicParity",
@@ -58,7 +62,7 @@ class Reduction(Method):
 
     @abstractmethod
     def reduced(
-        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
     ) -> Sequence[tuple[float, Any]]:
         """Shares and classifiers of the mixture; groups are numbers ``[m]``."""
 
@@ -67,7 +71,7 @@ class Reduction(Method):
         group = batch.group[0, known].cpu().numpy()
         self._require_rates(group, batch.y[0, known].cpu().numpy())
 
-        def reduction(oracle: Any, x: np.ndarray, y: np.ndarray) -> Mixture:
+        def reduction(oracle: "Oracle", x: np.ndarray, y: np.ndarray) -> Mixture:
             result = [item for item in self.reduced(oracle, x, y, group) if item[0] > 0]
             # fairlearn replaces the classifier where all rows have the same label
             fitted = [item for item in result if isinstance(item[1], type(oracle))]
@@ -78,7 +82,7 @@ class Reduction(Method):
                 sum((share * float(item.predict(x[:1])[0]) for share, item in constant), 0.0),
             )
 
-        cast("Any", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
+        cast("ScikitLearn", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
 
     def _require_rates(self, group: np.ndarray, y: np.ndarray) -> None:
         """Raise if a group has one class only, without which its rates are undefined."""
@@ -127,7 +131,7 @@ class ExponentiatedGradient(Reduction):
         iterations: int = Field(50, ge=1, description="at most")
 
     def reduced(
-        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
     ) -> Sequence[tuple[float, Any]]:
         from fairlearn.reductions import ExponentiatedGradient as Fairlearn
 
@@ -163,7 +167,7 @@ class GridSearch(Reduction):
         grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
 
     def reduced(
-        self, oracle: Any, x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
     ) -> Sequence[tuple[float, Any]]:
         from fairlearn.reductions import GridSearch as Fairlearn
 

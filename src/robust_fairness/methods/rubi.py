@@ -5,7 +5,7 @@ from typing import Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import nn
 
 from robust_fairness.methods.base import (
     Batch,
@@ -63,7 +63,10 @@ class Rubi(Method):
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         outputs = model(batch.x, batch.noise)
         known = batch.group >= 0
-        bias = group_logits(self.bias_branch, batch.group.clamp(min=0))
+        # outputs of the layer for one-hot groups
+        group = batch.group.clamp(min=0).unsqueeze(-1)
+        weights = self.bias_branch.weight
+        bias = weights.gather(1, group.expand(-1, -1, weights.shape[-1])) + self.bias_branch.bias
         for layer in self.upper_layers:
             bias = layer(bias.relu())
         mask = torch.where(known.unsqueeze(-1), bias.sigmoid(), 1)
@@ -73,9 +76,3 @@ class Rubi(Method):
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         return {"model": [*model.parameters(), *self.parameters()]}
-
-
-def group_logits(layer: Linear, group: Tensor) -> Tensor:
-    """Outputs ``[replica, row, class]`` of the layer for one-hot groups ``[replica, row]``."""
-    places = group.unsqueeze(-1).expand(-1, -1, layer.weight.shape[-1])
-    return layer.weight.gather(1, places) + layer.bias

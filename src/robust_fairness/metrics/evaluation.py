@@ -59,7 +59,9 @@ def evaluate(
     """
     metrics = [find_metric(name) for name in names]
     needed = {need for metric in metrics for need in metric.needs}
-    samples = _sensitive_first(samples)
+    # sensitive attributes first: who shows one attribute shows the first
+    order = dict.fromkeys([*samples.sensitive, *samples.attributes])
+    samples = replace(samples, attributes=samples.attributes[list(order)])
     predicted = _arrays(samples, outputs) | dict(per_row or {})
     random = DECISION in predicted
     if random:
@@ -117,12 +119,6 @@ def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
     if metric.definition.binary and classes != 2:
         return {"": NotApplicable(f"{classes} classes, defined for two").score()}
     return metric.scores(arrays)
-
-
-def _sensitive_first(samples: Samples) -> Samples:
-    """The sensitive attributes before the others: who shows one attribute shows the first."""
-    names = dict.fromkeys([*samples.sensitive, *samples.attributes])
-    return replace(samples, attributes=samples.attributes[list(names)])
 
 
 def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:

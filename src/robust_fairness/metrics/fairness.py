@@ -42,7 +42,8 @@ def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
     ) -> Score:
         of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         result = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
-        return _first_missing(result) or worst(result, key=lambda score: score.value or 0)
+        missing = [score for score in result if score.value is None]
+        return missing[0] if missing else worst(result, key=lambda score: score.value or 0)
 
     measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
     rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])
@@ -57,10 +58,6 @@ demographic_parity_difference, equal_opportunity_difference, equalized_odds_diff
 demographic_parity_ratio, equal_opportunity_ratio, equalized_odds_ratio = (
     _worst(notion, ratio) for notion in RATES_OF
 )
-
-
-def _first_missing(scores: Sequence[Score]) -> Score | None:
-    return next((score for score in scores if score.value is None), None)
 
 
 @measure(better="lower", binary=True)

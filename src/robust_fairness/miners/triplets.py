@@ -1,6 +1,6 @@
 """Miners of triplets."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -109,7 +109,7 @@ class DistanceWeighted(Miner):
         farther: Literal["clipped", "left_out"] = "clipped"
 
         @model_validator(mode="after")
-        def _in_order(self) -> Any:
+        def _in_order(self) -> "DistanceWeighted.Parameters":
             largest = self.largest_distance
             if largest is not None and largest <= self.smallest_distance:
                 raise ValueError(

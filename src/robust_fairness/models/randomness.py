@@ -1,6 +1,6 @@
 """Random numbers of a stack of replicas."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -35,10 +35,6 @@ class Randomness:
             self.generators.append(generator)
         self._which = torch.tensor([distinct.index(seed) for seed in seeds], device=device)
         self.device = torch.device(device)
-
-    def by_seed(self) -> Iterator[tuple[int, torch.Generator]]:
-        """Every distinct seed with its generator."""
-        yield from zip(sorted(set(self.seeds)), self.generators, strict=True)
 
     def spread(self, draws: Sequence[Tensor]) -> Tensor:
         """The draw of every replica's seed, ``[replica, ...]``, from one draw per generator."""

@@ -62,7 +62,9 @@ class StackData:
         self.y = self._labels(samples)
         weight = torch.from_numpy(samples.weights())
         self.sample_weight = weight.to(self.device, self.dtype)
-        self.target = self._target_rows(samples) if "target rows" in first.method.sees else []
+        sees_target = "target rows" in first.method.sees
+        target = map(samples.out_of_distribution_rows, self.splits if sees_target else ())
+        self.target = [torch.from_numpy(rows).to(self.device) for rows in target]  # by replica
         self.orders = [Randomness([seed], "batches", self.device) for seed in seeds]
         self.streams = {
             "dropout": Randomness(seeds, "dropout", self.device),
@@ -104,11 +106,6 @@ class StackData:
             )
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)
-
-    def _target_rows(self, samples: Samples) -> list[Tensor]:
-        """Rows out of distribution of every replica, int64 ``[m]``."""
-        result = map(samples.out_of_distribution_rows, self.splits)
-        return [torch.from_numpy(rows).to(self.device) for rows in result]
 
     def _labels(self, samples: Samples) -> Tensor:
         y = torch.from_numpy(samples.y).to(self.device)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from math import cos, pi
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,9 +31,10 @@ class Optimisation:
     def __init__(self, method: Method, model: Model, protocol: Protocol) -> None:
         self.protocol = protocol
         self.players = {name: list(owned) for name, owned in method.players(model).items()}
-        self.options = {
-            name: _options(protocol) | method.optimiser_options(name) for name in self.players
-        }
+        options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay}
+        if protocol.optimiser == "sgd":
+            options["momentum"] = protocol.momentum
+        self.options = {name: options | method.optimiser_options(name) for name in self.players}
         self.optimisers: dict[str, Optimiser] = {}
         self.restart([name for name, owned in self.players.items() if owned])
 
@@ -76,8 +76,3 @@ class Optimisation:
     def restore(self, state: dict[str, Tensor]) -> None:
         for player, optimiser in self.optimisers.items():
             optimiser.restore(with_prefix(f"{player}/", state))
-
-
-def _options(protocol: Protocol) -> dict[str, Any]:
-    options = {"lr": protocol.learning_rate, "weight_decay": protocol.weight_decay}
-    return options | ({"momentum": protocol.momentum} if protocol.optimiser == "sgd" else {})

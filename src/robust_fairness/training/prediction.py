@@ -41,12 +41,12 @@ class FittedStack:
 
     def __init__(self, fitted: Sequence[Fitted], samples: Samples, device: torch.device) -> None:
         network = dict(fitted[0].network)
-        result = find("network", network.pop("name"))
-        hparams = result.Parameters.model_validate(network)
-        self.network = result.describe(hparams)
+        kind: type[Model] = find("network", network.pop("name"))
+        hparams = kind.Parameters.model_validate(network)
+        self.network = kind.describe(hparams)
         weights = Randomness([item.seed for item in fitted], "weights")
         outputs = len(samples.classes) or 1
-        self.model: Model = result(hparams, shape_of(samples), outputs, weights)
+        self.model = kind(hparams, shape_of(samples), outputs, weights)
         states = [with_prefix("model.", item.state) for item in fitted]
         self.model.load_replica_states(
             [{name: torch.from_numpy(array) for name, array in state.items()} for state in states]
@@ -133,15 +133,11 @@ DERIVATIVES = {"curvature", "curvature_one_shot"}
 UNSHIFTED_ONLY = DERIVATIVES
 
 
-def _clusters(embedding: np.ndarray, y: np.ndarray, device: str) -> np.ndarray:
-    """As many clusters as classes occur (Definition 15)."""
-    return clusters(embedding, len(np.unique(y)), device=device)
-
-
-# Of the rows of a set as a whole: from all embeddings, all classes and a torch device.
+# Of the rows of a set as a whole: from all embeddings, all classes and a torch device. There are as
+# many clusters as classes occur (Definition 15).
 OF_SETS: dict[str, Callable[[np.ndarray, np.ndarray, str], np.ndarray]] = {
     "same_class_rank": same_class_rank,
-    "cluster": _clusters,
+    "cluster": lambda x, y, device: clusters(x, len(np.unique(y)), device=device),
 }
 
 

@@ -1,6 +1,6 @@
 """Reference classifiers: trained on real images, and used to assess generated images."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,12 +9,14 @@ from torch import Tensor
 
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.maths.nearest_neighbours import UNSHIFTED, set_distances
+from robust_fairness.maths.nearest_neighbours import nearest_distances
 from robust_fairness.samples import Samples
 from robust_fairness.training.data import device_of
 from robust_fairness.training.inputs import rows_at_once
 from robust_fairness.training.prediction import FittedStack
 from robust_fairness.training.records import Fitted
+
+UNSHIFTED = ("none", 0.0)
 
 
 class ReferenceClassifier:
@@ -82,15 +84,22 @@ def distances(
     shifted: Mapping[tuple[str, float], Samples],
     reference: ReferenceClassifier | None,
 ) -> pd.DataFrame:
-    """1-NN distance of every test set to the training images, ``tables.DISTANCES``.
+    """Mean 1-NN distance of every test set to the training images, ``tables.DISTANCES``.
 
     In pixels, and between features where there is a reference classifier. ``shifted`` are test sets
-    by shift and severity.
+    by shift and severity; the distance of the unshifted one is that of new rows of the training
+    distribution.
     """
     split = samples.split_names[0]
-    images = {UNSHIFTED: samples.arrays["x"][samples.rows(split, "test")]}
-    images |= {
-        test_set: item.arrays["x"][item.rows(split, "test")] for test_set, item in shifted.items()
-    }
     training = samples.arrays["x"][samples.rows(split, "train")]
-    return set_distances(dataset, training, images, reference.features if reference else None)
+    spaces: dict[str, Callable[[np.ndarray], np.ndarray]] = {"pixels": lambda images: images}
+    if reference is not None:
+        spaces["features"] = reference.features
+    rows = []
+    for space, seen in spaces.items():
+        origin = seen(training)
+        for (shift, severity), item in {UNSHIFTED: samples, **shifted}.items():
+            test = item.arrays["x"][item.rows(split, "test")]
+            result = nearest_distances(seen(test), origin)
+            rows.append((dataset, shift, severity, space, float(result.mean()), len(result)))
+    return pd.DataFrame(rows, columns=list(tables.DISTANCES)).astype(dict(tables.DISTANCES))

@@ -42,10 +42,10 @@ class Asked:
 
 
 class Study:
-    """One stage of a search, around the best override ``found`` of the stages before."""
+    """One stage of a search, around the best override of the stages before."""
 
     def __init__(self, stage: Stage, higher: bool, earlier: Mapping[str, Any]) -> None:
-        self.stage, self.found, self.higher = stage, earlier, higher
+        self.stage, self.earlier, self.higher = stage, earlier, higher
         self._study = optuna.create_study(
             direction="maximize" if higher else "minimize",
             sampler=SampledByName(stage),
@@ -70,7 +70,7 @@ class Study:
         self.left -= number
         distributions = {name: distribution(item) for name, item in self.stage.space.items()}
         asked = [self._study.ask(distributions) for _ in range(number)]
-        return [Asked({**self.found, **self._override(item)}, item) for item in asked]
+        return [Asked({**self.earlier, **self._override(item)}, item) for item in asked]
 
     def _override(self, trial: Trial) -> dict[str, Any]:
         return {

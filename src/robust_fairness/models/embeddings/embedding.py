@@ -75,7 +75,7 @@ class Embedding(SingleModel):
         absent_classes: Literal["lowest", "no_probability"] = "lowest"
 
         @model_validator(mode="after")
-        def _rebalanced_is_fitted(self) -> Any:
+        def _rebalanced_is_fitted(self) -> "Embedding.Parameters":
             if self.rebalancing != "none" and self.classifier == LINEAR:
                 raise ValueError(
                     f"rebalancing {self.rebalancing}: allowed with a classifier that is fitted on "

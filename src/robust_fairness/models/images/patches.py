@@ -1,7 +1,5 @@
 """Image networks of patches: vision transformer and MLP-Mixer."""
 
-from typing import Any
-
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -36,7 +34,7 @@ class VisionTransformer(StagedNetwork):
         depth: int = Field(6, ge=2, description="blocks")
 
         @model_validator(mode="after")
-        def _heads_divide(self) -> Any:
+        def _heads_divide(self) -> "VisionTransformer.Parameters":
             if self.width % self.heads:
                 raise ValueError(f"width {self.width}, allowed: multiples of {self.heads} heads")
             return self

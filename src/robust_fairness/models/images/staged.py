@@ -331,7 +331,7 @@ class Vgg(StagedNetwork):
         convolutions: tuple[int, ...] = Field((2, 2, 3, 3, 3), description="layers of a stage")
 
         @model_validator(mode="after")
-        def _same_length(self) -> Any:
+        def _same_length(self) -> "Vgg.Parameters":
             if len(self.convolutions) != len(self.widths) or min(self.convolutions) < 1:
                 raise ValueError(
                     f"convolutions {self.convolutions} for {len(self.widths)} widths, "

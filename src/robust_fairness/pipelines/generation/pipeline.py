@@ -89,8 +89,12 @@ def measure(
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.core import tables
-    from robust_fairness.maths.nearest_neighbours import UNSHIFTED
-    from robust_fairness.training.reference import ReferenceClassifier, distances, quality
+    from robust_fairness.training.reference import (
+        UNSHIFTED,
+        ReferenceClassifier,
+        distances,
+        quality,
+    )
 
     named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}
     generator: Any = dataset.generator
