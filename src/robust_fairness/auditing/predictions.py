@@ -281,7 +281,7 @@ def _selections(
             "without labels: predictions are one column of classes, probabilities or scores"
         )
     kind, cells = options.prediction_is, table[options.y_pred]
-    classes = ("0", "1")
+    classes: tuple[str, ...] = ("0", "1")
     if like is not None:
         kind, classes = like.kind, like.samples.classes
     elif kind == "auto":
