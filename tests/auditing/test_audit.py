@@ -21,6 +21,7 @@ from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.gates import parse
 from robust_fairness.auditing.predictions import check
+from robust_fairness.auditing.verdict import gaps
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
@@ -374,6 +375,10 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
         low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
         assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
     gap = value(found, "mean_error_difference", "sex")
+    (line,) = gaps(found)
+    assert line.startswith(
+        f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, gap of"
+    )
     means = signed.groupby(frame["sex"]).mean()
     assert gap["value"] == pytest.approx(np.ptp(means)) and 0 <= gap["low"] < gap["high"]
     assert failures("mean_error_difference[sex]>5", found) == []

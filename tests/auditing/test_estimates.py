@@ -173,7 +173,9 @@ def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path)
     assert set(found.rows["metric"]) == {*SELECTIONS, "group_share", "missing_attribute"}
     for column in ("value", "low", "high"):
         np.testing.assert_allclose(both[column], both[f"{column}_y"])
-    assert "Accuracy and the equalized odds" not in found.to_html() and not found.warning
+    page = found.to_html()
+    assert "Accuracy and the equalized odds" not in page and not found.warning
+    assert "; no labels, prediction <strong>p</strong>" in page
     with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
         audit_file(tmp_path / "now.csv", options, labels="none", gates=["accuracy<0.5"])
     with pytest.raises(InputError, match="one column of classes, probabilities or scores"):

@@ -15,7 +15,7 @@ from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
-from robust_fairness.auditing.predictions import Options, Predictions, check, check_unlabelled
+from robust_fairness.auditing.predictions import Options, Predictions, check
 from robust_fairness.auditing.report import SELECTIONS, scored, selected
 from robust_fairness.auditing.result import Audit, audited, audited_tables, gates_of
 from robust_fairness.core import tables
@@ -217,19 +217,20 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
         raise InputError(
             "labels none: estimates take neither units nor replicate weights nor membership"
         )
-    table = source.columns(replace(options, y_true=None))
-    now = check_unlabelled(table, options, then, str(source.path))
-    unlabelled, labelled = (
+    unlabelled = replace(options, y_true=None)
+    table = source.columns(unlabelled)
+    now = check(table, unlabelled, str(source.path), then)
+    current, labelled = (
         _scored(cells, predictions, options)
         for cells, predictions in ((table, now), (earlier, then))
     )
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
     rows = estimate(
-        unlabelled, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
+        current, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
         options.suppress,
     )  # fmt: skip
     selections = [metric for metric in options.metrics if metric in SELECTIONS]
-    known = scored(now, replace(options, y_true=None, metrics=selections), source.path.name)
+    known = scored(now, replace(unlabelled, metrics=selections), source.path.name)
     rows = pd.concat([rows, known.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = scored(then, replace(options, metrics=metrics), reference.name).rows

@@ -103,22 +103,17 @@ class Options:
         return self.y_pred if isinstance(self.y_pred, str) else self.y_pred[0]
 
     @property
-    def beside_target(self) -> list[str]:
-        """The columns that are read beside target."""
+    def columns(self) -> list[str]:
+        """The columns that are read."""
         predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
-        weight = [one for one in (self.sample_weight, self.unit) if one is not None]
+        named = (self.y_true, self.sample_weight, self.unit)
+        target, weight, unit = ([] if name is None else [name] for name in named)
         groups = [column for columns in self.membership.values() for column in columns]
         features = [name for name in self.features if name not in self.sensitive_features]
         return [
-            *predicted, *self.sensitive_features, *groups, *weight, *self.replicate_weights,
-            *features,
+            *target, *predicted, *self.sensitive_features, *groups, *weight, *unit,
+            *self.replicate_weights, *features,
         ]  # fmt: skip
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read."""
-        beside = self.beside_target
-        return beside if self.y_true is None else [self.y_true, *beside]
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
@@ -235,21 +230,31 @@ def _present(values: pd.Series) -> pd.Series:
     return values
 
 
-def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predictions:
+def check(
+    table: pd.DataFrame, options: Options, name: str = "table", like: Predictions | None = None
+) -> Predictions:
     """The predictions of a table with a row per prediction.
+
+    Without labels y is the predicted class: no measure that needs labels can be made of it.
+
+    Args:
+        table: with the columns of the options.
+        options: its columns.
+        name: of the table, for messages.
+        like: of a table without labels, others of the same classes and kind.
 
     Raises:
         InputError: a column does not exist, is constant or has cells that do not fit, or a row
             lacks target or prediction.
     """
-    _require_columns(table, options, name, options.columns)
+    _require_columns(table, options, name)
     table, dropped = _complete(table, options, name)
     attributes = _attributes(table, options, name)
     classes: tuple[str, ...] = ()
     score, threshold = np.empty(0), THRESHOLD
     kind: PredictionKind
     if options.y_true is None:
-        kind, y, classes, score, threshold = _selections(table, options, name)
+        kind, y, classes, score, threshold = _selections(table, options, name, like)
         predicted = y
     elif options.continuous:
         y, predicted = _numbers(table, options, name)
@@ -268,7 +273,7 @@ def check(table: pd.DataFrame, options: Options, name: str = "table") -> Predict
 
 
 def _selections(
-    table: pd.DataFrame, options: Options, name: str
+    table: pd.DataFrame, options: Options, name: str, like: Predictions | None
 ) -> tuple[PredictionKind, np.ndarray, tuple[str, ...], np.ndarray, float]:
     """Kind, predicted class ``[n]``, classes, scores and threshold, without labels."""
     if options.continuous or not isinstance(options.y_pred, str):
@@ -276,7 +281,10 @@ def _selections(
             "without labels: predictions are one column of classes, probabilities or scores"
         )
     kind, cells = options.prediction_is, table[options.y_pred]
-    if kind == "auto":
+    classes: tuple[str, ...] = ("0", "1")
+    if like is not None:
+        kind, classes = like.kind, like.samples.classes
+    elif kind == "auto":
         kind = "class" if cells.nunique() <= TWO else "probability"
     if kind == "class":
         place = f"{name}, column {options.y_pred}"
@@ -284,7 +292,6 @@ def _selections(
         if len(classes) != TWO:
             raise InputError(f"{place}: {len(classes)} classes; declare which is --positive")
         return kind, y, classes, np.empty(0), THRESHOLD
-    classes = ("0", "1")
     y, score, threshold = _predicted(table, kind, options, {}, classes, name)
     return kind, y, classes, score, threshold
 
@@ -365,25 +372,6 @@ def _membership(
     return found
 
 
-def check_unlabelled(
-    table: pd.DataFrame, options: Options, like: Predictions, name: str = "table"
-) -> Predictions:
-    """The predictions of a table without labels, of the classes and kind of others.
-
-    Their y is the predicted class: no measure that needs labels can be made of them.
-    """
-    _require_columns(table, options, name, options.beside_target)
-    table, dropped = _complete(table, replace(options, y_true=options.prediction), name)
-    classes = like.samples.classes
-    predicted, score, threshold = _predicted(table, like.kind, options, {}, classes, name)
-    samples = _samples(
-        predicted, _attributes(table, options, name), classes, _weights(table, options, name)
-    )
-    return Predictions(
-        samples, predicted, like.kind, score, threshold, dropped=dropped, labelled=False
-    )
-
-
 def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
     return {
         one: attribute(
@@ -414,15 +402,13 @@ def _samples(
     )
 
 
-def _require_columns(
-    table: pd.DataFrame, options: Options, name: str, columns: Sequence[str]
-) -> None:
+def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
     """Check that there are rows and that each column exists and has one role."""
     if table.empty:
         raise InputError(f"{name}: has no rows")
     if not options.sensitive_features and not options.membership:
         raise InputError("attributes: at least one column is needed")
-    for one in columns:
+    for one in options.columns:
         if one not in table:
             raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
         if options.columns.count(one) > 1:

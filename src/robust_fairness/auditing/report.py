@@ -204,10 +204,10 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         else:
             assert everyone is not None
             rows += _rows_in_cells(metric, "", everyone, compared)
+    worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
-        metric = metrics.get(row["metric"])
-        is_worst = metric is not None and metric.aggregation in WORST
+        is_worst = row["metric"] in worst
         row.update(_small_group(row, samples.classes, groups, cells, options.small, is_worst))
     if kernel.intersection(names):
         rows += _dependence(predictions, options.small)

@@ -46,14 +46,6 @@ class Decomposition:
         """Other labels of the same features."""
         return self.shared_away - self.shared_home
 
-    @property
-    def largest(self) -> str:
-        """The largest part: ``X``, ``Y given X`` or ``group mix``."""
-        parts = {
-            "X": self.due_to_x, "Y given X": self.due_to_y_given_x, "group mix": self.mix,
-        }  # fmt: skip
-        return max(parts, key=lambda name: abs(parts[name]))
-
 
 def decompose(home: Weighted, away: Weighted, shared: Overlap) -> Decomposition:
     """The change of a metric, split by the shared distribution; the parts add up exactly.

@@ -458,9 +458,9 @@ def described(found: Scores) -> dict[str, float]:
 
     Returns:
         Accuracy and ``delta_eo`` of plain training (``erm``), means over domains and over pairs;
-        and sizes of the movement of a signed gap net of rows, root mean squares over methods and rates:
-        of a refit, to all other domains, and to the next one in order, either way. A mean square
-        below 0, which rows alone explain, counts as 0.
+        and sizes of the movement of a signed gap net of rows, root mean squares over methods and
+        rates: of a refit, to all other domains, and to the next one in order, either way. A mean
+        square below 0, which rows alone explain, counts as 0.
     """
     away = ~np.eye(len(found.domains), dtype=bool)
     places = np.arange(len(found.domains))
