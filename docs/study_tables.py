@@ -218,7 +218,7 @@ def cases() -> pd.DataFrame:
                for what, key in (("accuracy", "accuracy"), ("ΔEO", "delta_eo"))},
             "moved by a refit": plain(said["refit"]),
             "by another domain": plain(said["moved"]),
-            "by the next one": plain(said["moved_to_next"]),
+            "by the next one": plain(said["moved_to_next"]) if base in CASES else "",
         })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -80,7 +80,7 @@ def study(
             if dataset.base not in loaded:
                 samples = equal_sizes(read(dataset.model_copy(update={"seeds": SPLITS})))
                 loaded = {dataset.base: samples}
-                _write(rows_path(path), totals(samples, dataset.cells[0]))
+                _write(rows_path(path), totals(samples, dataset))
             samples = loaded[dataset.base]
             start = time.process_time()
             table = run_block(within_domains(samples, dataset), samples, cells, seeds, done)
@@ -375,15 +375,16 @@ def weights_of(samples: "Samples") -> np.ndarray:
     return np.ones(len(samples))
 
 
-def totals(samples: "Samples", cell: "Cell") -> pd.DataFrame:
-    """Rows, people and squared weights of every subgroup, by domain, part and refit."""
-    number, weight = subgroups(samples, cell), weights_of(samples)
+def totals(samples: "Samples", dataset: "DatasetConfig") -> pd.DataFrame:
+    """Rows, people and squared weights of subgroups, by domain of the design, part and refit."""
+    domains = [*dataset.domains.train, *dataset.domains.test] if dataset.domains else []
+    number, weight = subgroups(samples, dataset.cells[0]), weights_of(samples)
     domain = samples.attributes[samples.domain].astype(str).to_numpy()
     found = []
     for seed, split in enumerate(samples.split_names):
         for part in ("train", "val", "test"):
             inside = (samples.splits[split] == part).to_numpy()
-            for name in np.unique(domain):
+            for name in sorted(domains):
                 rows = inside & (domain == name)
                 found.append({"domain": name, "part": part, "seed": seed, **summed(
                     number[rows], rows=np.ones(rows.sum()), people=weight[rows],
