@@ -1,11 +1,15 @@
 """Estimators of scikit-learn and of compatible packages: by name, and stored without pickle."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
+from io import BytesIO
 from os import environ
+from pathlib import PurePath
 from typing import Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
@@ -20,6 +24,7 @@ from robust_fairness.core.errors import InputError, first_line, unknown_name
 PACKAGES = ("sklearn", "lightgbm", "xgboost")
 FURTHER_PACKAGES = "ROBUST_FAIRNESS_ESTIMATORS"
 WEIGHT = "sample_weight"
+SCHEMA = "schema.json"  # of an archive of skops
 # Types of fitted estimators that skops does not trust of itself.
 TRUSTED = frozenset((
     "collections.OrderedDict",
@@ -211,7 +216,7 @@ class Skops(Format):
     def dumps(self, estimator: Any) -> bytes:
         from skops.io import dumps
 
-        return dumps(estimator)
+        return without_addresses(dumps(estimator))
 
     def loads(self, content: bytes, unfitted: Any) -> Predict:
         from skops.io import get_untrusted_types, loads
@@ -225,6 +230,41 @@ class Skops(Format):
             return prediction_of(loads(content, trusted=sorted(trusted)))
         except UntrustedTypesFoundException as error:
             raise InputError(f"estimator {type(unfitted).__name__}: {error}") from None
+
+
+def without_addresses(content: bytes) -> bytes:
+    """An archive of skops in which equal estimators are equal bytes.
+
+    skops numbers objects and names the files of arrays by addresses in memory, and notes the time.
+    Here they are numbered in the order of the schema.
+    """
+    with ZipFile(BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    numbers: dict[int, int] = {}
+    files: dict[str, str] = {}
+
+    def numbered(node: Any) -> Any:
+        if isinstance(node, list):
+            return [numbered(part) for part in node]
+        if not isinstance(node, dict):
+            return node
+        made: dict[str, Any] = {}
+        for key, value in node.items():
+            if key == "__id__":
+                made[key] = numbers.setdefault(value, len(numbers))
+            elif key == "file" and value in members:
+                made[key] = files.setdefault(value, f"{len(files)}{PurePath(value).suffix}")
+            else:
+                made[key] = numbered(value)
+        return made
+
+    schema = numbered(json.loads(members.pop(SCHEMA)))
+    buffer = BytesIO()
+    with ZipFile(buffer, "w") as archive:
+        for name, new in files.items():
+            archive.writestr(ZipInfo(new), members[name])
+        archive.writestr(ZipInfo(SCHEMA), json.dumps(schema))
+    return buffer.getvalue()
 
 
 class XGBoost(Format):
