@@ -35,8 +35,9 @@ $(INSTALLED): installer.lock requirements.lock pyproject.toml
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: $(INSTALLED) ## run the benchmark on the bundled data
-	$(BIN)/kedro run --pipelines=robust_fairness
+run: $(INSTALLED) ## run the benchmark on the bundled data, by two workers
+	$(BIN)/kedro run --pipelines=robust_fairness \
+		--runner=robust_fairness.runs.runners.DaskRunner --runner-params=workers=2
 
 # Two workers with one thread each: more threads only wait for each other. Tests that run whole
 # processes take minutes: an idle worker takes them over from the other one.
