@@ -252,6 +252,28 @@ def test_trivial_predictors_and_failed_cells_are_marked():
     assert answer(matrices(found, failed)[GAP], GAP)["answer"] == "Yes"
 
 
+@pytest.mark.parametrize(
+    ("question", "trivial", "expected"),
+    [
+        ("this model", [0], "trivial"),  # the model that is answered for, whatever the others are
+        ("this model", [1, 2, 3, 4], "held"),
+        ("this method", [0], "held"),
+        ("this method", [1, 3, 4], "trivial"),
+    ],
+)
+def test_the_answer_for_a_model_asks_whether_that_model_is_trivial(question, trivial, expected):
+    rows = []
+    for seed, at in product(range(5), [{}, elsewhere("a")]):
+        made = rates(0.0) if seed in trivial else rates(0.1)
+        rows += scored(made, dataset="d", seed=seed, n=1e6, **at)
+        rows += [
+            row(dataset="d", seed=seed, metric="selection_rate_by_group", attribute="sex", group=g,
+                value=0.0 if seed in trivial else 0.3, **at)
+            for g in "fm"
+        ]  # fmt: skip
+    assert states(with_splits(rows, splits=5), question=question) == {("erm", "a"): expected}
+
+
 def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
     rows = [
         one

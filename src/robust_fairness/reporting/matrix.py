@@ -105,7 +105,8 @@ def matrices(
         By gap, the columns ``MATRIX``: those of ``inference.verdicts``; rate and group that limit
         it; accuracy at home and its change with standard error; ``upper``, the bound of the gap
         elsewhere that holds for all test sets of a model together. ``state`` may also be
-        ``trivial``, where the predictions of more than half of the seeds are, or ``missing``.
+        ``trivial``, where the model's predictions are, or those of more than half of the method's
+        seeds, or ``missing``.
     """
     return dict(_each_gap(results, failed, question))
 
@@ -338,7 +339,9 @@ def _matrix(
     rows = judged(pd.concat(families, ignore_index=True))
     rows = rows.merge(_accuracies(scores, facts, question), how="left", on=[*CELL, *PLACE])
     rows = rows.merge(_trivial(scores), how="left", on=[*CELL, *PLACE])
-    trivial = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
+    of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
+    of_model = rows.pop("first_trivial").eq(True)
+    trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
     rows["state"] = rows["state"].mask(trivial, "trivial")
     rows = pd.concat([rows.assign(reason=""), _missing(rows, facts, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
@@ -387,7 +390,7 @@ def _accuracies(
 
 
 def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
-    """Share of the seeds whose predictions are trivial, by cell and test set.
+    """Share of the seeds whose predictions are trivial, and whether the first seed's are, by place.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
@@ -401,7 +404,8 @@ def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
     found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
     of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
     found["trivial"] = of_one_class | (found["value"] <= found["constant"])
-    return found.groupby([*CELL, *PLACE])["trivial"].mean().reset_index()
+    by_place = found.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
+    return by_place.agg(trivial="mean", first_trivial="first").reset_index()
 
 
 def home_against_plain(results: Results, name: str, data: str, attribute: str) -> pd.DataFrame:
