@@ -71,7 +71,7 @@ def accuracy_and_largest(samples: Samples, cell: Cell) -> tuple[float, float]:
 def test_defaults_are_no_worse_than_the_largest_class_or_warn(method, states, caplog):
     """On real rows with noisy labels, at the default learning rate."""
     accuracy, largest = accuracy_and_largest(states, with_defaults(method, "mlp", TABLE))
-    assert ("is below the share of the largest class" in caplog.text) == (accuracy < largest)
+    assert ("is not above the share of the largest class" in caplog.text) == (accuracy <= largest)
     if method in ("jtt", "cvar_dro"):
         assert accuracy >= largest
 
@@ -94,7 +94,7 @@ def test_every_method_by_its_defaults(name, method, datasets, caplog):
         return
     accuracy, largest = accuracy_and_largest(samples, cell)
     logging.getLogger(__name__).info("%s, %s: %.3f of %.3f", name, method, accuracy, largest)
-    assert ("is below the share of the largest class" in caplog.text) == (accuracy < largest)
+    assert ("is not above the share of the largest class" in caplog.text) == (accuracy <= largest)
 
 
 @pytest.mark.parametrize(

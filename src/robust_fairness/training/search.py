@@ -112,16 +112,16 @@ class TrainedReplicas:
         return stops
 
     def _warn_of_weak(self, predictions: Sequence[Prediction]) -> None:
-        """Warn of replicas that are less accurate than always predicting the larger class."""
+        """Warn of replicas that are no more accurate than always predicting the largest class."""
         for predicted in predictions if self.samples.classes else ():
             y = self.samples.y[predicted.rows]
             accuracy = (predicted.outputs.argmax(1) == y).mean()
             largest = np.bincount(y).max() / len(y)
-            if predicted.part == "val" and accuracy < largest:
+            if predicted.part == "val" and accuracy <= largest:
                 LOGGER.warning(
-                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is below the share "
-                    "of the largest class, %.3f; balancing groups costs accuracy, else search the "
-                    "hyperparameters of the method", self.cell.dataset, self.cell.label,
+                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is not above the "
+                    "share of the largest class, %.3f; balancing groups costs accuracy, else "
+                    "search the hyperparameters of the method", self.cell.dataset, self.cell.label,
                     predicted.trial, predicted.seed, accuracy, largest,
                 )  # fmt: skip
 
