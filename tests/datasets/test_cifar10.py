@@ -206,6 +206,27 @@ def test_names_are_in_all_files_and_never_twice(tmp_path: Path) -> None:
         load(tmp_path, **NPZ)
 
 
+def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
+    """Arrays alone or cut short, and compressed tapes of nothing, of too little, or cut short."""
+    save(tmp_path, "train.npz", **arrays())
+    path = tmp_path / "cifar10" / "train.npz"
+    whole, lone = path.read_bytes(), io.BytesIO()
+    np.save(lone, arrays()["labels"])
+    for content in (whole[:-100], whole[: len(whole) // 2], b"", lone.getvalue(), b"\x80\x04."):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"train\.npz"):
+            load(tmp_path, **NPZ)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin"))
+    tape = gzip.compress(packed.getvalue())
+    for content in (tape, gzip.compress(b"no tar" * 200), tape[:50]):
+        (tmp_path / "cifar10" / "cifar-10-binary.tar.gz").write_bytes(content)
+        with pytest.raises(InputError, match=r"cifar-10-binary\.tar") as error:
+            load(tmp_path)
+        assert "\n" not in str(error.value)
+
+
 def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cifar-10-binary\.tar is missing.*fetch cifar10"):
         load(tmp_path)
