@@ -31,7 +31,7 @@ def _answer(run_id: str) -> Iterator[str]:
     for part in answers(results):
         place = ", ".join(filter(None, (part["data"], part["attribute"])))
         yield f"{place}: {part['answer']}. {part['told']}"
-        yield from (f"  {part[line]}" for line in ("models", "limit", "refits") if part[line])
+        yield from (f"  {part[line]}" for line in ("other", "limit", "refits") if part[line])
     rows = found[1]
     states = pd.crosstab(rows["method"], rows["state"])
     states = states[[one for one in STATES if one in states]]

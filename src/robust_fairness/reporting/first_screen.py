@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference.estimate import LEVEL
+from robust_fairness.inference.variance import FEWEST_REFITS
 from robust_fairness.rendering.html import counted, rendered
 from robust_fairness.reporting.figures import pareto_front
 from robust_fairness.reporting.matrix import (
@@ -16,6 +17,7 @@ from robust_fairness.reporting.matrix import (
     METHOD_QUESTION,
     MODEL_QUESTION,
     PLACE,
+    SMALL,
     STATES,
     home_against_plain,
     is_plain,
@@ -33,6 +35,7 @@ WIDEST = 0.3  # end of the axis of intervals
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
 LISTED = 5  # pairs that are named
+OTHER_NETWORK = "another network"  # of a model, in words
 SUBMITTED = "submission"  # algorithm of predictions that were made elsewhere
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
@@ -65,7 +68,7 @@ def answers(results: Results) -> list[dict[str, str]]:
     Returns:
         ``data``, ``attribute``, ``answer`` (a few words), ``told`` (a sentence with counts and
         bounds), ``limit`` (what limits it, and what would suffice), ``refits`` (which question is
-        answered) and ``models`` (the other one).
+        answered) and ``other`` (the answer to the other one).
     """
     found = preferred(results)
     return [] if found is None else _answers(found[1], found[0], results)
@@ -95,13 +98,17 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     """Answers, matrices and models worth deploying of some rows of a matrix."""
     of_attribute = _by_attribute(rows)
     told = _answers(rows, gap, results)
+    tables = [_matrix(part, place, name, gap) for place, name, part in of_attribute]
+    notes = {line["note"] for table in tables for line in table["lines"]}
     return {
         "gap": gap,
         "words": GAPS[gap],
         "data": data,
         "answers": told,
         "several": len(told) > 1,
-        "matrices": [_matrix(part, place, name, gap) for place, name, part in of_attribute],
+        "matrices": tables,
+        "margin": margins(rows),
+        "networks": OTHER_NETWORK in notes,
         "deployable": [
             {"data": place, "attribute": name, "models": deployable(part, results, gap)}
             for place, name, part in of_attribute
@@ -123,14 +130,13 @@ def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 def _answers(rows: pd.DataFrame, gap: str, results: Results) -> list[dict[str, str]]:
     """``answers`` to a gap of some rows of its matrix."""
     told = [
-        answer(part, gap) | _of_models(part, results, gap) | {"data": place, "attribute": name}
+        answer(part, gap) | _other_question(part, results, gap) | {"data": place, "attribute": name}
         for place, name, part in _by_attribute(rows)
     ]
     told += [
         {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
-         "limit": "Merge small groups (`values:` of the attribute) or add rows.", "refits": "",
-         "models": ""}
-        for (place, name), why in undefined(results, gap).items()
+         "limit": _merge(small), "refits": "", "other": ""}
+        for (place, name), (why, small) in undefined(results, gap).items()
         if place in set(rows["data"])
     ]  # fmt: skip
     return told
@@ -173,27 +179,44 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     }
 
 
-def _of_models(rows: pd.DataFrame, results: Results, gap: str) -> dict[str, str]:
-    """What is known of the trained models, where the answer is about methods."""
-    if (rows["question"].dropna() != METHOD_QUESTION).any():
-        return {"models": ""}
-    models = matrices(results, question=MODEL_QUESTION)[gap]
-    same = (models["data"] == rows["data"].iloc[0]) & (
-        models["attribute"] == rows["attribute"].iloc[0]
+def _merge(small: Sequence[str]) -> str:
+    """What would help an attribute that cannot be estimated."""
+    if not small:
+        return "Merge groups (`values:` of the attribute) or add rows."
+    more = f" and {len(small) - LISTED} more" if len(small) > LISTED else ""
+    return (
+        f"Groups with fewer than {SMALL} rows of a class in a test set: "
+        f"{', '.join(small[:LISTED])}{more}; merge them (`values:` of the attribute) or add rows."
     )
-    found = answer(models[same], gap)
-    return {"models": f"The trained models (first seed): {found['answer']}. {found['told']}"}
+
+
+def _other_question(rows: pd.DataFrame, results: Results, gap: str) -> dict[str, str]:
+    """What is known of the trained models where the answer is about methods, and the reverse."""
+    if rows["seeds"].max() < FEWEST_REFITS:
+        return {"other": ""}
+    of_methods = (rows["question"].dropna() == METHOD_QUESTION).all()
+    question = MODEL_QUESTION if of_methods else METHOD_QUESTION
+    matrix = matrices(results, question=question)[gap]
+    same = (matrix["data"] == rows["data"].iloc[0]) & (
+        matrix["attribute"] == rows["attribute"].iloc[0]
+    )
+    other = answer(matrix[same], gap)
+    who = "The trained models (first seed)" if of_methods else "The methods, trained again"
+    limit = "" if of_methods else f" {other['limit']}"
+    return {"other": f"{who}: {other['answer']}. {other['told']}{limit}"}
 
 
 def _short(counts: pd.Series, pairs: int) -> str:
     """The first words."""
     worse = counts["grew"] + counts["reversed"]
-    if worse == pairs:
-        return "No"
+    if counts["not estimable"] == pairs:
+        return "Not estimable"
+    other = counts["changed"] + counts["shrank"]
     if worse:
-        return f"Not in {worse} of {pairs} pairs"
+        more = f"; the gap changed in {other} more" if other else ""
+        return "No" if worse == pairs else f"Not in {worse} of {pairs} pairs{more}"
     if counts["changed"]:
-        return f"The gap changed in {counts['changed'] + counts['shrank']} of {pairs} pairs"
+        return f"The gap changed in {other} of {pairs} pairs"
     if counts["held"] + counts["shrank"] == pairs:
         return "Yes"
     if kept := counts["held"] + counts["shrank"]:
@@ -237,6 +260,8 @@ def _limit(run: pd.DataFrame) -> str:
         need = part["needed"].median()
         more = f"; about {need:,.0f} would show it" if np.isfinite(need) else ""
         return f"What limits it: {part['seeds'].median():.0f} refits{more}."
+    if part["have"].isna().all():
+        return f"This gap has no rates by group: {FEWEST_REFITS} seeds would answer for the method."
     typical = part.loc[part["have"].sort_values().index[len(part) // 2]]
     place = (
         f" in {test_set_name(typical['shift'], typical['severity'], typical['domain'])}"
@@ -293,7 +318,6 @@ def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str
         ],
         "roomy": sum(max(len(name), LEAST) for name in columns.values()) <= ROOMY,
         "lines": sorted(lines, key=lambda line: line["place"]),
-        "margin": margins(rows),
         "trivial": [line["name"] for line in lines if line["trivial"]],
     }
 
@@ -312,7 +336,7 @@ def _line(name: str, rows: pd.DataFrame, columns: Mapping[Any, str], other: bool
     worst = run.sort_values("accuracy_change").iloc[:1]
     return {
         "name": name,
-        "note": "another network" if other else
+        "note": OTHER_NETWORK if other else
         "submitted" if (run["algorithm"] == SUBMITTED).any() else "",
         "place": (only_trivial, other, not bool(is_plain(rows).all()), states.count("grew"),
                   -homes["accuracy"].mean()),
@@ -402,8 +426,8 @@ def deployable(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str,
             "accuracy": f"{100 * row['accuracy']:.1f}",
             "elsewhere": f"{100 * row['elsewhere']:.1f}",
             "at_home": points(row["at_home"]),
-            "largest": points(row["largest"]),
-            "upper": points(min(row["upper"], 2.0)),
+            "largest": f"{100 * row['largest']:.1f}",
+            "upper": f"{100 * min(row['upper'], 2.0):.1f}",
             "against": "" if pd.isna(row["against"]) else signed(row["against"])
             + ("●" if row["p_against"] < LEVEL else ""),
         }

@@ -68,6 +68,7 @@ MADE_OF = {
 WHOLE = Gap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
+SMALL = 30  # rows of a group and class below which merging it is suggested
 LEAST_GROUPS, MOST_GROUPS = 2, 15  # of an attribute whose pairs of groups are compared
 MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
@@ -81,6 +82,7 @@ STATES = (
     "missing",
 )  # fmt: skip
 CHANGED = ("grew", "shrank", "reversed", "changed")
+DECIDED = (*CHANGED, "held")
 ACCURACY = ("accuracy", "accuracy_change", "accuracy_error", "accuracy_changed")
 MATRIX = [
     "data", "attribute", "trained_on", "dataset", *MODEL, *PLACE, *VERDICTS, "rate", "margin",
@@ -98,8 +100,9 @@ def matrices(
     Args:
         results: the tables of the run.
         failed: reasons of failed cells by dataset and method.
-        question: ``this model`` or ``this method``; by default what every dataset's seeds can
-            answer.
+        question: ``this model`` or ``this method``; by default that about the method where the
+            seeds suffice, unless only the one about the
+            model decides a pair.
 
     Returns:
         By gap, the columns ``MATRIX``: those of ``inference.verdicts``; rate and group that limit
@@ -124,8 +127,16 @@ def _each_gap(
     scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
     for name in (one for one in GAPS if one in scored):
         found = _matrix_of(results, name, reasons, question)
-        if found is not None:
-            yield name, found
+        if found is None:
+            continue
+        if question is None and not _decides(found):
+            of_models = _matrix_of(results, name, reasons, MODEL_QUESTION)
+            found = of_models if of_models is not None and _decides(of_models) else found
+        yield name, found
+
+
+def _decides(matrix: pd.DataFrame) -> bool:
+    return bool(matrix["state"].isin(DECIDED).any())
 
 
 @lru_cache(maxsize=2 * len(GAPS))  # both questions: the page asks for each several times
@@ -179,7 +190,9 @@ def _families(
         grouped = grouped[grouped["group"] != ""]
         groups = list(dict.fromkeys(grouped["group"]))
         known = rates and grouped["metric"].nunique() == len(rates)
-        if known and LEAST_GROUPS <= len(groups) <= MOST_GROUPS:
+        if known and len(groups) > MOST_GROUPS:
+            continue  # ``undefined`` says so
+        if known and len(groups) >= LEAST_GROUPS:
             labels: list[Any] = [(rate, group) for rate in rates for group in groups]
             form = gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
             pairs = zip(grouped["metric"], grouped["group"], strict=True)
@@ -460,21 +473,35 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
     """
     # submitted predictions have no network
     usual = cells.groupby(by)["network"].transform(
-        lambda names: next(iter(names[names != ""].mode()), "")
+        lambda names: next((name for name in names if name in set(names[names != ""].mode())), "")
     )
     return is_plain(cells) & (cells["network"] != usual)
 
 
-def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], str]:
-    """Why a gap has no value on any test set, by data and attribute; others are not in it."""
-    rows = where(results.selected, metric=gap_name, group="")
+def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[str, list[str]]]:
+    """Why a gap is in no row of its matrix, by data and attribute; others are not in it.
+
+    Returns:
+        The reason, and the groups with fewer than ``SMALL`` rows of a class in a test set.
+    """
+    rows = where(results.selected, metric=(gap_name, *MADE_OF.get(gap_name, ("", ()))[1]))
     rows = results.with_facets(rows[rows["attribute"] != ""], ["data"], {"data": "dataset"})
-    away = rows[rows["shift"] != UNSHIFTED]
-    return {
-        (str(data), str(attribute)): part["note"].mode().iloc[0]
-        for (data, attribute), part in away.groupby(["data", "attribute"], sort=False)
-        if part["value"].isna().all() and results.declares(part["dataset"].iloc[0], str(attribute))
-    }
+    reasons = {}
+    for (data, attribute), part in rows[rows["shift"] != UNSHIFTED].groupby(
+        ["data", "attribute"], sort=False
+    ):
+        whole, grouped = part[part["group"] == ""], part[part["group"] != ""]
+        sizes = grouped.groupby("group", sort=False)["n"].min()
+        if not results.declares(part["dataset"].iloc[0], str(attribute)):
+            continue
+        if len(sizes) > MOST_GROUPS:
+            reason = f"{len(sizes)} groups; gaps are compared between at most {MOST_GROUPS}"
+        elif len(whole) and whole["value"].isna().all():
+            reason = whole["note"].mode().iloc[0]
+        else:
+            continue
+        reasons[str(data), str(attribute)] = reason, sorted(sizes.index[~(sizes >= SMALL)])
+    return reasons
 
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:
