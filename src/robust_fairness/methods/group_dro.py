@@ -57,7 +57,6 @@ class GroupDro(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_subgroups(self.name, hparams)
         occurs = (problem.subgroup_counts > 0).to(torch.get_default_dtype())
         # a subgroup without training rows keeps minus infinity
         self.register_buffer("log_weight", occurs.log().log_softmax(1))

@@ -49,7 +49,6 @@ class Lnl(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         width = model.early_width if hparams.layer == "early" else model.feature_width
         self.bias_head: nn.Module = Linear(width, problem.groups, problem.heads)

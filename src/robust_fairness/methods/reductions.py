@@ -58,7 +58,6 @@ class Reduction(Method):
         if problem.classes != 2:
             raise InputError(f"method {self.name}: defined for two classes")
         problem.require_attributes(self.name)
-        problem.require_groups(self.name)
 
     @abstractmethod
     def reduced(
