@@ -66,9 +66,9 @@ def test_the_mixture_is_the_golden_one():
     rows = ROWS.assign(positive=validation.values[DECISION])
     accuracy = np.where(rows["y"] == 1, rows["positive"], 1 - rows["positive"]).mean()
     assert accuracy == pytest.approx(GOLDEN["expected_accuracy"], abs=2e-3)
-    for rate, own in (("selection_rate", rows), ("tpr", rows[rows["y"] == 1])):
-        found = own.groupby("group")["positive"].mean()
-        np.testing.assert_allclose(found, GOLDEN[rate], atol=5e-3)
+    for rate, counted in (("selection_rate", rows), ("tpr", rows[rows["y"] == 1])):
+        rates = counted.groupby("group")["positive"].mean()
+        np.testing.assert_allclose(rates, GOLDEN[rate], atol=5e-3)
 
 
 def test_a_mixture_is_stored_without_pickle_and_scored_by_its_expectation():
@@ -94,9 +94,9 @@ def test_grid_search_is_fairlearns():
     x = samples.x.astype(np.float64)
     x = (x - x[train].mean(0)) / x[train].std(0)
     group = samples.attributes["kind"].cat.codes.to_numpy()
-    found = GridSearch(DecisionTreeClassifier(**TREE), EqualizedOdds())
-    found.fit(x[train], samples.y[train], sensitive_features=group[train])
-    np.testing.assert_allclose(validation.values[DECISION], found.predict(x[val]), atol=1e-9)
+    search = GridSearch(DecisionTreeClassifier(**TREE), EqualizedOdds())
+    search.fit(x[train], samples.y[train], sensitive_features=group[train])
+    np.testing.assert_allclose(validation.values[DECISION], search.predict(x[val]), atol=1e-9)
 
 
 def with_one_class(samples: Samples) -> Samples:

@@ -28,8 +28,8 @@ def rule_of(name: str, tolerance: float):
 
 def group_rates(positive: np.ndarray, label: int) -> np.ndarray:
     """Share of class 1 among the rows of a class, by group."""
-    own = pd.Series(positive[label == Y]).groupby(GROUP[label == Y])
-    return own.mean().to_numpy()
+    by_group = pd.Series(positive[label == Y]).groupby(GROUP[label == Y])
+    return by_group.mean().to_numpy()
 
 
 @pytest.mark.parametrize("name", SOLUTIONS)
@@ -41,15 +41,15 @@ def test_the_optimum_is_the_golden_one(name, tolerance):
     assert np.where(Y == 1, positive, 1 - positive).mean() == pytest.approx(
         golden["accuracy"], abs=1e-6
     )
-    found = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
-    for rate, values in found.items():
+    rates_of = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
+    for rate, values in rates_of.items():
         if rate in golden:
             np.testing.assert_allclose(values, golden[rate], atol=1e-5)
     selected = pd.Series(positive).groupby(GROUP).mean().to_numpy()
     bounded = {
-        "equalized_odds": tuple(found.values()),
-        "true_positive_rate_parity": (found["group_tpr"],),
-        "false_positive_rate_parity": (found["group_fpr"],),
+        "equalized_odds": tuple(rates_of.values()),
+        "true_positive_rate_parity": (rates_of["group_tpr"],),
+        "false_positive_rate_parity": (rates_of["group_fpr"],),
         "demographic_parity": (selected,),
     }[name]
     assert max(np.ptp(rates) for rates in bounded) <= float(tolerance) + 1e-6
@@ -67,9 +67,9 @@ def test_the_optimum_is_the_golden_one(name, tolerance):
 def test_without_tolerance_it_is_fairlearns_threshold_optimizer(name, accuracy):
     """Of fairlearn 0.15.0, whose grid of 1,000 rates misses the optimum by up to 2e-5."""
     positive = rule_of(name, 0).fit(Y, SCORE, GROUP)(SCORE, GROUP)
-    found = np.where(Y == 1, positive, 1 - positive).mean()
-    assert accuracy <= found + 1e-9
-    assert found == pytest.approx(accuracy, abs=3e-5)
+    found_accuracy = np.where(Y == 1, positive, 1 - positive).mean()
+    assert accuracy <= found_accuracy + 1e-9
+    assert found_accuracy == pytest.approx(accuracy, abs=3e-5)
 
 
 def test_a_score_that_says_nothing_gives_a_constant_decision():
@@ -127,9 +127,9 @@ def test_certain_decisions_have_the_scores_of_classes():
         "disparate_impact", "worst_subgroup_accuracy",
     ]  # fmt: skip
     plain = pd.DataFrame(metrics.evaluate(chosen, samples, outputs))
-    found = pd.DataFrame(metrics.evaluate(chosen, samples, outputs, {DECISION: certain}))
-    np.testing.assert_allclose(found["value"], plain["value"], rtol=1e-12)
-    assert found["n"].tolist() == plain["n"].tolist()
+    decided = pd.DataFrame(metrics.evaluate(chosen, samples, outputs, {DECISION: certain}))
+    np.testing.assert_allclose(decided["value"], plain["value"], rtol=1e-12)
+    assert decided["n"].tolist() == plain["n"].tolist()
     (row,) = metrics.evaluate(["roc_auc"], samples, outputs, {DECISION: certain})
     assert row["note"] == "not applicable: a metric of scores, predictions are decisions"
 
@@ -143,13 +143,13 @@ def test_a_cell_is_post_processed(name):
     both = [cell, type(cell).model_validate({**cell.model_dump(), "postprocessing": named})]
     fitted, validation, *_ = training.train(samples, both[1])
     chosen = training.select(samples, validation, cell)
-    plain, decided = (training.predict(samples, fitted, chosen, one, {}) for one in both)
+    plain, decided = (training.predict(samples, fitted, chosen, settings, {}) for settings in both)
     rule = rule_of(name, 0.02)
     for before, after, val in zip(plain, decided, validation, strict=True):
         group = samples.attributes["kind"].astype(str).to_numpy()
 
-        def score(one):
-            logits = one.outputs.astype(np.float64)
+        def score(prediction):
+            logits = prediction.outputs.astype(np.float64)
             return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
 
         fit = rule.fit(samples.y[val.rows], score(val), group[val.rows])

@@ -13,13 +13,13 @@ def test_trials_change_fields_of_method_network_or_protocol():
     """Each field belongs to one owner; the default trial comes first, with every seed."""
     cell = make_cell("cuma", ({"alpha": 0.1}, {"dropout": 0.5, "gamma": 3}, {"epochs": 9}))
     replicas = cell.replicas()
-    assert [one.trial for one in replicas[::3]] == [
+    assert [replica.trial for replica in replicas[::3]] == [
         "default",
         "alpha=0.1",
         "dropout=0.5,gamma=3",
         "epochs=9",
     ]
-    assert [one.seed for one in replicas[:3]] == [0, 1, 2]
+    assert [replica.seed for replica in replicas[:3]] == [0, 1, 2]
     assert replicas[3].method.alpha == 0.1
     assert (replicas[6].network.dropout, replicas[6].method.gamma) == (0.5, 3)
     assert replicas[9].protocol.epochs == 9
@@ -111,6 +111,6 @@ def test_records_survive_the_way_through_arrays():
     ]
     for records in (fitted, predictions):
         back = from_arrays(type(records[0]), *to_arrays(records))
-        for one, other in zip(records, back, strict=True):
-            assert repr(one) == repr(other)
-            np.testing.assert_equal(vars(one), vars(other))
+        for record, restored in zip(records, back, strict=True):
+            assert repr(record) == repr(restored)
+            np.testing.assert_equal(vars(record), vars(restored))

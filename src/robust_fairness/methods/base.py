@@ -151,16 +151,14 @@ class Step:
 class TrainingRows:
     """The training rows of one replica, ``[m]`` each, in the order of the dataset.
 
-    ``group`` and ``subgroup`` are -1 where missing, ``rows`` are row numbers in the dataset,
-    ``replica`` is the position in the stack, and ``epoch`` counts from 0.
+    ``subgroup`` is -1 where missing, ``rows`` are row numbers in the dataset, ``replica`` is the
+    position in the stack.
     """
 
     y: Tensor
-    group: Tensor
     subgroup: Tensor
     rows: Tensor
     replica: int = 0
-    epoch: int = 0
 
 
 @dataclass(frozen=True)

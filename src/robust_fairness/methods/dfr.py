@@ -1,7 +1,6 @@
 """Deep feature reweighting: a new last layer from held-out rows (Kirichenko et al. 2023)."""
 
 import logging
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.estimators.logistic_regression import fitted_logits
 from robust_fairness.methods.balancing import Subsampling, balanced
 from robust_fairness.methods.base import (
     Batch,
@@ -164,7 +164,6 @@ def averaged_regressions(
         classes: number of classes.
         inverse_penalty: C.
     """
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
@@ -182,16 +181,9 @@ def averaged_regressions(
         regression = LogisticRegression(
             l1_ratio=1, solver="saga", C=inverse_penalty, max_iter=ITERATIONS, random_state=0
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
-            regression.fit(scaled[rows], y[rows], sample_weight[rows])
-        if regression.n_iter_.max() >= ITERATIONS:
-            LOGGER.warning("dfr: not converged after %d iterations", ITERATIONS)
-        learnt = np.column_stack([regression.coef_, regression.intercept_])
-        if len(present) == 2:  # the logit of the second minus that of the first
-            learnt = np.array([[-0.5], [0.5]]) * learnt
-        coefficients[number][:, present] = learnt[:, :-1].T
-        intercepts[number, present] = learnt[:, -1]
+        coefficients[number][:, present], intercepts[number, present] = fitted_logits(
+            "dfr", regression, scaled[rows], y[rows], sample_weight[rows]
+        )
     slopes = coefficients.mean(0) / scaler.scale_[:, None]
     return slopes, intercepts.mean(0) - scaler.mean_ @ slopes
 

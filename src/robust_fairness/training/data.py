@@ -59,7 +59,8 @@ class StackData:
         mixed = self.preprocessing.matrix.ndim > 2  # [replica, d, d]
         names = () if mixed else samples.columns or samples.features
         self.columns = torch.from_numpy(pd.factorize(np.array(names, dtype=object))[0])
-        self.y = self._labels(samples)
+        y = torch.from_numpy(samples.y).to(self.device).expand(len(self.splits), -1)
+        self.y = self.preprocessing.standardise_outcome(y)
         weight = torch.from_numpy(samples.weights())
         self.sample_weight = weight.to(self.device, self.dtype)
         sees_target = "target rows" in first.method.sees
@@ -106,11 +107,6 @@ class StackData:
             )
         stacked = preprocessing.stack([fits[split] for split in self.splits])
         return stacked.to(self.device, self.dtype)
-
-    def _labels(self, samples: Samples) -> Tensor:
-        y = torch.from_numpy(samples.y).to(self.device)
-        y = y.to(self.dtype) if y.is_floating_point() else y
-        return self.preprocessing.standardise_outcome(y.expand(len(self.splits), -1))
 
     def subgroup_counts(self) -> Tensor:
         """Training rows of every replica in each subgroup, int64 ``[replica, subgroup]``."""
@@ -167,15 +163,13 @@ class StackData:
         x = (self.batch(some).x for some in self.blocks(rows))
         return LabelledRows(x, self.y.gather(1, rows), self.group[rows])
 
-    def epoch_batches(self, visiting_order: VisitingOrder, epoch: int = 0) -> Iterator[Tensor]:
+    def epoch_batches(self, visiting_order: VisitingOrder) -> Iterator[Tensor]:
         """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small."""
         orders = []
         for number, randomness in enumerate(self.orders):
             rows = self.train[number]
             (generator,) = randomness.generators
-            seen = TrainingRows(
-                self.y[number, rows], self.group[rows], self.subgroup[rows], rows, number, epoch
-            )
+            seen = TrainingRows(self.y[number, rows], self.subgroup[rows], rows, number)
             orders.append(rows[visiting_order(seen, generator)])
         counts = {len(order) for order in orders}
         if len(counts) > 1:

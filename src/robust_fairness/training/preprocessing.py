@@ -55,7 +55,7 @@ class Preprocessing(nn.Module):
         if not y.is_floating_point():
             return y
         mean, deviation = self.outcome.unsqueeze(1).unbind(-1)
-        return (y - mean) / deviation
+        return (y.to(mean.dtype) - mean) / deviation
 
     def restore_outcome(self, outputs: Tensor) -> Tensor:
         """Predicted outcomes ``[replica, row, 1]`` back in their own units."""
