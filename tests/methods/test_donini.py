@@ -13,7 +13,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
 from robust_fairness.training.stacking import trainings
-from tests.training.conftest import largest_difference, make_cell, make_samples
+from tests.training.conftest import largest_difference, make_cell, make_samples, samples_of
 
 NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_features"}}
 
@@ -91,16 +91,8 @@ def small_samples(seed: int = 0) -> Samples:
     group = (x[:, 0] + rng.normal(size=60) > 0).astype(int)
     y = (x[:, 0] + x[:, 1] + 1.5 * rng.normal(size=60) > 0).astype(np.int64)
     parts = pd.Categorical(["train"] * 30 + ["val"] * 15 + ["test"] * 15)
-    return Samples(
-        x=x.astype(np.float32),
-        y=y,
-        attributes=pd.DataFrame({"kind": pd.Categorical.from_codes(group, ["a", "b"])}),
-        id=np.arange(60),
-        splits=pd.DataFrame({"split_0": parts}),
-        features=("p", "q", "r"),
-        classes=("no", "yes"),
-        sensitive=("kind",),
-    )
+    kind = pd.Categorical.from_codes(group, ["a", "b"])
+    return samples_of(x.astype(np.float32), y, kind, pd.DataFrame({"split_0": parts}))
 
 
 def difference_of_means(samples):

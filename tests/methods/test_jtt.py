@@ -9,11 +9,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
-from tests.training.conftest import assert_same_bits, make_cell, make_samples
+from tests.training.conftest import make_cell, make_samples
 
 FIRST, EPOCHS, BATCH = 2, 5, 32
 LINEAR = {"name": "linear"}
@@ -67,22 +66,6 @@ def test_jtt_is_algorithm_1():
         stack.run_epoch()
         torch.testing.assert_close(stack.model.top.weight[0].T, layer.weight, rtol=0, atol=1e-10)
         torch.testing.assert_close(stack.model.top.bias[0, 0], layer.bias, rtol=0, atol=1e-10)
-
-
-def test_jtt_continues_from_its_checkpoint(tmp_path, monkeypatch):
-    """Bit for bit, killed before and after the second training begins."""
-    whole = make_stack(seeds=(0, 1))[1]
-    for _ in range(EPOCHS):
-        whole.run_epoch()
-    for killed in (FIRST, FIRST + 1):
-        monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / str(killed)))
-        first, second = make_stack(seeds=(0, 1))[1], make_stack(seeds=(0, 1))[1]
-        for _ in range(killed):
-            first.run_epoch()
-        checkpoint = Checkpoint("toy.jtt", "content")
-        checkpoint.save(first.state())
-        second.train_to_end(checkpoint)
-        assert_same_bits(whole.state(), second.state())
 
 
 def test_replicas_have_their_own_errors():

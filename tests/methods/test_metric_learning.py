@@ -178,8 +178,8 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
 def test_of_trials_with_one_embedding_the_first_is_chosen():
     """By a criterion of the embedding they are equal, whatever their names."""
     trials = ({"classifier": "k_means"}, {"classifier": "random_forest"})
-    cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1)
-    cell = cell.model_copy(update={"metrics": ("recall_at",), "selections": ("recall_at",)})
+    fields = {"metrics": ("recall_at",), "selections": ("recall_at",)}
+    cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1, fields=fields)
     samples = make_samples(groups=3, classes=3)
     _, validation, _, _ = train(samples, cell)
     assert [prediction.trial for prediction in validation] == [

@@ -26,6 +26,22 @@ OPTIONS = {"dfr_train": {"warm_up_epochs": 2}}
 NETWORKS = {"donini": {"name": "linear"}, "metric_learning": EMBEDDING, "parade": EMBEDDING}
 
 
+def samples_of(
+    x: np.ndarray, y: np.ndarray, kind: pd.Categorical, splits: pd.DataFrame, classes: int = 2
+) -> Samples:
+    """Rows of features and classes without names and with the sensitive attribute ``kind``."""
+    return Samples(
+        x=x,
+        y=y,
+        attributes=pd.DataFrame({"kind": kind}),
+        id=np.arange(len(x)),
+        splits=splits,
+        features=tuple(f"feature {number}" for number in range(x.shape[1])),
+        classes=tuple(f"class {number}" for number in range(classes)),
+        sensitive=("kind",),
+    )
+
+
 def make_samples(
     rows: int = 240,
     features: int = 6,
@@ -48,18 +64,9 @@ def make_samples(
     group = np.searchsorted(np.quantile(lean, np.arange(1, groups) / groups), lean)
     names = [f"group {number}" for number in range(groups)]
     parts = pd.Categorical(["train"] * (rows // 2) + ["val"] * (rows // 4) + ["test"] * (rows // 4))
-    samples = Samples(
-        x=x,
-        y=y,
-        attributes=pd.DataFrame({"kind": pd.Categorical.from_codes(group, names)}),
-        id=np.arange(rows),
-        splits=pd.DataFrame({f"split_{k}": rng.permutation(parts) for k in range(splits)}).astype(
-            pd.CategoricalDtype(["train", "val", "test"])
-        ),
-        features=tuple(f"feature {number}" for number in range(features)),
-        classes=tuple(f"class {number}" for number in range(classes)),
-        sensitive=("kind",),
-    )
+    frame = pd.DataFrame({f"split_{k}": rng.permutation(parts) for k in range(splits)})
+    frame = frame.astype(pd.CategoricalDtype(["train", "val", "test"]))
+    samples = samples_of(x, y, pd.Categorical.from_codes(group, names), frame, classes)
     return with_domains(samples, domains) if domains else samples
 
 

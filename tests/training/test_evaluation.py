@@ -25,6 +25,13 @@ def predictions(samples, part: str, test_set: str = "") -> list[Prediction]:
     return result
 
 
+def evaluated(samples, predicted, shifted=None, **fields):
+    """The scores of predictions of the replicas that accuracy selects."""
+    validation = predictions(samples, "val")[:1]
+    chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
+    return evaluate(samples, predicted, chosen, make_cell(fields=fields), shifted or {})
+
+
 @pytest.mark.parametrize("part", ["test", "val"])
 def test_shares_and_majorities_are_those_of_the_replicas_own_training_rows(part):
     """Another split's training rows give another value."""
@@ -48,12 +55,8 @@ def test_shifted_rows_are_scored_by_the_unshifted_training_rows():
     (plain, _), split = predictions(samples, "test"), "split_0"
     shifted = replace(samples, x=samples.x + 1).take(samples.rows(split, "test"))
     moved = replace(plain, test_set="noise", rows=np.arange(len(plain.rows)))
-    cell = make_cell(seeds=(0,)).model_copy(
-        update={"metrics": METRICS, "test_sets": {"noise": ("gaussian_noise", 0.1)}}
-    )
-    validation = predictions(samples, "val")[:1]
-    chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
-    table = evaluate(samples, [plain, moved], chosen, cell, {"noise": shifted})
+    fields = {"metrics": METRICS, "test_sets": {"noise": ("gaussian_noise", 0.1)}}
+    table = evaluated(samples, [plain, moved], {"noise": shifted}, **fields)
     values = table.groupby("shift")["value"].apply(list)
     assert values["none"] == values["gaussian_noise"]
     assert len(values["none"]) == len(METRICS)
@@ -64,13 +67,8 @@ def test_combinations_of_the_cell_are_scored_beside_each_attribute():
     samples = make_samples()
     attributes = samples.attributes.assign(half=samples.attributes["kind"].to_numpy()[::-1])
     samples = replace(samples, attributes=attributes.astype("category"))
-    cell = make_cell(seeds=(0,)).model_copy(
-        update={"metrics": ("accuracy_by_group", "accuracy"), "groupings": (("kind", "half"),)}
-    )
-    chosen = choose(
-        criterion_scores(["accuracy"], predictions(samples, "val")[:1], samples), ["accuracy"]
-    )
-    table = evaluate(samples, predictions(samples, "test")[:1], chosen, cell, {})
+    fields = {"metrics": ("accuracy_by_group", "accuracy"), "groupings": (("kind", "half"),)}
+    table = evaluated(samples, predictions(samples, "test")[:1], **fields)
     assert set(table["attribute"]) == {"kind", "half", "kind & half", ""}
 
 

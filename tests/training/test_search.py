@@ -65,21 +65,6 @@ def test_a_trial_that_is_not_finite_fails_and_the_search_goes_on(caplog):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"search": [{"learningrate": [1]}]}, "unknown field of a trial"),
-        ({"search": [{"learning_rate": [-1]}]}, "learning_rate"),
-        ({"selections": ["every"]}, "search_by: missing"),
-        ({"search_by": "accuracy@test"}, "unknown part of the rows to select on 'test'"),
-    ],
-)
-def test_bad_search_is_refused_before_anything_trains(changes, message):
-    """When the parameters are read."""
-    with pytest.raises(InputError, match=message):
-        searching(**changes)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
         ({"groupings": [["kind", "colour"]]}, "groupings, kind & colour: unknown attribute 'col"),
         ({"groupings": [["kind", "size"]]}, "groupings, kind & size: attribute 'size' is cont"),
         ({"groupings": [[]]}, "groupings, : groups: no attribute is given, allowed: kind, size"),

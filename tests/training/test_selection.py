@@ -148,9 +148,8 @@ def test_choices_of_a_cell_are_those_of_its_selection(method):
     """For what it uses; a single trial leaves nothing to choose."""
     samples = make_samples()
     trials = ({"alpha": 4.0},) if method == "adv_debias" else ()
-    cell = make_cell(method, epochs=2).model_copy(
-        update={"trials": trials, "selections": ("worst_group_accuracy", "every")}
-    )
+    fields = {"selections": ("worst_group_accuracy", "every")}
+    cell = make_cell(method, trials, epochs=2, fields=fields)
     validation = training.train(samples, cell)[1]
     compared = training.compare(samples, validation, cell)
     assert list(compared.columns) == list(tables.CHOICES)

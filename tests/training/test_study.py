@@ -7,7 +7,6 @@ import pytest
 
 from robust_fairness import training
 from robust_fairness.compute import checkpoints
-from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.search import Stage
 from robust_fairness.training import fitting
 from robust_fairness.training.study import Study
@@ -165,39 +164,6 @@ def test_a_search_that_was_killed_ends_as_an_undisturbed_one(monkeypatch, tmp_pa
     for model, expected in zip(completed[0], undisturbed[0], strict=True):
         assert (model.trial, model.seed) == (expected.trial, expected.seed)
         assert_same_bits(model.state, expected.state)
-
-
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ({"sampler": "grid", "trials": None}, "a grid with a range of learning_rate"),
-        ({"trials": None}, "sampler random without trials"),
-        ({"space": {"alpha": []}}, "no value of alpha"),
-        ({"space": {}}, "no value of any field"),
-        ({"space": {"learning_rate": {"low": 1.0, "high": 0.1}}}, "allowed: low below high"),
-        ({"space": {"learning_rate": {"low": 0, "high": 1.0, "log": True}}}, "allowed: above 0"),
-        ({"space": {"learning_rate": {"low": -1.0, "high": 1.0}}}, "learning_rate"),
-        ({"space": {"learningrate": {"low": 0.1, "high": 1.0}}}, "unknown field of a trial"),
-        ({"sampler": "bayes"}, "'grid', 'random' or 'tpe'"),
-        ({"pruner": "mean"}, "'none', 'median' or 'successive_halving'"),
-    ],
-)
-def test_bad_stages_are_refused_before_anything_trains(stage, message):
-    """In one line that names the field and what is allowed."""
-    with pytest.raises(InputError, match=message) as error:
-        searching(**stage)
-    assert "\n" not in str(error.value)
-
-
-def test_estimator_is_not_guided_by_a_comparison_of_trials():
-    """A criterion with a condition has no value of a trial alone."""
-    cell = searching()
-    changes = {
-        "search_by": "delta_dp subject to 0.9 of the best accuracy",
-        "search": [{"space": {"alpha": [1.0, 2.0]}, "sampler": "tpe", "trials": 2}],
-    }
-    with pytest.raises(InputError, match="cannot guide sampler tpe"):
-        cell.model_validate(cell.model_dump() | changes)
 
 
 def test_optuna_says_nothing_of_its_own():

@@ -22,8 +22,7 @@ def problem():
     samples = make_samples(domains=3)
     noise = np.random.default_rng(0).normal(size=samples.x.shape).astype(np.float32)
     shifted = {"noise_1": replace(samples, perturbation=noise)}
-    cell = make_cell(epochs=2, seeds=(0, 1))
-    cell = cell.model_copy(update={"test_sets": {"noise_1": ("noise", 1.0)}})
+    cell = make_cell(epochs=2, seeds=(0, 1), fields={"test_sets": {"noise_1": ("noise", 1.0)}})
     fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     predictions = training.predict(samples, fitted, chosen, cell, shifted)

@@ -41,32 +41,23 @@ class LogisticRegression(Classifier):
         from sklearn.linear_model import LogisticRegression as Regression
 
         regression = Regression(C=self.hparams.penalty, max_iter=self.hparams.iterations)
-        coefficients, intercepts = fitted_logits(
-            self.name, regression, inputs.numpy(), labels.numpy()
-        )
-        self.keep(
-            coefficients=torch.from_numpy(coefficients).contiguous(),
-            intercepts=torch.from_numpy(intercepts),
-        )
+        logits = fitted_logits(self.name, regression, inputs.numpy(), labels.numpy())
+        coefficients, intercepts = map(torch.from_numpy, logits)
+        self.keep(coefficients=coefficients.contiguous(), intercepts=intercepts)
 
 
-def fitted_logits(
-    name: str,
-    regression: Any,
-    x: np.ndarray,
-    y: np.ndarray,
-    sample_weight: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
+def fitted_logits(name: str, regression: Any, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients ``[input, known class]`` and intercepts ``[known class]`` of the logits.
 
-    Fits scikit-learn's logistic ``regression``, and logs under ``name`` if it has not converged.
-    For two classes the logits are minus and plus half of its ``decision_function``.
+    Fits scikit-learn's logistic ``regression`` to ``rows`` (inputs, classes and weights), and logs
+    under ``name`` if it has not converged. For two classes the logits are minus and plus half of
+    its ``decision_function``.
     """
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
-        regression.fit(x, y, sample_weight)
+        regression.fit(*rows)
     if regression.n_iter_.max() >= regression.max_iter:
         LOGGER.warning("%s: not converged after %d iterations", name, regression.max_iter)
     shares = np.array([-0.5, 0.5] if len(regression.classes_) == 2 else [1.0])
