@@ -50,7 +50,8 @@ TRUSTED = frozenset((
     "xgboost.sklearn.XGBRegressor",
 ))  # fmt: skip
 
-Predict = Callable[[np.ndarray], np.ndarray]
+Rows = np.ndarray | pd.DataFrame  # a table where columns are given as categories
+Predict = Callable[[Rows], np.ndarray]
 
 
 def packages() -> tuple[str, ...]:
@@ -153,9 +154,7 @@ def prediction_of(estimator: BaseEstimator) -> Predict:
 class Oracle:
     """An unfitted classifier as reductions fit it: weights have mean 1, ties are class 0."""
 
-    def __init__(
-        self, machine: BaseEstimator, rows: Callable[[np.ndarray], np.ndarray | pd.DataFrame]
-    ) -> None:
+    def __init__(self, machine: BaseEstimator, rows: Callable[[np.ndarray], Rows]) -> None:
         self.machine, self.rows = machine, rows
 
     def fit(self, x: np.ndarray, y: Any, sample_weight: Any) -> "Oracle":
@@ -190,7 +189,7 @@ def with_categories(x: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
 def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:
     """Probabilities of the decision ``[n, 2]`` of a ``Mixture``."""
 
-    def predict(rows: np.ndarray) -> np.ndarray:
+    def predict(rows: Rows) -> np.ndarray:
         positive = np.full(len(rows), always)
         for probability, part in zip(members, share, strict=True):
             positive += part * probability(rows).argmax(1)

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import sklearn
 import torch
 from pydantic import model_validator
@@ -21,6 +20,7 @@ from robust_fairness.core.registry import PluginParameters
 from robust_fairness.estimators._scikit_learn import (
     Oracle,
     Predict,
+    Rows,
     built,
     format_of,
     mixture_of,
@@ -124,7 +124,7 @@ class ScikitLearn(Estimator):
     def takes_missing(cls, hparams: Parameters) -> bool:
         return bool(get_tags(hparams.built()).input_tags.allow_nan)
 
-    def _rows(self, x: np.ndarray) -> np.ndarray | pd.DataFrame:
+    def _rows(self, x: np.ndarray) -> Rows:
         """Rows as the estimator takes them."""
         return with_categories(x, self.columns.cpu().numpy()) if len(self.columns) else x
 
