@@ -75,6 +75,12 @@ def loss_of(objective, x, labels, triplets=()):
     return loss.detach(), gradients
 
 
+def assert_nothing_to_learn(loss, gradients):
+    """No loss, and gradients of 0."""
+    assert loss == 0
+    assert not any(gradient.any() for gradient in gradients)
+
+
 def dtype_of(objective):
     """The dtype of its parameters, or float64."""
     return next((parameter.dtype for parameter in objective.parameters()), torch.float64)
@@ -110,7 +116,9 @@ def triplet(x, labels, triplets, learnt, margin=0.2, distance="euclidean"):
     return total / len(triplets)
 
 
-def margin(x, labels, triplets, learnt, margin=0.2, beta=1.2, divisor="triplets", boundaries="class"):
+def margin(
+    x, labels, triplets, learnt, margin=0.2, beta=1.2, divisor="triplets", boundaries="class"
+):
     total, active = 0.0, 0
     for a, p, n in triplets:
         boundary = learnt[0][labels[a]] if boundaries == "class" else learnt[0][0]
@@ -287,8 +295,8 @@ def test_one_triplet_is_enough(name):
     for places in triplets[:4]:
         objective = made(name, margin=2.5)
         expected = RESTATED[name](x, labels, [places], own_parameters(objective), margin=2.5)
-        assert expected > 0
-        assert float(loss_of(objective, x, labels, [places])[0]) == pytest.approx(expected, rel=1e-9)
+        loss, _ = loss_of(objective, x, labels, [places])
+        assert float(loss) == pytest.approx(expected, rel=1e-9) and expected > 0
 
 
 def test_one_hard_pair_of_each_kind_is_enough():
@@ -337,8 +345,7 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
     assert all(gradient.isfinite().all() and gradient.abs().max() < 1e4 for gradient in gradients)
     if objective.mined and not triplets:
         assert case in ("one class", "no positives", "one row", "all alike, one class")
-        assert loss == 0
-        assert not any(gradient.any() for gradient in gradients)
+        assert_nothing_to_learn(loss, gradients)
         return
     expected = RESTATED[name](np.array(x), labels, triplets, own_parameters(objective), **options)
     rough = 1e-9 if dtype == torch.float64 else 1e-3
@@ -348,8 +355,7 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
 @pytest.mark.parametrize("name", RESTATED)
 def test_an_empty_batch_has_no_loss(name):
     loss, gradients = loss_of(made(name), np.zeros((0, DIMENSIONS)), [])
-    assert loss == 0
-    assert not any(gradient.any() for gradient in gradients)
+    assert_nothing_to_learn(loss, gradients)
 
 
 def test_an_embedding_that_is_its_centre_has_a_finite_gradient():
@@ -435,8 +441,7 @@ def test_triplets_that_keep_their_boundaries_have_no_loss(divisor):
     """There is nothing to divide by."""
     x = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]
     loss, gradients = loss_of(made("margin", divisor=divisor), x, [0, 0, 1], [(0, 1, 2)])
-    assert loss == 0
-    assert not any(gradient.any() for gradient in gradients)
+    assert_nothing_to_learn(loss, gradients)
 
 
 @pytest.mark.parametrize("name", RESTATED)
