@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness.compute.checkpoints import threads
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Protocol
+from robust_fairness.methods.balancing import GroupUpweighting
 from robust_fairness.methods.base import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
 from robust_fairness.methods.group_dro import GroupDro
-from robust_fairness.methods.group_upweighting import GroupUpweighting
-from robust_fairness.methods.irmv1 import Irmv1, scale_slopes
+from robust_fairness.methods.invariance import Irmv1, scale_slopes
 from robust_fairness.methods.lff import Lff, generalised_cross_entropy
 from robust_fairness.methods.lnl import Lnl
 from robust_fairness.methods.rubi import Rubi
@@ -27,10 +26,8 @@ from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import mlp
-from robust_fairness.training.fitting import Stack
 from robust_fairness.training.optimisation import Optimisation
-from robust_fairness.training.stacking import is_per_replica
-from tests.training.conftest import make_cell, make_samples
+from tests.methods.conftest import batch_of, problem_of, stacked
 
 GOLDEN = json.loads((Path(__file__).parent / "bias_mitigators_golden.json").read_text())
 PROBLEM = GOLDEN["problem"]
@@ -82,105 +79,70 @@ def layers(model: Net) -> dict[str, nn.Module]:
     return {"fc1": model.first, "fc2": model.second}
 
 
-def stacked(parameters):
-    """Float hyperparameters as the loop hands them over."""
-    fields = type(parameters).model_fields
-    values = {
-        name: torch.tensor([getattr(parameters, name)])
-        if is_per_replica(parameters, name)
-        else getattr(parameters, name)
-        for name in fields
-    }
-    return type(parameters).model_construct(None, **values)
-
-
 def golden_problem() -> Problem:
     """The reference's problem: 5 groups, 4 classes; its groups stand for group and class."""
     counts = torch.bincount(torch.tensor(PROBLEM["group"]))[None]
-    model = Net(PROBLEM["lff_bias_init"])
-    return Problem(
-        classes=4,
-        groups=5,
-        attribute_widths=(5,),
-        subgroup_counts=counts,
-        rows=40,
-        batch_size=16,
-        seeds=(0,),
-        heads=Randomness([0], "heads"),
-        new_model=lambda: model,
-        learning_rate=1e-3,
-        mining=Randomness([0], "mining"),
-    )
+    sizes = {"classes": 4, "groups": 5, "attribute_widths": (5,), "batch_size": 16}
+    return problem_of(Net(PROBLEM["lff_bias_init"]), subgroup_counts=counts, **sizes)
 
 
 def golden_batch(rows: list[int]) -> Batch:
     """One of its batches."""
     place = torch.tensor(rows)[None]
-    group = torch.tensor(PROBLEM["group"])[place]
-    x, y = torch.tensor(PROBLEM["X"])[place], torch.tensor(PROBLEM["y"])[place]
-    return Batch(
-        x=x,
-        y=y,
-        group=group,
-        subgroup=group,
-        attributes=torch.zeros(1, len(rows), 5),
-        conditioning=torch.zeros(1, len(rows), 4),
-        sample_weight=torch.ones(1, len(rows)),
-        rows=place,
-        noise=None,
-    )
+    x, y, group = (torch.tensor(PROBLEM[name])[place] for name in ("X", "y", "group"))
+    return batch_of(x, y, group, rows=place)
 
 
-def make_rubi(parameters, model, problem):
-    """RUBi with the reference's initial bias branch."""
-    method = Rubi(parameters, model, problem)
-    initial = linear(PROBLEM["rubi_bias_init"], "fc")
-    method.bias_branch.weight, method.bias_branch.bias = initial.weight, initial.bias
-    return method
+def make(kind, model=None, problem=None, **options):
+    """A method on the reference's network and problem by default."""
+    hparams = stacked(kind.Parameters(**options))
+    return kind(hparams, model or Net(PROBLEM["init"]), problem or golden_problem())
 
 
-def make_lnl(parameters, model, problem):
-    """LNL with the reference's initial bias head."""
-    method = Lnl(parameters, model, problem)
-    method.bias_head = linear(PROBLEM["lnl_bias_init"], "fc")
+def with_initial_layer(method):
+    """RUBi or LNL with the initial bias branch or head of the reference; others as they are."""
+    if isinstance(method, Rubi):
+        method.bias_branch = linear(PROBLEM["rubi_bias_init"], "fc")
+    elif isinstance(method, Lnl):
+        method.bias_head = linear(PROBLEM["lnl_bias_init"], "fc")
     return method
 
 
 CASES = {
-    "StdM": (Erm, Erm.Parameters()),
-    "UpWt": (GroupUpweighting, GroupUpweighting.Parameters(weighting="total_over_count")),
-    "GDRO": (GroupDro, GroupDro.Parameters(step_size=HYPER["group_weight_step_size"])),
-    "RUBi": (make_rubi, Rubi.Parameters()),
+    "StdM": (Erm, {}),
+    "UpWt": (GroupUpweighting, {"weighting": "total_over_count"}),
+    "GDRO": (GroupDro, {"step_size": HYPER["group_weight_step_size"]}),
+    "RUBi": (Rubi, {}),
     "LNL": (
-        make_lnl,
-        Lnl.Parameters(
-            entropy_weight=HYPER["entropy_loss_weight"],
-            gradient_factor=HYPER["grad_reverse_factor"],
-        ),
+        Lnl,
+        {
+            "entropy_weight": HYPER["entropy_loss_weight"],
+            "gradient_factor": HYPER["grad_reverse_factor"],
+        },
     ),
     "IRMv1": (
         Irmv1,
-        Irmv1.Parameters(
-            weight=HYPER["grad_penalty_weight"],
-            environments_per_batch=HYPER["num_envs_per_batch"],
-            reduction="sum",
-        ),
+        {
+            "weight": HYPER["grad_penalty_weight"],
+            "environments_per_batch": HYPER["num_envs_per_batch"],
+            "reduction": "sum",
+        },
     ),
     "LFF": (
         Lff,
-        Lff.Parameters(
-            amplification=HYPER["bias_loss_gamma"],
-            memory=HYPER["bias_ema_gamma"],
-            amplified_gradient="scaled",
-        ),
+        {
+            "amplification": HYPER["bias_loss_gamma"],
+            "memory": HYPER["bias_ema_gamma"],
+            "amplified_gradient": "scaled",
+        },
     ),
     "SD": (
         SpectralDecoupling,
-        SpectralDecoupling.Parameters(
-            weight=HYPER["spectral_decoupling_lambda"],
-            shift=HYPER["spectral_decoupling_gamma"],
-            penalised="target_logit",
-        ),
+        {
+            "weight": HYPER["spectral_decoupling_lambda"],
+            "shift": HYPER["spectral_decoupling_gamma"],
+            "penalised": "target_logit",
+        },
     ),
 }
 
@@ -188,9 +150,9 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_trajectory_is_that_of_the_published_trainer(name):
     """Three steps of plain gradient descent, weight by weight."""
-    make, parameters = CASES[name]
+    kind, options = CASES[name]
     model = Net(PROBLEM["init"])
-    method = make(stacked(parameters), model, golden_problem())
+    method = with_initial_layer(make(kind, model, **options))
     plain = {"optimiser": "sgd", "momentum": 0.0, "weight_decay": 0.0}
     optimisation = Optimisation(method, model, Protocol(learning_rate=PROBLEM["lr"], **plain))
     further = {
@@ -216,9 +178,9 @@ def test_trajectory_is_that_of_the_published_trainer(name):
         close(method.own_loss[0], expected["ema_main"])
 
 
-def close(found, expected):
+def close(tensor, expected):
     """Equal to 1e-5."""
-    torch.testing.assert_close(found.detach(), torch.tensor(expected), rtol=0, atol=1e-5)
+    torch.testing.assert_close(tensor.detach(), torch.tensor(expected), rtol=0, atol=1e-5)
 
 
 def random_batch(rows: int = 16) -> Batch:
@@ -226,23 +188,13 @@ def random_batch(rows: int = 16) -> Batch:
     generator = torch.Generator().manual_seed(5)
     group = torch.randint(5, (1, rows), generator=generator)
     group[:, :2] = -1
-    return Batch(
-        x=torch.randn(1, rows, 8, generator=generator),
-        y=torch.randint(4, (1, rows), generator=generator),
-        group=group,
-        subgroup=group,
-        attributes=torch.zeros(1, rows, 4),
-        conditioning=torch.zeros(1, rows, 4),
-        sample_weight=torch.ones(1, rows),
-        rows=torch.arange(rows).expand(1, rows),
-        noise=None,
-    )
+    x = torch.randn(1, rows, 8, generator=generator)
+    return batch_of(x, torch.randint(4, (1, rows), generator=generator), group)
 
 
-def first_loss(make, parameters, batch: Batch) -> torch.Tensor:
+def first_loss(kind, batch: Batch, **options) -> float:
     """Loss of the network in the first step."""
-    method = make(stacked(parameters), Net(PROBLEM["init"]), golden_problem())
-    return next(method.steps(Net(PROBLEM["init"]), batch)).losses["model"][0]
+    return next(make(kind, **options).steps(Net(PROBLEM["init"]), batch)).losses["model"].item()
 
 
 def test_published_and_exact_amplified_gradients_differ_by_gamma():
@@ -252,13 +204,13 @@ def test_published_and_exact_amplified_gradients_differ_by_gamma():
     losses = functional.cross_entropy(logits, y, reduction="none")
     scaled = generalised_cross_entropy(losses, gamma, "scaled")
     close(scaled, GOLDEN["gce"]["loss"])
-    (found,) = torch.autograd.grad(scaled.mean(), logits, retain_graph=True)
-    close(found, GOLDEN["gce"]["grad_of_mean"])
+    (scaled_gradient,) = torch.autograd.grad(scaled.mean(), logits, retain_graph=True)
+    close(scaled_gradient, GOLDEN["gce"]["grad_of_mean"])
     exact = generalised_cross_entropy(losses, gamma, "exact")
     probability = logits.softmax(-1)[torch.arange(len(y)), y]
     torch.testing.assert_close(exact, (1 - probability**gamma) / gamma)
     (gradient,) = torch.autograd.grad(exact.mean(), logits)
-    torch.testing.assert_close(gamma * gradient, found)
+    torch.testing.assert_close(gamma * gradient, scaled_gradient)
 
 
 @pytest.mark.parametrize("weighting", ["balanced", "total_over_count", "inverse_count"])
@@ -277,9 +229,8 @@ def test_upweighting_counts_training_rows(weighting):
         }[weighting]
         loss = functional.cross_entropy(logits[row], batch.y[0, row])
         total += float(loss.detach()) * (weight if group >= 0 else 1.0)
-    parameters = GroupUpweighting.Parameters(weighting=weighting)
-    found = first_loss(GroupUpweighting, parameters, batch)
-    assert float(found.detach()) == pytest.approx(total / 16, rel=1e-5)
+    mean = first_loss(GroupUpweighting, batch, weighting=weighting)
+    assert mean == pytest.approx(total / 16, rel=1e-5)
 
 
 @pytest.mark.parametrize("penalised", ["all_logits", "target_logit"])
@@ -287,13 +238,7 @@ def test_upweighting_counts_training_rows(weighting):
 def test_spectral_decoupling_is_its_formula(penalised, by_class):
     """Half the weighted squared distance of all logits, or of the true class's."""
     batch = random_batch()
-    parameters = SpectralDecoupling.Parameters(
-        weight=0.3,
-        shift=0.7,
-        penalised=penalised,
-        weight_by_class=by_class,
-        shift_by_class=by_class,
-    )
+    options = {"weight": 0.3, "shift": 0.7, "penalised": penalised}
     logits = Net(PROBLEM["init"])(batch.x)[0]
     total = 0.0
     for z, y in zip(logits, batch.y[0].tolist(), strict=True):
@@ -301,15 +246,9 @@ def test_spectral_decoupling_is_its_formula(penalised, by_class):
         far = (z - shift).square() if penalised == "all_logits" else (z[y] - shift).square()
         loss = functional.cross_entropy(z, torch.tensor(y)) + weight / 2 * far.sum()
         total += float(loss.detach())
-    found = first_loss(SpectralDecoupling, parameters, batch)
-    assert float(found.detach()) == pytest.approx(total / 16, rel=1e-5)
-
-
-def test_values_by_class_must_be_one_a_class():
-    """Two for four classes are refused."""
-    parameters = SpectralDecoupling.Parameters(weight_by_class=(1.0, 2.0))
-    with pytest.raises(InputError, match="weight_by_class has 2 values"):
-        first_loss(SpectralDecoupling, parameters, random_batch())
+    options |= {"weight_by_class": by_class, "shift_by_class": by_class}
+    mean = first_loss(SpectralDecoupling, batch, **options)
+    assert mean == pytest.approx(total / 16, rel=1e-5)
 
 
 @pytest.mark.parametrize("estimator", ["halves", "squared"])
@@ -317,9 +256,7 @@ def test_values_by_class_must_be_one_a_class():
 def test_invariance_penalty_is_the_gradient_of_a_scaled_classifier(estimator, reduction):
     """By autograd through the scale, environment by environment."""
     batch = random_batch()
-    parameters = Irmv1.Parameters(
-        weight=2.0, environments_per_batch=4, estimator=estimator, reduction=reduction
-    )
+    options = {"environments_per_batch": 4, "estimator": estimator, "reduction": reduction}
     logits = Net(PROBLEM["init"])(batch.x)[0].detach()
 
     def slope(rows: range) -> float:
@@ -334,8 +271,7 @@ def test_invariance_penalty_is_the_gradient_of_a_scaled_classifier(estimator, re
         penalties.append(both if estimator == "halves" else slope(range(start, start + 4)) ** 2)
     penalty = sum(penalties) / (4 if reduction == "mean" else 1)
     expected = float(functional.cross_entropy(logits, batch.y[0])) + 2.0 * penalty
-    found = float(first_loss(Irmv1, parameters, batch).detach())
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert first_loss(Irmv1, batch, weight=2.0, **options) == pytest.approx(expected, rel=1e-5)
 
 
 def test_scaled_outcomes_have_their_slope():
@@ -349,9 +285,8 @@ def test_scaled_outcomes_have_their_slope():
 
 def test_annealing_starts_with_the_weight_one_and_then_rescales():
     """As the original: lambda after so many steps, and the loss divided by a lambda above 1."""
-    parameters = Irmv1.Parameters(weight=8.0, environments_per_batch=4, annealing_steps=1)
     model = Net(PROBLEM["init"])
-    method = Irmv1(stacked(parameters), model, golden_problem())
+    method = make(Irmv1, model, weight=8.0, environments_per_batch=4, annealing_steps=1)
     batch = golden_batch(PROBLEM["batches"][0])
     first, second = (next(method.steps(model, batch)).losses["model"].item() for _ in range(2))
     loss = functional.cross_entropy(model(batch.x)[0], batch.y[0]).item()
@@ -359,17 +294,23 @@ def test_annealing_starts_with_the_weight_one_and_then_rescales():
     assert second == pytest.approx((loss + 8 * penalty) / 8, rel=1e-4)
 
 
-def test_blocks_must_divide_the_batch():
-    """Otherwise an environment would have no two halves."""
-    with pytest.raises(InputError, match="batch_size 16, allowed: multiples of 6"):
-        first_loss(Irmv1, Irmv1.Parameters(environments_per_batch=3), random_batch())
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (SpectralDecoupling, {"weight_by_class": (1.0, 2.0)}, "weight_by_class has 2 values"),
+        # an environment would have no two halves
+        (Irmv1, {"environments_per_batch": 3}, "batch_size 16, allowed: multiples of 6"),
+    ],
+)
+def test_numbers_that_do_not_fit_the_problem_are_refused(kind, options, message):
+    with pytest.raises(InputError, match=message):
+        make(kind, **options)
 
 
 def test_one_pass_of_lnl_is_the_printed_objective():
     """Task loss, negative entropy and reversed bias loss in one step; two players."""
-    parameters = Lnl.Parameters(passes="one", entropy_weight=0.2, gradient_factor=-0.5)
     model, batch = Net(PROBLEM["init"]), random_batch()
-    method = make_lnl(stacked(parameters), model, golden_problem())
+    method = make(Lnl, model, passes="one", entropy_weight=0.2, gradient_factor=-0.5)
     (step,) = method.steps(model, batch)
     hidden = model.early(batch.x)[0]
     bias = (hidden @ method.bias_head.weight[0] + method.bias_head.bias[0]).log_softmax(-1)
@@ -385,9 +326,7 @@ def test_one_pass_of_lnl_is_the_printed_objective():
 def test_rubi_with_classifier_predicts_from_the_bias_logits():
     """The original's further layer; rows of unknown group are neither masked nor predicted."""
     batch, model = random_batch(), Net(PROBLEM["init"])
-    method = make_rubi(
-        stacked(Rubi.Parameters(bias_loss="with_classifier")), model, golden_problem()
-    )
+    method = make(Rubi, model, bias_loss="with_classifier")
     (step,) = method.steps(model, batch)
     total = 0.0
     for z, y, group in zip(model(batch.x)[0], batch.y[0], batch.group[0].tolist(), strict=True):
@@ -404,7 +343,7 @@ def test_rubi_with_classifier_predicts_from_the_bias_logits():
 def test_branch_and_head_may_be_deep():
     """RUBi's branch has three layers on the one-hot group, LNL's head two on the activations."""
     batch, model = random_batch(), Net(PROBLEM["init"])
-    method = Rubi(stacked(Rubi.Parameters(branch="mlp", branch_width=6)), model, golden_problem())
+    method = make(Rubi, model, branch="mlp", branch_width=6)
     (step,) = method.steps(model, batch)
     layers = [method.bias_branch, *method.upper_layers]
     group, known = batch.group[0].clamp(min=0), batch.group[0] >= 0
@@ -417,14 +356,14 @@ def test_branch_and_head_may_be_deep():
     )
     alone = functional.cross_entropy(bias, y, reduction="none") * known
     torch.testing.assert_close(step.losses["model"][0], (masked + alone).mean())
-    head = Lnl(stacked(Lnl.Parameters(head="mlp", head_width=9)), model, golden_problem()).bias_head
+    head = make(Lnl, model, head="mlp", head_width=9).bias_head
     assert head.first.weight.shape[-1] == 9 and head.second.weight.shape == (1, 9, 5)
 
 
 def test_group_weights_follow_their_closed_form():
     """Absent groups take part in the normalisation with the factor 1."""
     batch, model = random_batch(), Net(PROBLEM["init"])
-    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.5)), model, golden_problem())
+    method = make(GroupDro, model, step_size=0.5)
     (step,) = method.steps(model, batch)
     losses = functional.cross_entropy(model(batch.x)[0], batch.y[0], reduction="none")
     means = torch.stack(
@@ -444,13 +383,12 @@ def unbalanced_rows() -> TrainingRows:
     """900 rows of subgroup 0, 90 of 1, 9 of 2 and one of unknown group."""
     group = torch.tensor([0] * 900 + [1] * 90 + [2] * 9 + [-1])
     zeros = torch.zeros(1000, dtype=torch.long)
-    return TrainingRows(y=zeros, group=group, subgroup=group, rows=torch.arange(1000))
+    return TrainingRows(y=zeros, subgroup=group, rows=torch.arange(1000))
 
 
 def visits(sampler: str) -> torch.Tensor:
     """Visits of every cell over twenty epochs."""
-    parameters = stacked(GroupDro.Parameters(sampler=sampler))
-    method = GroupDro(parameters, Net(PROBLEM["init"]), golden_problem())
+    method = make(GroupDro, sampler=sampler)
     generator = torch.Generator().manual_seed(0)
     rows = unbalanced_rows()
     order = torch.cat([method.visiting_order(rows, generator) for _ in range(20)])
@@ -459,9 +397,9 @@ def visits(sampler: str) -> torch.Tensor:
 
 def test_balanced_sampler_visits_every_cell_equally():
     """To five standard errors; never a row of unknown group."""
-    found = visits("balanced")
-    assert found[0] == 0
-    assert (found[1:] - 1 / 3).abs().max() < 5 * (2 / 9 / 20_000) ** 0.5
+    shares = visits("balanced")
+    assert shares[0] == 0
+    assert (shares[1:] - 1 / 3).abs().max() < 5 * (2 / 9 / 20_000) ** 0.5
 
 
 def test_shuffled_weights_do_not_balance():
@@ -472,8 +410,7 @@ def test_shuffled_weights_do_not_balance():
 
 def test_environments_fill_blocks_of_equal_size():
     """Every block is of one environment, each as likely as the others."""
-    parameters = stacked(Irmv1.Parameters(environments_per_batch=4))
-    method = Irmv1(parameters, Net(PROBLEM["init"]), golden_problem())
+    method = make(Irmv1, environments_per_batch=4)
     generator = torch.Generator().manual_seed(0)
     rows = unbalanced_rows()
     order = torch.cat([method.visiting_order(rows, generator) for _ in range(20)])
@@ -485,17 +422,12 @@ def test_environments_fill_blocks_of_equal_size():
     assert len(order.unique()) > 900  # rows of a large environment are all reached
 
 
-def lnl_on(model: Model, layer: str) -> Lnl:
-    """LNL on a network, its bias head at the given layer."""
-    return Lnl(stacked(Lnl.Parameters(layer=layer)), model, golden_problem())
-
-
 @pytest.mark.parametrize(("layer", "width"), [("early", 7), ("features", 5)])
 def test_bias_head_reads_the_layer_that_is_named(layer, width):
     """Its loss is that of a linear layer on these activations."""
     sizes = mlp.Mlp.Parameters(hidden=7, features=5, head_hidden=4, dropout=0)
     model = mlp.Mlp(sizes, (8,), 4, Randomness([0], "weights"))
-    method, batch = lnl_on(model, layer), random_batch()
+    method, batch = make(Lnl, model, layer=layer), random_batch()
     assert method.bias_head.weight.shape == (1, width, 5)
     _, second = method.steps(model, batch)
     seen = (model.early(batch.x) if layer == "early" else model.features(batch.x))[0]
@@ -521,49 +453,21 @@ def test_bias_head_reads_the_average_of_a_image():
     """As of the same activations without places."""
     batch, losses = random_batch(), []
     for model in (Net(PROBLEM["init"]), ImageNet(PROBLEM["init"])):
-        for step in lnl_on(model, "early").steps(model, batch):
+        for step in make(Lnl, model, layer="early").steps(model, batch):
             losses.append(step.losses["model"][0])
     flat, image = losses[:2], losses[2:]
     torch.testing.assert_close(image, flat)
 
 
-TOLD_THE_GROUPS = {
-    "group_upweighting": (GroupUpweighting, GroupUpweighting.Parameters()),
-    "group_dro": (GroupDro, GroupDro.Parameters()),
-    "rubi": (Rubi, Rubi.Parameters()),
-    "lnl": (Lnl, Lnl.Parameters()),
-    "irmv1": (Irmv1, Irmv1.Parameters()),
-}
-
-
-@pytest.mark.parametrize("name", TOLD_THE_GROUPS)
+@pytest.mark.parametrize("kind", [GroupUpweighting, GroupDro, Rubi, Lnl, Irmv1])
 @pytest.mark.parametrize("cells", [0, 5])
-def test_groups_without_any_training_row_are_refused(name, cells):
+def test_groups_without_any_training_row_are_refused(kind, cells):
     """In one line, before training, though other replicas have such rows."""
-    make, parameters = TOLD_THE_GROUPS[name]
     counts = torch.ones(2, cells, dtype=torch.long)
     counts[1] = 0
     problem = replace(golden_problem(), subgroup_counts=counts)
-    with pytest.raises(InputError, match=f"method {name}: no training row has a value"):
-        make(stacked(parameters), Net(PROBLEM["init"]), problem)
-
-
-@pytest.mark.parametrize("name", ["group_dro", "irmv1", "lff", "lnl", "rubi"])
-def test_method_goes_on_from_its_checkpoint(name):
-    """Memories, group weights, counters and further networks are part of it, to the bit."""
-    # the counter passes the end of the annealing after the checkpoint
-    options = {"irmv1": {"method_annealing_steps": 6, "method_weight": 8.0}}
-    samples, cell = make_samples(), make_cell(name, seeds=(0, 1), **options.get(name, {}))
-    with threads(1):
-        whole, first, second = (Stack(samples, cell, cell.replicas()) for _ in range(3))
-        whole.run_epoch()
-        first.run_epoch()
-        second.restore({key: value.clone() for key, value in first.state().items()})
-        whole.run_epoch()
-        second.run_epoch()
-    expected, found = whole.state(), second.state()
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[key], found[key]) for key in expected)
+    with pytest.raises(InputError, match=f"method {kind.name}: no training row has a value"):
+        make(kind, problem=problem)
 
 
 COUNTS = st.lists(st.integers(0, 1000), min_size=1, max_size=30).filter(any)
@@ -573,7 +477,7 @@ COUNTS = st.lists(st.integers(0, 1000), min_size=1, max_size=30).filter(any)
 def test_balanced_weights_have_the_mean_one_over_training_rows(counts):
     """And every cell that occurs has the same share of them."""
     problem = replace(golden_problem(), subgroup_counts=torch.tensor([counts]))
-    method = GroupUpweighting(stacked(GroupUpweighting.Parameters()), Net(PROBLEM["init"]), problem)
+    method = make(GroupUpweighting, problem=problem)
     shares = method.weight[0] * torch.tensor(counts)
     occurring = shares[torch.tensor(counts) > 0]
     torch.testing.assert_close(shares.sum(), torch.tensor(float(sum(counts))))
@@ -594,7 +498,7 @@ def test_group_weights_survive_huge_losses(loss):
     counts = torch.tensor([[8, 8, 8, 8, 8, 0]])
     model, batch = biased_net(loss), random_batch()
     problem = replace(golden_problem(), subgroup_counts=counts)
-    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.1)), model, problem)
+    method = make(GroupDro, model, problem, step_size=0.1)
     (step,) = method.steps(model, batch)
     losses = functional.cross_entropy(model(batch.x)[0], batch.y[0], reduction="none").double()
     means = torch.zeros(6, dtype=torch.float64)
@@ -615,7 +519,7 @@ def test_a_group_that_lost_all_its_weight_gains_it_again():
     model, batch = biased_net(5e3), random_batch()
     y = batch.y.new_tensor([[0, 1] * (batch.y.shape[1] // 2)])
     problem = replace(golden_problem(), subgroup_counts=torch.tensor([[8, 8]]))
-    method = GroupDro(stacked(GroupDro.Parameters(step_size=0.1)), model, problem)
+    method = make(GroupDro, model, problem, step_size=0.1)
     next(method.steps(model, replace(batch, y=y, subgroup=y)))
     assert method.group_weight[0, 0] == 0
     with torch.no_grad():
@@ -630,7 +534,7 @@ def test_group_weights_stay_a_distribution_over_cells_that_occur(counts, step_si
     counts = [count + (number < 5) for number, count in enumerate(counts)]
     problem = replace(golden_problem(), subgroup_counts=torch.tensor([counts]))
     model, batch = Net(PROBLEM["init"]), random_batch()
-    method = GroupDro(stacked(GroupDro.Parameters(step_size=step_size)), model, problem)
+    method = make(GroupDro, model, problem, step_size=step_size)
     for _ in range(3):
         next(method.steps(model, batch))
     weight = method.group_weight[0]

@@ -9,49 +9,27 @@ from sklearn.linear_model import Ridge
 from torch.nn.functional import one_hot
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.methods.dependence import Facl, Farmi
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import linear
 from robust_fairness.training import train
-from robust_fairness.training.stacking import is_per_replica
-from tests.training.conftest import make_cell, make_samples
+from tests.methods.conftest import batch_of, problem_of, stacked
+from tests.training.conftest import largest_difference, make_cell, make_samples
 
 NOTIONS = ("dp", "eo", "cal")
-METHODS = {"facl": (Facl, Facl.Parameters), "farmi": (Farmi, Farmi.Parameters)}
+METHODS = {"facl": Facl, "farmi": Farmi}
 SEEDS = (3, 4)
 
 
 def make_method(name, classes=2, widths=(2,), **options):
     """A method for a stack of two."""
-    kind, parameters = METHODS[name]
-    given = parameters(**options)
-    values = {
-        field: torch.full((2,), getattr(given, field), dtype=torch.float64)
-        if is_per_replica(given, field)
-        else getattr(given, field)
-        for field in type(given).model_fields
-    }
-    heads = Randomness(SEEDS, "heads")
-    weights = Randomness(SEEDS, "weights")
     model = linear.LinearNetwork(
-        linear.LinearNetwork.Parameters(), (3,), classes or 1, weights
+        linear.LinearNetwork.Parameters(), (3,), classes or 1, Randomness(SEEDS, "weights")
     ).double()
     counts = torch.ones(2, 1, dtype=torch.long)
-    problem = Problem(
-        classes=classes,
-        groups=0,
-        attribute_widths=widths,
-        subgroup_counts=counts,
-        rows=40,
-        batch_size=40,
-        seeds=SEEDS,
-        heads=heads,
-        new_model=lambda: model,
-        learning_rate=1e-3,
-        mining=heads,
-    )
-    return kind(parameters.model_construct(None, **values), model, problem)
+    sizes = {"classes": classes, "groups": 0, "attribute_widths": widths, "subgroup_counts": counts}
+    hparams = stacked(METHODS[name].Parameters(**options), 2, torch.float64)
+    return METHODS[name](hparams, model, problem_of(model, SEEDS, **sizes))
 
 
 def make_batch(classes=2, widths=(2,), rows=40, dtype=torch.float64):
@@ -71,13 +49,15 @@ def make_batch(classes=2, widths=(2,), rows=40, dtype=torch.float64):
         if classes
         else outputs[..., 0] + torch.randn(2, rows, generator=generator, dtype=dtype)
     )
-    group = torch.zeros(2, rows, dtype=torch.long)
-    place = torch.arange(rows).expand(2, rows)
-    x = torch.zeros(2, rows, 3, dtype=dtype)
     given = one_hot(y, classes).to(dtype) if classes else y.unsqueeze(-1)
-    return outputs, Batch(
-        x, y, group, group, attributes, given, torch.ones_like(x[..., 0]), place, None
-    )
+    return outputs, batch_without_groups(y, attributes, given)
+
+
+def batch_without_groups(y, attributes, conditioning):
+    """A batch of two replicas of which only outcomes and attributes are known."""
+    x = torch.zeros(*y.shape, 3, dtype=attributes.dtype)
+    group = torch.zeros(y.shape, dtype=torch.long)
+    return batch_of(x, y, group, attributes=attributes, conditioning=conditioning)
 
 
 def bumps(values, rows, numbers):
@@ -107,15 +87,15 @@ def test_facl_is_the_divergence_on_the_grid(notion, classes, width):
     """Loops over scores, rows and cells of the condition; the row without attribute is left out."""
     method = make_method("facl", classes, (width,), notion=notion)
     outputs, batch = make_batch(classes, (width,))
-    found = method.penalty(outputs, batch)
+    penalty = method.penalty(outputs, batch)
     numbers = 1 + (width == 1) + (notion != "dp" and classes == 0)
     for replica in range(2):
         attribute = batch.attributes[replica, 1:].numpy()
         of_attribute = bumps(attribute[:, 0], 40, numbers) if width == 1 else attribute
         y = batch.y[replica, 1:].numpy()
         of_outcome = np.eye(classes)[y] if classes else bumps(y, 40, numbers)
-        one = outputs[replica, 1:]
-        seen = one.softmax(-1).numpy() if classes else one.numpy()
+        logits = outputs[replica, 1:]
+        seen = logits.softmax(-1).numpy() if classes else logits.numpy()
         averaged = []
         for score in {0: [0], 2: [1], 3: [0, 1, 2]}[classes]:
             of_score = bumps(seen[:, score], 40, numbers)
@@ -126,7 +106,7 @@ def test_facl_is_the_divergence_on_the_grid(notion, classes, width):
                 for cell in given.T
             ]
             averaged.append(np.mean([pearson(table) for table in tables]))
-        assert found[replica].item() == pytest.approx(np.mean(averaged), rel=1e-9)
+        assert penalty[replica].item() == pytest.approx(np.mean(averaged), rel=1e-9)
 
 
 def test_facl_averages_over_the_classes_that_occur():
@@ -155,7 +135,7 @@ def test_farmi_is_the_likelihood_ratio_of_least_squares(notion, classes, width, 
     options = {"notion": notion, "ridge": ridge, "quadratic": quadratic}
     method = make_method("farmi", classes, (width,), **options)
     outputs, batch = make_batch(classes, (width,))
-    found = method.penalty(outputs, batch)
+    penalty = method.penalty(outputs, batch)
 
     def basis(*columns):
         numbers = [column.reshape(39, -1) for column in columns]
@@ -177,8 +157,8 @@ def test_farmi_is_the_likelihood_ratio_of_least_squares(notion, classes, width, 
 
     for replica in range(2):
         target, y = batch.attributes[replica, 1:].numpy(), batch.y[replica, 1:].numpy()
-        one = outputs[replica, 1:]
-        seen = one.softmax(-1)[:, 1:].numpy() if classes else one.numpy()
+        logits = outputs[replica, 1:]
+        seen = logits.softmax(-1)[:, 1:].numpy() if classes else logits.numpy()
         everybody = np.zeros(39)
         joint = (basis(seen), target, y) if classes else (basis(seen, y), target, everybody)
         given = (basis(), target, y) if classes else (basis(y), target, everybody)
@@ -186,7 +166,7 @@ def test_farmi_is_the_likelihood_ratio_of_least_squares(notion, classes, width, 
         full = plain if notion == "dp" else joint
         base = {"dp": (basis(), target, everybody), "eo": given, "cal": plain}[notion]
         expected = likelihood(*full) - likelihood(*base)
-        assert found[replica].item() == pytest.approx(expected, rel=1e-6, abs=1e-9)
+        assert penalty[replica].item() == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 def gaussian_batch(rho, partial, rows=20000):
@@ -196,14 +176,12 @@ def gaussian_batch(rho, partial, rows=20000):
     ``partial`` of what is in the prediction but not in the outcome.
     """
     rng = np.random.default_rng(0)
-    y, own, noise = rng.normal(size=(3, rows))
-    prediction = rho * y + np.sqrt(1 - rho**2) * own
-    attribute = 0.5 * y + partial * own + noise
+    y, rest, noise = rng.normal(size=(3, rows))
+    prediction = rho * y + np.sqrt(1 - rho**2) * rest
+    attribute = 0.5 * y + partial * rest + noise
     columns = [torch.tensor(column).expand(2, rows) for column in (prediction, y, attribute)]
     prediction, y, attribute = columns
-    group = torch.zeros(2, rows, dtype=torch.long)
-    attribute, given = attribute[..., None] / 1.5, y[..., None]
-    batch = Batch(given, y, group, group, attribute, given, attribute[..., 0], group, None)
+    batch = batch_without_groups(y, attribute[..., None] / 1.5, y[..., None])
     correlations = np.corrcoef([column[0].numpy() for column in columns])
     return prediction[..., None], batch, correlations
 
@@ -224,8 +202,8 @@ def test_farmi_of_gaussians_is_the_mutual_information(partial):
         "cal": partial_correlation(matrix, 1, 2, 0),
     }
     for notion, rho in correlations.items():
-        found = make_method("farmi", 0, (1,), notion=notion).penalty(outputs, batch)
-        assert found[0].item() == pytest.approx(-0.5 * np.log(1 - rho**2), abs=1e-4)
+        penalty = make_method("farmi", 0, (1,), notion=notion).penalty(outputs, batch)
+        assert penalty[0].item() == pytest.approx(-0.5 * np.log(1 - rho**2), abs=1e-4)
     if not partial:
         assert make_method("farmi", 0, (1,), notion="eo").penalty(outputs, batch).max() < 1e-3
 
@@ -237,9 +215,8 @@ def test_farmi_of_a_table_is_its_mutual_information():
     prediction, attribute = (np.repeat(bits, counts) for bits in ([0, 0, 1, 1], [0, 1, 0, 1]))
     outputs = torch.zeros(2, 4000, 2, dtype=torch.float64)
     outputs[..., 1] = torch.tensor(prediction * 4.0 - 2)
-    group = torch.zeros(2, 4000, dtype=torch.long)
-    one = one_hot(torch.tensor(attribute), 2).double().expand(2, 4000, 2)
-    batch = Batch(one, group, group, group, one, one, one[..., 0], group, None)
+    categories = one_hot(torch.tensor(attribute), 2).double().expand(2, 4000, 2)
+    batch = batch_without_groups(torch.zeros(2, 4000, dtype=torch.long), categories, categories)
     expected = (joint * np.log(joint / np.outer(joint.sum(1), joint.sum(0)))).sum()
     for score in ("probability", "log_odds"):
         method = make_method("farmi", notion="dp", ridge=1e-6, score=score)
@@ -274,8 +251,8 @@ def test_attributes_add_up_and_missing_rows_do_not_count(name, notion, classes):
     torch.testing.assert_close(together, sum(alone))
     changed = outputs.clone()
     changed[:, 0] = 7.0
-    found = make_method(name, classes, (3, 1), notion=notion).penalty(changed, batch)
-    torch.testing.assert_close(found, together)
+    changed_penalty = make_method(name, classes, (3, 1), notion=notion).penalty(changed, batch)
+    torch.testing.assert_close(changed_penalty, together)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -321,7 +298,7 @@ def test_what_the_dataset_gives_stands_for_the_outcome(name, width, notion):
     given = other.conditioning.clone()
     given[:, 5] = torch.nan
     method = make_method(name, 2, (3, 1), notion=notion)
-    found = method.penalty(outputs, replace(batch, conditioning=given))
+    penalty = method.penalty(outputs, replace(batch, conditioning=given))
     kept = torch.arange(40) != 5
     without = replace(
         batch,
@@ -330,8 +307,8 @@ def test_what_the_dataset_gives_stands_for_the_outcome(name, width, notion):
         attributes=batch.attributes[:, kept],
         conditioning=given[:, kept],
     )
-    torch.testing.assert_close(found, method.penalty(outputs[:, kept], without))
-    assert not torch.allclose(found, method.penalty(outputs, batch))
+    torch.testing.assert_close(penalty, method.penalty(outputs[:, kept], without))
+    assert not torch.allclose(penalty, method.penalty(outputs, batch))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -359,9 +336,9 @@ def test_stack_with_gaps_equals_training_one_by_one(name, notion, classes):
     samples = mixed_samples(classes)
     options = {"method_notion": notion, "epochs": 2}
     together, _, _, _ = train(samples, make_cell(name, seeds=(0, 1), **options))
-    for one in together:
-        (alone,), _, _, _ = train(samples, make_cell(name, seeds=(one.seed,), **options))
-        assert max(np.abs(one.state[key] - alone.state[key]).max() for key in one.state) < 1e-9
+    for model in together:
+        (alone,), _, _, _ = train(samples, make_cell(name, seeds=(model.seed,), **options))
+        assert largest_difference(model, alone) < 1e-9
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -370,8 +347,7 @@ def test_without_weight_it_is_plain_training(name):
     samples = mixed_samples(2)
     fair, _, _, _ = train(samples, make_cell(name, method_weight=0.0, epochs=2))
     plain, _, _, _ = train(samples, make_cell("erm", epochs=2))
-    for one, other in zip(fair, plain, strict=True):
-        assert max(np.abs(one.state[key] - other.state[key]).max() for key in one.state) < 1e-12
+    assert max(largest_difference(*pair) for pair in zip(fair, plain, strict=True)) < 1e-12
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -13,7 +13,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
 from robust_fairness.training.stacking import trainings
-from tests.training.conftest import make_cell, make_samples
+from tests.training.conftest import largest_difference, make_cell, make_samples, samples_of
 
 NETWORKS = {"linear": {"name": "linear"}, "kernel_features": {"name": "kernel_features"}}
 
@@ -91,16 +91,8 @@ def small_samples(seed: int = 0) -> Samples:
     group = (x[:, 0] + rng.normal(size=60) > 0).astype(int)
     y = (x[:, 0] + x[:, 1] + 1.5 * rng.normal(size=60) > 0).astype(np.int64)
     parts = pd.Categorical(["train"] * 30 + ["val"] * 15 + ["test"] * 15)
-    return Samples(
-        x=x.astype(np.float32),
-        y=y,
-        attributes=pd.DataFrame({"kind": pd.Categorical.from_codes(group, ["a", "b"])}),
-        id=np.arange(60),
-        splits=pd.DataFrame({"split_0": parts}),
-        features=("p", "q", "r"),
-        classes=("no", "yes"),
-        sensitive=("kind",),
-    )
+    kind = pd.Categorical.from_codes(group, ["a", "b"])
+    return samples_of(x.astype(np.float32), y, kind, pd.DataFrame({"split_0": parts}))
 
 
 def difference_of_means(samples):
@@ -163,10 +155,10 @@ def test_hinge_loss_ends_at_the_linear_programme():
         bounds=[(None, None)] * 4 + [(0, None)] * 30,
     )
     weight, bias = solution("hinge", 1500, learning_rate=0.05)
-    found = np.maximum(0, 1 - sign * (x @ weight + bias)).mean()
+    loss = np.maximum(0, 1 - sign * (x @ weight + bias)).mean()
     assert abs(u @ weight) < 1e-12
-    assert programme.fun <= found + 1e-9
-    assert found == pytest.approx(programme.fun, abs=2e-3)
+    assert programme.fun <= loss + 1e-9
+    assert loss == pytest.approx(programme.fun, abs=2e-3)
 
 
 def test_hinge_loss_is_that_of_the_difference_for_two_classes():
@@ -191,11 +183,11 @@ def test_rows_of_unknown_group_train_but_do_not_constrain():
         kind = frame["kind"].cat.codes.to_numpy()[rows]
         x = samples.x[rows].astype(np.float64)
         x = (x - x.mean(0)) / x.std(0)
-        one = samples.y[rows] == 1
-        u = x[(kind == 0) & one].mean(0) - x[(kind == 1) & one].mean(0)
-        found = stack.method.forbidden[replica]
-        assert found.norm().item() == pytest.approx(1)
-        parallel = np.abs(u @ found.numpy()).max() / np.linalg.norm(u)
+        positive = samples.y[rows] == 1
+        u = x[(kind == 0) & positive].mean(0) - x[(kind == 1) & positive].mean(0)
+        direction = stack.method.forbidden[replica]
+        assert direction.norm().item() == pytest.approx(1)
+        parallel = np.abs(u @ direction.numpy()).max() / np.linalg.norm(u)
         assert parallel == pytest.approx(1, abs=1e-6)
 
 
@@ -215,5 +207,4 @@ def test_equal_groups_leave_training_alone():
     options = {"network": NETWORKS["linear"], "precision": "float64"}
     fair, _, _, _ = train(twins, make_cell("donini", method_loss="cross_entropy", **options))
     plain, _, _, _ = train(twins, make_cell("erm", **options))
-    for one, other in zip(fair, plain, strict=True):
-        assert max(np.abs(one.state[key] - other.state[key]).max() for key in one.state) < 1e-12
+    assert max(largest_difference(*pair) for pair in zip(fair, plain, strict=True)) < 1e-12

@@ -33,7 +33,7 @@ def make(notion="eo", columns=1, classes=2, **options):
 def test_penalty_is_the_exact_score_where_all_rows_are_pivots(notion, classes):
     """Of the probabilities of class 1, or of all classes, replica by replica."""
     method, _, batch, outputs = make(notion, columns=2, classes=classes)
-    found = method.penalty(outputs, batch)
+    penalty = method.penalty(outputs, batch)
     for replica in range(2):
         prediction = outputs[replica].softmax(-1)
         prediction = prediction[:, 1:] if classes == 2 else prediction
@@ -44,7 +44,7 @@ def test_penalty_is_the_exact_score_where_all_rows_are_pivots(notion, classes):
             batch.conditioning[replica],
             width_rows=32,
         )
-        assert found[replica].item() == pytest.approx(exact_score(variables).item(), rel=0.02)
+        assert penalty[replica].item() == pytest.approx(exact_score(variables).item(), rel=0.02)
 
 
 def test_step_adds_the_weighted_penalty_to_the_mean_loss():
@@ -61,7 +61,7 @@ def test_step_adds_the_weighted_penalty_to_the_mean_loss():
 @pytest.mark.parametrize("notion", ["dp", "eo", "cal"])
 def test_a_debiased_penalty_is_nothing_where_there_is_no_dependence(notion):
     """On the mean over batches, where the score is far from it; with dependence it remains."""
-    found = {}
+    penalties = {}
     for dependent in (False, True):
         for debiased in (False, True):
             method, _, batch, outputs = make(notion, columns=2, debiased=debiased)
@@ -72,12 +72,12 @@ def test_a_debiased_penalty_is_nothing_where_there_is_no_dependence(notion):
                 if dependent and notion == "cal":
                     batch.attributes += 3 * batch.conditioning[..., :1]
                 rise = 2 * batch.attributes.sum(-1, keepdim=True) * torch.arange(2)
-                own = noise + rise if dependent and notion != "cal" else noise
-                values.append(method.penalty(own, batch).mean())
-            found[dependent, debiased] = torch.stack(values).mean().item()
-    assert found[False, False] > 0.1
-    assert abs(found[False, True]) < 0.12 * found[False, False]
-    assert found[True, True] > 0.05
+                logits = noise + rise if dependent and notion != "cal" else noise
+                values.append(method.penalty(logits, batch).mean())
+            penalties[dependent, debiased] = torch.stack(values).mean().item()
+    assert penalties[False, False] > 0.1
+    assert abs(penalties[False, True]) < 0.12 * penalties[False, False]
+    assert penalties[True, True] > 0.05
 
 
 def test_exchanged_rows_are_neighbours():
@@ -128,17 +128,17 @@ def test_training_with_it_makes_predictions_less_dependent():
     """Demographic parity on rows whose label and group lean on the same feature."""
     samples = make_samples(rows=2000)
     scores = {}
+    settings = {"epochs": 15, "batch_size": 128, "fields": {"metrics": ("faircocco_dp",)}}
     for method, options in (
         ("erm", {}),
         ("faircocco", {"method_weight": 10.0, "method_notion": "dp"}),
     ):
-        cell = make_cell(method, epochs=15, batch_size=128, learning_rate=0.01, **options)
-        cell = cell.model_copy(update={"metrics": ("faircocco_dp",)})
+        cell = make_cell(method, learning_rate=0.01, **settings, **options)
         fitted, _, *_ = training.train(samples, cell)
         rows = [
             row
-            for one in predict(samples, fitted, cell, {"": samples})
-            for row in score(cell.metrics, one, samples, samples)
+            for prediction in predict(samples, fitted, cell, {"": samples})
+            for row in score(cell.metrics, prediction, samples, samples)
         ]
         scores[method] = sum(row["value"] for row in rows) / len(rows)
     assert scores["faircocco"] < 0.5 * scores["erm"], scores

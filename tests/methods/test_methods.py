@@ -5,10 +5,10 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from robust_fairness.methods.adversarial import AdvDebias, Cuma, Laftr, projected
-from robust_fairness.methods.base import Batch, Problem
 from robust_fairness.models.losses import mean_where, task_loss
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 from robust_fairness.models.tables import mlp
+from tests.methods.conftest import batch_of, problem_of, stacked
 
 SEEDS = (3, 4)
 ALPHA = torch.tensor([0.5, 2.0], dtype=torch.float64)
@@ -23,40 +23,18 @@ def build(method, parameters, groups=2, classes=2, rows=24, dropout=0.25):
         classes,
         Randomness(SEEDS, "weights"),
     ).double()
-    subgroup_counts = torch.ones(2, groups * classes, dtype=torch.long)
-    heads = Randomness(SEEDS, "heads")
-    problem = Problem(
-        classes=classes,
-        groups=groups,
-        attribute_widths=(groups,),
-        subgroup_counts=subgroup_counts,
-        rows=rows,
-        batch_size=rows,
-        seeds=SEEDS,
-        heads=heads,
-        new_model=lambda: model,
-        learning_rate=1e-3,
-        mining=heads,
-    )
-    values = {name: getattr(parameters, name) for name in type(parameters).model_fields}
-    stacked = type(parameters).model_construct(**values | {"alpha": ALPHA})
-    found = method(stacked, model, problem).double()
+    counts = torch.ones(2, groups * classes, dtype=torch.long)
+    sizes = {"classes": classes, "groups": groups, "attribute_widths": (groups,)}
+    problem = problem_of(model, SEEDS, subgroup_counts=counts, rows=rows, batch_size=rows, **sizes)
+    hparams = stacked(parameters, 2, torch.float64).model_copy(update={"alpha": ALPHA})
+    built = method(hparams, model, problem).double()
     group = torch.randint(groups, (2, rows), generator=generator)
     group[:, 0] = -1
     x = torch.randn(2, rows, 6, generator=generator, dtype=torch.float64)
     y = torch.randint(classes, (2, rows), generator=generator)
-    batch = Batch(
-        x=x,
-        y=y,
-        group=group,
-        subgroup=torch.where(group < 0, -1, group * classes + y),
-        attributes=torch.zeros(2, rows, groups, dtype=torch.float64),
-        conditioning=torch.zeros(2, rows, groups, dtype=torch.float64),
-        sample_weight=torch.ones(2, rows, dtype=torch.float64),
-        rows=torch.arange(rows).expand(2, rows),
-        noise=DropoutNoise(Randomness(SEEDS, "dropout")),
-    )
-    return found, model, batch
+    noise = DropoutNoise(Randomness(SEEDS, "dropout"))
+    subgroup = torch.where(group < 0, -1, group * classes + y)
+    return built, model, batch_of(x, y, group, subgroup=subgroup, noise=noise)
 
 
 def test_task_loss_is_cross_entropy_or_squared_error():
@@ -84,7 +62,7 @@ def test_laftr_is_the_group_normalised_l1_distance(groups):
     """Madras et al. Eq. 3 written out with loops; rows without group do not count."""
     method, _, batch = build(Laftr, Laftr.Parameters(), groups)
     logits = torch.randn(2, 24, groups, dtype=torch.float64)
-    found = method.adversary_loss(logits, batch)
+    losses = method.adversary_loss(logits, batch)
     for replica in range(2):
         total = 0.0
         for number in range(groups):
@@ -93,7 +71,7 @@ def test_laftr_is_the_group_normalised_l1_distance(groups):
             target = one_hot(torch.full((len(rows),), number), groups)
             distance = (target - logits[replica, rows].softmax(-1)).abs().sum(-1) / 2
             total += distance.mean()
-        assert found[replica] == pytest.approx(total.item())
+        assert losses[replica] == pytest.approx(total.item())
 
 
 def test_laftr_by_group_and_class_counts_every_cell_equally():
@@ -107,8 +85,8 @@ def test_laftr_by_group_and_class_counts_every_cell_equally():
             for a in (0, 1)
             for y in (0, 1)
         ]
-        found = method.adversary_loss(logits, batch)[replica]
-        assert found == pytest.approx(sum(cells).item())
+        loss = method.adversary_loss(logits, batch)[replica]
+        assert loss == pytest.approx(sum(cells).item())
 
 
 def test_alternating_adversary_moves_before_the_network_sees_it():
@@ -162,7 +140,7 @@ def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
     method, model, batch = build(Cuma, options, groups)
     batch.x.requires_grad_()
     losses = task_loss(model(batch.x, batch.noise), batch.y)
-    found = method.regulariser(model, batch, losses)
+    penalty = method.regulariser(model, batch, losses)
     noise = batch.noise if dropout == "shared" else None
     scale = 24 if reduction == "mean" else 1
 
@@ -187,7 +165,7 @@ def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
 
                 distances.append(kernel(p, p) - 2 * kernel(p, q) + kernel(q, q))
         expected = 2 * sum(distances) / len(distances)
-        assert found[replica].item() == pytest.approx(expected.item(), rel=1e-9, abs=1e-12)
+        assert penalty[replica].item() == pytest.approx(expected.item(), rel=1e-9, abs=1e-12)
 
 
 def test_second_gradient_of_the_curvature_reaches_the_weights():

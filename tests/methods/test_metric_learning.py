@@ -41,16 +41,24 @@ def first_batch(stack: fitting.Stack):
     return stack.data.batch(next(iter(stack.data.epoch_batches(stack.method.visiting_order))))
 
 
+def parameters_of(stack: fitting.Stack) -> dict[str, nn.Parameter]:
+    """Parameters of the network and of the method by name."""
+    named = {f"model.{name}": weight for name, weight in stack.model.named_parameters()}
+    return named | {f"method.{name}": weight for name, weight in stack.method.named_parameters()}
+
+
 def gradients(stack: fitting.Stack, step) -> dict[str, torch.Tensor]:
     """Gradient of every parameter of every player, by its name."""
-    names = {id(one): f"model.{name}" for name, one in stack.model.named_parameters()}
-    names |= {id(one): f"method.{name}" for name, one in stack.method.named_parameters()}
-    found = {}
+    by_weight = {}
     for player, loss in step.losses.items():
-        owned = stack.optimisation.players[player]
-        some = torch.autograd.grad(loss.sum(), owned, retain_graph=True, materialize_grads=True)
-        found |= {names[id(one)]: gradient for one, gradient in zip(owned, some, strict=True)}
-    return found
+        weights = stack.optimisation.players[player]
+        slopes = torch.autograd.grad(loss.sum(), weights, retain_graph=True, materialize_grads=True)
+        by_weight |= zip(map(id, weights), slopes, strict=True)
+    return {
+        name: by_weight[id(weight)]
+        for name, weight in parameters_of(stack).items()
+        if id(weight) in by_weight
+    }
 
 
 @pytest.mark.parametrize("over", ["mean", "sum"])
@@ -78,10 +86,9 @@ def test_parade_is_one_loss_with_gradient_reversal(over):
         + 0.3 * method.attribute_objectives[0](attribute, batch.group[0])
         - 40.0 * c
     )
-    named = {f"model.{name}": one for name, one in model.named_parameters()}
-    named |= {f"method.{name}": one for name, one in method.named_parameters()}
+    named = parameters_of(stack)
     theirs = torch.autograd.grad(loss, list(named.values()), materialize_grads=True)
-    for (name, _), gradient in zip(named.items(), theirs, strict=True):
+    for name, gradient in zip(named, theirs, strict=True):
         torch.testing.assert_close(ours[name], gradient, rtol=1e-9, atol=1e-12)
     assert ours["method.adversaries.0.0.weight"].abs().max() > 0
 
@@ -98,19 +105,19 @@ def test_the_adversary_raises_what_both_embeddings_lower():
         return parade.separation(*pair, "sum").item()
 
     (step,) = method.steps(model, batch)
-    found = gradients(stack, step)
+    by_name = gradients(stack, step)
     before = correlation()
     named = dict(method.named_parameters())
     for side, sign in (("adversaries", 1), ("attribute_heads", -1)):
-        moved = {name: one for name, one in named.items() if name.startswith(side)}
-        kept = {name: one.detach().clone() for name, one in moved.items()}
+        moved = {name: parameter for name, parameter in named.items() if name.startswith(side)}
+        kept = {name: parameter.detach().clone() for name, parameter in moved.items()}
         with torch.no_grad():
-            for name, one in moved.items():
-                one.sub_(1e-3 * found[f"method.{name}"])
+            for name, parameter in moved.items():
+                parameter.sub_(1e-3 * by_name[f"method.{name}"])
         assert np.sign(correlation() - before) == sign
         with torch.no_grad():
-            for name, one in moved.items():
-                one.copy_(kept[name])
+            for name, parameter in moved.items():
+                parameter.copy_(kept[name])
 
 
 @pytest.mark.parametrize("method", ["metric_learning", "parade"])
@@ -119,7 +126,7 @@ def test_the_saved_model_is_the_network_and_nothing_of_the_method(method):
     samples = make_samples(groups=3, classes=3)
     (fitted,), validation, _, _ = train(samples, make_cell(method, seeds=(0,)))
     stack = make_stack(method, samples)
-    hparams = [one.network for one in stack.replicas]
+    hparams = [replica.network for replica in stack.replicas]
     (state,) = stack.model.finished_states(hparams, stack.data.labelled())
     expected = {f"model.{name}" for name in state}
     saved = {name for name in fitted.state if name.startswith("model.")}
@@ -148,9 +155,9 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
     samples = make_samples(groups=3, classes=3)
     fitted, validation, curves, _ = train(samples, cell)
     assert len(epochs) == 2 * 2 * 2  # epochs, seeds, objectives
-    by_trial = {(one.trial, one.seed): one for one in fitted}
+    by_trial = {(model.trial, model.seed): model for model in fitted}
     assert len(by_trial) == 2 * 5
-    predicted = {(one.trial, one.seed): one for one in validation}
+    predicted = {(prediction.trial, prediction.seed): prediction for prediction in validation}
     for seed in (0, 1):
         first = by_trial["default", seed]
         features = {name for name in first.state if "backbone" in name}
@@ -162,7 +169,7 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
             assert not np.array_equal(*pair)
         other = by_trial["objective=triplet", seed]
         assert not all(np.array_equal(first.state[n], other.state[n]) for n in features)
-    assert set(curves["trial"]) == {one.trial for one in fitted}
+    assert set(curves["trial"]) == {model.trial for model in fitted}
     alone, _, _, _ = train(samples, make_cell("metric_learning", seeds=(1,), epochs=2))
     for name, array in alone[0].state.items():
         np.testing.assert_array_equal(array, by_trial["default", 1].state[name])
@@ -171,11 +178,11 @@ def test_trials_of_what_is_fitted_afterwards_share_one_training(monkeypatch):
 def test_of_trials_with_one_embedding_the_first_is_chosen():
     """By a criterion of the embedding they are equal, whatever their names."""
     trials = ({"classifier": "k_means"}, {"classifier": "random_forest"})
-    cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1)
-    cell = cell.model_copy(update={"metrics": ("recall_at",), "selections": ("recall_at",)})
+    fields = {"metrics": ("recall_at",), "selections": ("recall_at",)}
+    cell = make_cell("metric_learning", trials, seeds=(0, 1), epochs=1, fields=fields)
     samples = make_samples(groups=3, classes=3)
     _, validation, _, _ = train(samples, cell)
-    assert [one.trial for one in validation] == [
+    assert [prediction.trial for prediction in validation] == [
         trial
         for trial in ("default", "classifier=k_means", "classifier=random_forest")
         for _ in (0, 1)
@@ -206,20 +213,19 @@ def test_proxies_and_boundaries_learn_at_rates_of_their_own():
     """One step of Adam moves a parameter by its learning rate, whatever the gradient."""
     options = {"method_objective": "margin", "weight_decay": 0.0, "learning_rate": 1e-3}
     stack = make_stack("parade", method_embedding_learning_rate=1e-2, **options)
-    named = {f"model.{name}": one for name, one in stack.model.named_parameters()}
-    named |= {f"method.{name}": one for name, one in stack.method.named_parameters()}
-    before = {name: one.detach().clone() for name, one in named.items()}
+    named = parameters_of(stack)
+    before = {name: weight.detach().clone() for name, weight in named.items()}
     (step,) = stack.method.steps(stack.model, first_batch(stack))
     stack.optimisation.apply(step)
-    moved = {name: (one - before[name]).abs().max().item() for name, one in named.items()}
+    moved = {name: (named[name] - before[name]).abs().max().item() for name in named}
     rates = {"target": 5e-4, "attribute_objectives": 5e-4, "attribute_heads": 1e-2}
     rates |= {"adversaries": 1e-5}
     for start, rate in rates.items():
         some = [far for name, far in moved.items() if name.startswith(f"method.{start}.")]
         assert max(some) == pytest.approx(rate, rel=1e-3), start
-    last = {id(one) for one in stack.model.projection.parameters()}
-    for name, one in stack.model.named_parameters():
-        rate = 1e-2 if id(one) in last else 1e-3
+    last = {id(parameter) for parameter in stack.model.projection.parameters()}
+    for name, parameter in stack.model.named_parameters():
+        rate = 1e-2 if id(parameter) in last else 1e-3
         assert moved[f"model.{name}"] == pytest.approx(rate, rel=1e-2), name
     assert set(stack.optimisation.players) == {
         "model", "embedding", "objective", "attribute_heads", "attribute_objectives", "adversary",
@@ -239,7 +245,7 @@ def test_several_attributes_have_a_head_each_and_rows_without_value_are_left_out
     stack = make_stack("parade", samples)
     shared = stack.model.shared(first_batch(stack).x)
     assert [head(shared).shape[-1] for head in stack.method.attribute_heads] == [5, 5]
-    assert [one.objective.beta.numel() for one in stack.method.attribute_objectives] == [3, 4]
+    assert [mined.objective.beta.numel() for mined in stack.method.attribute_objectives] == [3, 4]
     batch = first_batch(stack)
     (step,) = stack.method.steps(stack.model, batch)
     assert all(gradient.isfinite().all() for gradient in gradients(stack, step).values())
@@ -260,10 +266,10 @@ def test_parade_works_with_any_objective_and_miner(objective, miner):
     network = {**EMBEDDING, "normalised": normalised}
     stack = make_stack("parade", network=network, method_objective=objective, method_miner=miner)
     (step,) = stack.method.steps(stack.model, first_batch(stack))
-    found = gradients(stack, step)
-    assert all(gradient.isfinite().all() for gradient in found.values())
+    by_name = gradients(stack, step)
+    assert all(gradient.isfinite().all() for gradient in by_name.values())
     for name in ("model.projection", "method.attribute_heads", "method.adversaries"):
-        assert any(one.abs().max() > 0 for path, one in found.items() if path.startswith(name))
+        assert any(by_name[path].abs().max() > 0 for path in by_name if path.startswith(name))
 
 
 @pytest.mark.parametrize("objective", ["contrastive", "margin", "multisimilarity", "arcface"])

@@ -18,7 +18,7 @@ from robust_fairness.metrics.evaluation import DECISION
 from robust_fairness.samples import Samples
 from robust_fairness.training import prediction
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
-from tests.training.conftest import make_cell, make_samples
+from tests.training.conftest import make_cell, make_samples, samples_of
 
 HERE = Path(__file__).parent
 ROWS = pd.read_csv(HERE.parent / "postprocessing" / "rows.csv")
@@ -40,16 +40,9 @@ def golden_samples() -> Samples:
     """The golden rows, as training, as validation and as test rows."""
     group, y = ROWS["group"].to_numpy(), ROWS["y"].to_numpy()
     x = np.stack([ROWS["score"] / 999, group == 1, group == 2], axis=1).astype(np.float64)
-    return Samples(
-        x=np.tile(x, (3, 1)),
-        y=np.tile(y, 3),
-        attributes=pd.DataFrame({"kind": pd.Categorical(np.tile(group.astype(str), 3))}),
-        id=np.arange(3 * len(y)),
-        splits=pd.DataFrame({"all": pd.Categorical(np.repeat(["train", "val", "test"], len(y)))}),
-        features=("score", "1", "2"),
-        classes=("no", "yes"),
-        sensitive=("kind",),
-    )
+    parts = pd.Categorical(np.repeat(["train", "val", "test"], len(y)))
+    kind = pd.Categorical(np.tile(group.astype(str), 3))
+    return samples_of(np.tile(x, (3, 1)), np.tile(y, 3), kind, pd.DataFrame({"all": parts}))
 
 
 def test_the_mixture_is_the_golden_one():
@@ -66,9 +59,9 @@ def test_the_mixture_is_the_golden_one():
     rows = ROWS.assign(positive=validation.values[DECISION])
     accuracy = np.where(rows["y"] == 1, rows["positive"], 1 - rows["positive"]).mean()
     assert accuracy == pytest.approx(GOLDEN["expected_accuracy"], abs=2e-3)
-    for rate, own in (("selection_rate", rows), ("tpr", rows[rows["y"] == 1])):
-        found = own.groupby("group")["positive"].mean()
-        np.testing.assert_allclose(found, GOLDEN[rate], atol=5e-3)
+    for rate, counted in (("selection_rate", rows), ("tpr", rows[rows["y"] == 1])):
+        rates = counted.groupby("group")["positive"].mean()
+        np.testing.assert_allclose(rates, GOLDEN[rate], atol=5e-3)
 
 
 def test_a_mixture_is_stored_without_pickle_and_scored_by_its_expectation():
@@ -94,9 +87,9 @@ def test_grid_search_is_fairlearns():
     x = samples.x.astype(np.float64)
     x = (x - x[train].mean(0)) / x[train].std(0)
     group = samples.attributes["kind"].cat.codes.to_numpy()
-    found = GridSearch(DecisionTreeClassifier(**TREE), EqualizedOdds())
-    found.fit(x[train], samples.y[train], sensitive_features=group[train])
-    np.testing.assert_allclose(validation.values[DECISION], found.predict(x[val]), atol=1e-9)
+    search = GridSearch(DecisionTreeClassifier(**TREE), EqualizedOdds())
+    search.fit(x[train], samples.y[train], sensitive_features=group[train])
+    np.testing.assert_allclose(validation.values[DECISION], search.predict(x[val]), atol=1e-9)
 
 
 def with_one_class(samples: Samples) -> Samples:

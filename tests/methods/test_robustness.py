@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import yaml
@@ -21,22 +20,22 @@ from robust_fairness.methods.alignment import (
     moment_distances,
     reversal,
 )
-from robust_fairness.methods.base import Batch, Problem
+from robust_fairness.methods.balancing import GroupUpweighting, Subsampling, balanced
+from robust_fairness.methods.base import Batch
 from robust_fairness.methods.dfr import averaged_regressions
 from robust_fairness.methods.dro import worst_rows, worst_weights
 from robust_fairness.methods.importance_weighting import density_ratio, normalised
-from robust_fairness.methods.lisa import partners
-from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
-from robust_fairness.methods.subsampling import Subsampling, balanced
-from robust_fairness.methods.vrex import mean_and_variance
+from robust_fairness.methods.invariance import mean_and_variance
+from robust_fairness.methods.mixup import mixed_loss, partners, symmetric_beta
 from robust_fairness.models.losses import ABSENT, task_loss
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables.linear import LinearNetwork
 from robust_fairness.samples.domains import hold_out_domains
 from robust_fairness.training import train
 from robust_fairness.training.fitting import Stack
+from tests.methods.conftest import batch_of, problem_of
 from tests.project import ROOT
-from tests.training.conftest import make_cell, make_samples
+from tests.training.conftest import make_cell, make_samples, with_sites
 
 GOLDEN = json.loads((Path(__file__).parent / "robustness_golden.json").read_text())
 
@@ -54,46 +53,31 @@ def environments(*numbers) -> tuple[torch.Tensor, torch.Tensor]:
     return features, indicators(place[order][None], len(rows), torch.float64)
 
 
-def batch_of(x, y, subgroup) -> Batch:
+def batch_of_replica(x, y, subgroup) -> Batch:
     """A batch of one replica."""
-    none = torch.zeros(1, len(y), 0)
-    rows, ones = torch.arange(len(y))[None], torch.ones(1, len(y), dtype=x.dtype)
-    return Batch(x[None], y[None], subgroup[None], subgroup[None], none, none, ones, rows, None)
-
-
-def untrained(subgroup) -> tuple[LinearNetwork, Problem]:
-    """A network of one replica and a problem of two classes and these subgroups of its rows."""
-
-    def new() -> LinearNetwork:
-        return LinearNetwork(LinearNetwork.Parameters(), (1,), 2, Randomness([0], "weights"))
-
-    draws = {name: Randomness([0], name) for name in ("heads", "mining")}
-    return new(), Problem(
-        classes=2, groups=2, attribute_widths=(2,), subgroup_counts=torch.bincount(subgroup)[None],
-        rows=len(subgroup), batch_size=4, seeds=(0,), new_model=new, learning_rate=1e-3, **draws,
-    )  # fmt: skip
+    return batch_of(x[None], y[None], subgroup[None])
 
 
 def test_coral_is_the_reference():
     features, members = environments(0, 1)
     two = GOLDEN["coral"]["env0_env1"]
-    found = covariance_distances(features, members)[0, 0, 1]
-    assert found.item() == pytest.approx(two["sun_saenko"])
-    found = moment_distances(features, members)[0, 0, 1]
-    assert found.item() == pytest.approx(two["domainbed_penalty"])
+    distance = covariance_distances(features, members)[0, 0, 1]
+    assert distance.item() == pytest.approx(two["sun_saenko"])
+    distance = moment_distances(features, members)[0, 0, 1]
+    assert distance.item() == pytest.approx(two["domainbed_penalty"])
     features, members = environments(0, 1, 2)
-    found = mean_over_pairs(moment_distances(features, members), members.sum(1))
-    assert found.item() == pytest.approx(GOLDEN["coral"]["mean_over_three_pairs_domainbed"])
+    penalty = mean_over_pairs(moment_distances(features, members), members.sum(1))
+    assert penalty.item() == pytest.approx(GOLDEN["coral"]["mean_over_three_pairs_domainbed"])
 
 
 def test_mmd_is_the_reference():
     golden = GOLDEN["mmd"]
     gammas = tuple(golden["gammas"])
-    found = mmd_distances(*environments(0, 1), gammas)[0, 0, 1]
-    assert found.item() == pytest.approx(golden["env0_env1_biased"])
+    distance = mmd_distances(*environments(0, 1), gammas)[0, 0, 1]
+    assert distance.item() == pytest.approx(golden["env0_env1_biased"])
     features, members = environments(0, 1, 2)
-    found = mean_over_pairs(mmd_distances(features, members, gammas), members.sum(1))
-    assert found.item() == pytest.approx(golden["mean_over_three_pairs_biased"])
+    penalty = mean_over_pairs(mmd_distances(features, members, gammas), members.sum(1))
+    assert penalty.item() == pytest.approx(golden["mean_over_three_pairs_biased"])
 
 
 def test_vrex_is_the_reference():
@@ -110,10 +94,10 @@ def test_cvar_weights_are_the_reference():
     golden = GOLDEN["cvar_dro"]
     shares = [name for name in golden if name.startswith("alpha=")]
     losses = doubles([golden["losses"]] * len(shares))
-    found = worst_rows(losses, doubles([float(name.removeprefix("alpha=")) for name in shares]))
-    for name, weights, own in zip(shares, found, losses, strict=True):
+    by_share = worst_rows(losses, doubles([float(name.removeprefix("alpha=")) for name in shares]))
+    for name, weights, row in zip(shares, by_share, losses, strict=True):
         assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-9)
-        assert (weights @ own).item() == pytest.approx(golden[name]["value"])
+        assert (weights @ row).item() == pytest.approx(golden[name]["value"])
     assert worst_rows(losses[:1], doubles([0.01]))[0].argmax() == losses[0].argmax()
 
 
@@ -121,8 +105,8 @@ def test_chi_square_weights_are_the_reference():
     golden = GOLDEN["chi2_dro"]
     radii = [name for name in golden if name.startswith("rho=")]
     losses = doubles([golden["losses"]] * len(radii))
-    found = worst_weights(losses, doubles([float(name.removeprefix("rho=")) for name in radii]))
-    for name, weights in zip(radii, found, strict=True):
+    by_radius = worst_weights(losses, doubles([float(name.removeprefix("rho=")) for name in radii]))
+    for name, weights in zip(radii, by_radius, strict=True):
         assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-8)
 
 
@@ -130,22 +114,22 @@ def test_chi_square_weights_are_the_reference():
 def test_chi_square_value_is_that_of_its_dual(radius):
     """Levy et al.: min over eta of eta + sqrt((1 + 2 rho) mean((l - eta)_+^2)), ties included."""
     for losses in ([1.0, 3.0, 3.0, 0.5, 0.5, 2.0], [2.0] * 5, [0.0, 0.0, 0.0, 1.0]):
-        own = np.array(losses)
+        values = np.array(losses)
 
-        def dual(eta, own=own):
-            mean = np.square(np.maximum(own - eta, 0)).mean()
+        def dual(eta, values=values):
+            mean = np.square(np.maximum(values - eta, 0)).mean()
             return eta + np.sqrt((1 + 2 * radius) * mean)
 
         weights = worst_weights(doubles([losses]), doubles([radius]))[0].numpy()
         best = optimize.minimize_scalar(
             dual,
-            bounds=(-1e4 if radius == 0 else -100, own.max()),
+            bounds=(-1e4 if radius == 0 else -100, values.max()),
             method="bounded",
             options={"xatol": 1e-10},
         )
         assert weights.sum() == pytest.approx(1)
-        assert np.square(len(own) * weights - 1).mean() / 2 <= radius + 1e-9
-        assert weights @ own == pytest.approx(min(best.fun, own.max()), abs=2e-4)
+        assert np.square(len(values) * weights - 1).mean() / 2 <= radius + 1e-9
+        assert weights @ values == pytest.approx(min(best.fun, values.max()), abs=2e-4)
 
 
 def test_importance_weights_are_the_reference():
@@ -161,8 +145,8 @@ def test_density_ratio_of_shifted_normals():
     """log t(x) / s(x) = x - 1/2 for means 0 and 1, whatever the numbers of rows."""
     rng = np.random.default_rng(0)
     source, target = rng.normal(size=(8000, 1)), rng.normal(1, 1, size=(2000, 1))
-    found = np.log(density_ratio(source, target, 1e6, 0))
-    assert np.abs(found - (source[:, 0] - 0.5)).mean() < 0.1
+    log_ratio = np.log(density_ratio(source, target, 1e6, 0))
+    assert np.abs(log_ratio - (source[:, 0] - 0.5)).mean() < 0.1
 
 
 def test_balanced_rows_are_the_reference():
@@ -182,13 +166,11 @@ def test_upweighting_is_the_reference(subgroups, name):
     golden = GOLDEN["balancing"]
     y, group = torch.tensor(golden["y"]), torch.tensor(golden["a"])
     subgroup = 2 * y + group if subgroups == "group_and_class" else y
-    model, problem = untrained(subgroup)
-    method = find("method", "group_upweighting")
-    upweighting = method(method.Parameters(subgroups=subgroups), model, problem)
-    found = upweighting.row_weight(
-        batch_of(doubles(GOLDEN["balancing"]["y"])[:, None], y, subgroup)
-    )
-    assert found[0].tolist() == pytest.approx(golden[f"{name}_weight_mean_one"])
+    model = LinearNetwork(LinearNetwork.Parameters(), (1,), 2, Randomness([0], "weights"))
+    problem = problem_of(model, subgroup_counts=torch.bincount(subgroup)[None], rows=len(subgroup))
+    method = GroupUpweighting(GroupUpweighting.Parameters(subgroups=subgroups), model, problem)
+    row_weights = method.row_weight(batch_of_replica(doubles(golden["y"])[:, None], y, subgroup))
+    assert row_weights[0].tolist() == pytest.approx(golden[f"{name}_weight_mean_one"])
 
 
 def test_subsampling_visits_its_rows_equally_often():
@@ -197,14 +179,14 @@ def test_subsampling_visits_its_rows_equally_often():
     stack = Stack(samples, make_cell("subsampling"), make_cell("subsampling").replicas()[:1])
     assert isinstance(stack.method, Subsampling)
     seen = []
-    for epoch in range(2):
-        rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order, epoch)), 1)[0]
+    for _ in range(2):
+        rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order)), 1)[0]
         assert len(rows) == len(stack.data.train[0])
-        found, counts = rows.unique(return_counts=True)
+        visited, counts = rows.unique(return_counts=True)
         assert counts.max() - counts.min() <= 1
-        sizes = torch.bincount(stack.data.subgroup[found])
+        sizes = torch.bincount(stack.data.subgroup[visited])
         assert (sizes == stack.data.subgroup_counts().min()).all()
-        seen.append(found.tolist())
+        seen.append(visited.tolist())
     assert seen[0] == seen[1]
 
 
@@ -220,10 +202,10 @@ def test_mixed_loss_is_the_reference():
 
     model = Answers(LinearNetwork.Parameters(), (3,), 2, Randomness([0], "weights"))
     y = torch.tensor([golden["y_i"], golden["y_j"]])
-    batch = batch_of(doubles([golden["x_i"], golden["x_j"]]), y, y)
+    batch = batch_of_replica(doubles([golden["x_i"], golden["x_j"]]), y, y)
     share = doubles([[golden["lam"], 1 - golden["lam"]]])
-    found = mixed_loss(model, batch, torch.tensor([[1, 0]]), share)
-    assert found.item() == pytest.approx(golden["loss"])
+    loss = mixed_loss(model, batch, torch.tensor([[1, 0]]), share)
+    assert loss.item() == pytest.approx(golden["loss"])
 
 
 def test_symmetric_beta_has_its_distribution():
@@ -244,8 +226,8 @@ def test_partners_of_lisa():
 
 def test_reversal_of_dann_is_the_reference():
     golden = GOLDEN["dann"]
-    found = [reversal(one) for one in golden["progress"]]
-    assert found == pytest.approx(golden["reversal_coefficient_gamma_10"])
+    factors = [reversal(progress) for progress in golden["progress"]]
+    assert factors == pytest.approx(golden["reversal_coefficient_gamma_10"])
 
 
 def weights(samples, method, **options) -> dict[str, np.ndarray]:
@@ -271,8 +253,8 @@ def test_without_its_term_a_method_is_plain_training(method, options):
     samples = make_samples(domains=3)
     if method == "vrex":  # one environment: its mean loss is that of the batch
         samples, options = make_samples(groups=1), {"method_subgroups": "group"}
-    plain, found = weights(samples, "erm"), weights(samples, method, **options)
-    assert all(found[name] == pytest.approx(plain[name], abs=1e-6) for name in plain)
+    plain, without_term = weights(samples, "erm"), weights(samples, method, **options)
+    assert all(without_term[name] == pytest.approx(plain[name], abs=1e-6) for name in plain)
 
 
 def test_dfr_averages_the_regressions_of_the_reference():
@@ -341,33 +323,25 @@ def test_dfr_train_trains_a_new_head_on_balanced_rows():
     )
     stack = Stack(samples, cell, cell.replicas())
     stack.run_epoch()
-    before = {name: one.clone() for name, one in stack.model.body.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in stack.model.body.state_dict().items()}
     state = stack.data.state()
-    rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order, 1)), 1)
+    rows = torch.cat(list(stack.data.epoch_batches(stack.method.visiting_order)), 1)
     assert (torch.bincount(stack.data.subgroup[rows.unique()]).diff() == 0).all()
     batch = stack.data.batch(rows, 1)
     fresh = stack.method.fresh.top.requires_grad_(True)
-    expected = [one.detach().clone() for one in fresh.parameters()]
+    expected = [parameter.detach().clone() for parameter in fresh.parameters()]
     with torch.no_grad():
         features = stack.model.eval().features(batch.x)
     loss = task_loss(fresh(features, batch.noise), batch.y).mean()
-    (loss + 0.1 * sum(one.abs().sum() for one in fresh.parameters())).backward()
-    slopes = [one.grad + 1e-5 * one.detach() for one in fresh.parameters()]
+    (loss + 0.1 * sum(parameter.abs().sum() for parameter in fresh.parameters())).backward()
+    slopes = [parameter.grad + 1e-5 * parameter.detach() for parameter in fresh.parameters()]
     stack.data.restore(state)
     stack.run_epoch()
-    for one, start, slope in zip(stack.model.top.parameters(), expected, slopes, strict=True):
+    for parameter, start, slope in zip(stack.model.top.parameters(), expected, slopes, strict=True):
         step = 1e-3 * slope / (slope.abs() + 1e-8)
-        torch.testing.assert_close(one.detach(), start - step, rtol=0, atol=1e-9)
+        torch.testing.assert_close(parameter.detach(), start - step, rtol=0, atol=1e-9)
     after = stack.model.body.state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before)
-
-
-def with_sites(samples, sites: int):
-    """The samples with a domain column, the last site of which is held out."""
-    names = [f"site {number}" for number in range(sites)]
-    site = pd.Categorical.from_codes(np.arange(len(samples)) % sites, names)
-    attributes = samples.attributes.assign(site=site)
-    return replace(samples, attributes=attributes, domain="site")
 
 
 def test_domains_that_are_trained_on_are_environments():
@@ -390,7 +364,7 @@ def test_the_page_lists_every_method_with_what_it_sees_and_its_search():
     """Spaces of the search are valid hyperparameters."""
     page = (ROOT / "docs/methods.md").read_text()
     rows = [line.strip("|").split("|") for line in page.splitlines() if line[:3] == "| `"]
-    listed = {name.strip(" `"): [one.strip() for one in rest] for name, *rest in rows}
+    listed = {name.strip(" `"): [cell.strip() for cell in rest] for name, *rest in rows}
     assert sorted(listed) == names("method")
     for name, (sees, _, search, _) in listed.items():
         parameters = find("method", name).Parameters

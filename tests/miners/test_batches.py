@@ -46,8 +46,8 @@ def test_a_batch_is_as_varied_as_the_rows_allow(labels, needed, per_class, seed)
         assert even([times[label] for label in present], needed)
         rows = Counter(batch.tolist())
         for label in times:
-            own = np.flatnonzero(labels == label)
-            assert even([rows[row] for row in own], times[label] * per_class)
+            members = np.flatnonzero(labels == label)
+            assert even([rows[row] for row in members], times[label] * per_class)
 
 
 def test_a_class_of_one_row_stands_as_copies():

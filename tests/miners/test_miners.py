@@ -91,11 +91,11 @@ def test_semi_hard_negatives_lie_between_the_positive_and_the_margin(batch, seed
     """Else there is no such row."""
     embeddings, labels = batch
     for anchor, positive, negative in mined("semi_hard", embeddings, labels, seed, margin=GRID):
-        own = np.linalg.norm(embeddings[anchor] - embeddings[positive])
+        near = np.linalg.norm(embeddings[anchor] - embeddings[positive])
 
-        def qualifies(row, anchor=anchor, own=own):
+        def qualifies(row, anchor=anchor, near=near):
             far = np.linalg.norm(embeddings[anchor] - embeddings[row])
-            return labels[row] != labels[anchor] and own < far < own + GRID
+            return labels[row] != labels[anchor] and near < far < near + GRID
 
         assert qualifies(negative) or not any(map(qualifies, range(len(labels))))
 

@@ -70,14 +70,20 @@ def loss_of(objective, x, labels, triplets=()):
         torch.tensor(np.asarray(labels), dtype=torch.int64),
         Triplets(*torch.tensor(places).unbind(1)) if objective.mined else None,
     )
-    own = list(objective.parameters())
-    gradients = torch.autograd.grad(loss, [embeddings, *own], materialize_grads=True)
+    parameters = list(objective.parameters())
+    gradients = torch.autograd.grad(loss, [embeddings, *parameters], materialize_grads=True)
     return loss.detach(), gradients
+
+
+def assert_nothing_to_learn(loss, gradients):
+    """No loss, and gradients of 0."""
+    assert loss == 0
+    assert not any(gradient.any() for gradient in gradients)
 
 
 def dtype_of(objective):
     """The dtype of its parameters, or float64."""
-    return next((own.dtype for own in objective.parameters()), torch.float64)
+    return next((parameter.dtype for parameter in objective.parameters()), torch.float64)
 
 
 def hinge(value):
@@ -94,14 +100,14 @@ def unit(x):
     return np.divide(x, norm, out=np.zeros_like(x), where=norm > 0)
 
 
-def contrastive(x, labels, triplets, own, margin=1.0):
+def contrastive(x, labels, triplets, learnt, margin=1.0):
     total = 0.0
     for a, p, n in triplets:
         total += distance(x[a], x[p]) + hinge(margin - distance(x[a], x[n]))
     return total / len(triplets)
 
 
-def triplet(x, labels, triplets, own, margin=0.2, distance="euclidean"):
+def triplet(x, labels, triplets, learnt, margin=0.2, distance="euclidean"):
     power = {"euclidean": 1, "squared": 2}[distance]
     total = 0.0
     for a, p, n in triplets:
@@ -110,10 +116,12 @@ def triplet(x, labels, triplets, own, margin=0.2, distance="euclidean"):
     return total / len(triplets)
 
 
-def margin(x, labels, triplets, own, margin=0.2, beta=1.2, divisor="triplets", boundaries="class"):
+def margin(
+    x, labels, triplets, learnt, margin=0.2, beta=1.2, divisor="triplets", boundaries="class"
+):
     total, active = 0.0, 0
     for a, p, n in triplets:
-        boundary = own[0][labels[a]] if boundaries == "class" else own[0][0]
+        boundary = learnt[0][labels[a]] if boundaries == "class" else learnt[0][0]
         positive = hinge(distance(x[a], x[p]) - boundary + margin)
         negative = hinge(boundary - distance(x[a], x[n]) + margin)
         total += positive + negative
@@ -124,7 +132,7 @@ def margin(x, labels, triplets, own, margin=0.2, beta=1.2, divisor="triplets", b
     return total / max(active, 1)
 
 
-def n_pair(x, labels, triplets, own, regularisation=0.005, regularised="squared_norm"):
+def n_pair(x, labels, triplets, learnt, regularisation=0.005, regularised="squared_norm"):
     rows, total = range(len(x)), 0.0
     for a in rows:
         for p in rows:
@@ -137,7 +145,7 @@ def n_pair(x, labels, triplets, own, regularisation=0.005, regularised="squared_
 
 
 def multisimilarity(
-    x, labels, triplets, own, alpha=2.0, beta=40.0, base=0.5, epsilon=0.1, mean_over="rows"
+    x, labels, triplets, learnt, alpha=2.0, beta=40.0, base=0.5, epsilon=0.1, mean_over="rows"
 ):
     x, rows = unit(x), range(len(x))
     terms = []
@@ -154,8 +162,8 @@ def multisimilarity(
     return sum(terms) / max(counted, 1)
 
 
-def proxy_nca(x, labels, triplets, own, scale=3.0, distance="squared"):
-    x, proxies = scale * unit(x), scale * unit(own[0])
+def proxy_nca(x, labels, triplets, learnt, scale=3.0, distance="squared"):
+    x, proxies = scale * unit(x), scale * unit(learnt[0])
     power = {"euclidean": 1, "squared": 2}[distance]
     total = 0.0
     for i, label in enumerate(labels):
@@ -165,8 +173,8 @@ def proxy_nca(x, labels, triplets, own, scale=3.0, distance="squared"):
     return total / len(x)
 
 
-def arcface(x, labels, triplets, own, margin=0.5, scale=16.0):
-    x, centres = unit(x), unit(own[0].T)
+def arcface(x, labels, triplets, learnt, margin=0.5, scale=16.0):
+    x, centres = unit(x), unit(learnt[0].T)
     total = 0.0
     for i, label in enumerate(labels):
         cosines = centres @ x[i]
@@ -185,7 +193,7 @@ RESTATED = {
 
 
 def own_parameters(objective):
-    return [own.detach().numpy() for own in objective.parameters()]
+    return [parameter.detach().numpy() for parameter in objective.parameters()]
 
 
 def test_these_are_all_objectives():
@@ -216,7 +224,7 @@ def test_gradients_are_those_of_finite_differences(name, options):
     places = Triplets(*torch.tensor(np.array(triplets)).unbind(1))
     embeddings = torch.tensor(x, requires_grad=True)
 
-    def loss(embeddings, *own):
+    def loss(embeddings, *parameters):
         return objective(embeddings, torch.tensor(labels), places)
 
     assert torch.autograd.gradcheck(loss, (embeddings, *objective.parameters()))
@@ -284,11 +292,11 @@ def test_arcface_is_the_librarys():
 def test_one_triplet_is_enough(name):
     """The library's contrastive loss takes a single pair for none."""
     x, labels, triplets = batch(name, 5)
-    for one in triplets[:4]:
+    for places in triplets[:4]:
         objective = made(name, margin=2.5)
-        expected = RESTATED[name](x, labels, [one], own_parameters(objective), margin=2.5)
-        assert expected > 0
-        assert float(loss_of(objective, x, labels, [one])[0]) == pytest.approx(expected, rel=1e-9)
+        expected = RESTATED[name](x, labels, [places], own_parameters(objective), margin=2.5)
+        loss, _ = loss_of(objective, x, labels, [places])
+        assert float(loss) == pytest.approx(expected, rel=1e-9) and expected > 0
 
 
 def test_one_hard_pair_of_each_kind_is_enough():
@@ -334,11 +342,10 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
     )
     triplets = list(zip(*(places.tolist() for places in mined), strict=True))
     loss, gradients = loss_of(objective, x, labels, triplets)
-    assert all(one.isfinite().all() and one.abs().max() < 1e4 for one in gradients)
+    assert all(gradient.isfinite().all() and gradient.abs().max() < 1e4 for gradient in gradients)
     if objective.mined and not triplets:
         assert case in ("one class", "no positives", "one row", "all alike, one class")
-        assert loss == 0
-        assert not any(one.any() for one in gradients)
+        assert_nothing_to_learn(loss, gradients)
         return
     expected = RESTATED[name](np.array(x), labels, triplets, own_parameters(objective), **options)
     rough = 1e-9 if dtype == torch.float64 else 1e-3
@@ -348,8 +355,7 @@ def test_degenerate_batches_have_the_definitions_loss_and_finite_gradients(
 @pytest.mark.parametrize("name", RESTATED)
 def test_an_empty_batch_has_no_loss(name):
     loss, gradients = loss_of(made(name), np.zeros((0, DIMENSIONS)), [])
-    assert loss == 0
-    assert not any(one.any() for one in gradients)
+    assert_nothing_to_learn(loss, gradients)
 
 
 def test_an_embedding_that_is_its_centre_has_a_finite_gradient():
@@ -360,7 +366,7 @@ def test_an_embedding_that_is_its_centre_has_a_finite_gradient():
             objective.loss.W.copy_(torch.eye(DIMENSIONS, CLASSES))
         loss, gradients = loss_of(objective, sign * np.eye(DIMENSIONS)[:CLASSES], range(CLASSES))
         assert loss.isfinite()
-        assert all(one.isfinite().all() for one in gradients)
+        assert all(gradient.isfinite().all() for gradient in gradients)
 
 
 def test_a_row_of_zeros_has_the_gradient_of_the_identity():
@@ -378,9 +384,9 @@ def test_own_parameters_come_from_the_randomness_alone(name):
     assert torch.random.get_rng_state().equal(state)
     torch.rand(3)
     again, other = own_parameters(made(name, seed=1)), own_parameters(made(name, seed=2))
-    for own, same, different in zip(first, again, other, strict=True):
-        np.testing.assert_array_equal(own, same)
-        assert name == "margin" or (own != different).any()
+    for values, same, different in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(values, same)
+        assert name == "margin" or (values != different).any()
 
 
 def test_what_is_learnt_has_the_papers_shape_and_first_values():
@@ -435,8 +441,7 @@ def test_triplets_that_keep_their_boundaries_have_no_loss(divisor):
     """There is nothing to divide by."""
     x = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0]]
     loss, gradients = loss_of(made("margin", divisor=divisor), x, [0, 0, 1], [(0, 1, 2)])
-    assert loss == 0
-    assert not any(one.any() for one in gradients)
+    assert_nothing_to_learn(loss, gradients)
 
 
 @pytest.mark.parametrize("name", RESTATED)

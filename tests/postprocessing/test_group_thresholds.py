@@ -28,8 +28,13 @@ def rule_of(name: str, tolerance: float):
 
 def group_rates(positive: np.ndarray, label: int) -> np.ndarray:
     """Share of class 1 among the rows of a class, by group."""
-    own = pd.Series(positive[label == Y]).groupby(GROUP[label == Y])
-    return own.mean().to_numpy()
+    by_group = pd.Series(positive[label == Y]).groupby(GROUP[label == Y])
+    return by_group.mean().to_numpy()
+
+
+def expected_accuracy(positive: np.ndarray, y: np.ndarray = Y) -> float:
+    """Mean over rows of the probability that the decision is right."""
+    return np.where(y == 1, positive, 1 - positive).mean()
 
 
 @pytest.mark.parametrize("name", SOLUTIONS)
@@ -38,18 +43,16 @@ def test_the_optimum_is_the_golden_one(name, tolerance):
     """Expected accuracy and gap of the decisions on the rows that they are fitted on."""
     golden = SOLUTIONS[name][tolerance]
     positive = rule_of(name, float(tolerance)).fit(Y, SCORE, GROUP)(SCORE, GROUP)
-    assert np.where(Y == 1, positive, 1 - positive).mean() == pytest.approx(
-        golden["accuracy"], abs=1e-6
-    )
-    found = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
-    for rate, values in found.items():
+    assert expected_accuracy(positive) == pytest.approx(golden["accuracy"], abs=1e-6)
+    rates_of = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
+    for rate, values in rates_of.items():
         if rate in golden:
             np.testing.assert_allclose(values, golden[rate], atol=1e-5)
     selected = pd.Series(positive).groupby(GROUP).mean().to_numpy()
     bounded = {
-        "equalized_odds": tuple(found.values()),
-        "true_positive_rate_parity": (found["group_tpr"],),
-        "false_positive_rate_parity": (found["group_fpr"],),
+        "equalized_odds": tuple(rates_of.values()),
+        "true_positive_rate_parity": (rates_of["group_tpr"],),
+        "false_positive_rate_parity": (rates_of["group_fpr"],),
         "demographic_parity": (selected,),
     }[name]
     assert max(np.ptp(rates) for rates in bounded) <= float(tolerance) + 1e-6
@@ -67,9 +70,8 @@ def test_the_optimum_is_the_golden_one(name, tolerance):
 def test_without_tolerance_it_is_fairlearns_threshold_optimizer(name, accuracy):
     """Of fairlearn 0.15.0, whose grid of 1,000 rates misses the optimum by up to 2e-5."""
     positive = rule_of(name, 0).fit(Y, SCORE, GROUP)(SCORE, GROUP)
-    found = np.where(Y == 1, positive, 1 - positive).mean()
-    assert accuracy <= found + 1e-9
-    assert found == pytest.approx(accuracy, abs=3e-5)
+    assert accuracy <= expected_accuracy(positive) + 1e-9
+    assert expected_accuracy(positive) == pytest.approx(accuracy, abs=3e-5)
 
 
 def test_a_score_that_says_nothing_gives_a_constant_decision():
@@ -127,9 +129,9 @@ def test_certain_decisions_have_the_scores_of_classes():
         "disparate_impact", "worst_subgroup_accuracy",
     ]  # fmt: skip
     plain = pd.DataFrame(metrics.evaluate(chosen, samples, outputs))
-    found = pd.DataFrame(metrics.evaluate(chosen, samples, outputs, {DECISION: certain}))
-    np.testing.assert_allclose(found["value"], plain["value"], rtol=1e-12)
-    assert found["n"].tolist() == plain["n"].tolist()
+    decided = pd.DataFrame(metrics.evaluate(chosen, samples, outputs, {DECISION: certain}))
+    np.testing.assert_allclose(decided["value"], plain["value"], rtol=1e-12)
+    assert decided["n"].tolist() == plain["n"].tolist()
     (row,) = metrics.evaluate(["roc_auc"], samples, outputs, {DECISION: certain})
     assert row["note"] == "not applicable: a metric of scores, predictions are decisions"
 
@@ -138,26 +140,25 @@ def test_certain_decisions_have_the_scores_of_classes():
 def test_a_cell_is_post_processed(name):
     """The rule of the validation rows of each split decides on its test rows."""
     samples = make_samples(600)
-    cell = make_cell(seeds=(0, 1)).model_copy(update={"metrics": ("accuracy", "delta_er")})
     named = {"name": name, "tolerance": 0.02}
-    both = [cell, type(cell).model_validate({**cell.model_dump(), "postprocessing": named})]
-    fitted, validation, *_ = training.train(samples, both[1])
+    fields = {"metrics": ("accuracy", "delta_er"), "postprocessing": named}
+    cell = make_cell(seeds=(0, 1), fields=fields)
+    both = [cell.model_copy(update={"postprocessing": None}), cell]
+    fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
-    plain, decided = (training.predict(samples, fitted, chosen, one, {}) for one in both)
+    plain, decided = (training.predict(samples, fitted, chosen, settings, {}) for settings in both)
     rule = rule_of(name, 0.02)
     for before, after, val in zip(plain, decided, validation, strict=True):
         group = samples.attributes["kind"].astype(str).to_numpy()
 
-        def score(one):
-            logits = one.outputs.astype(np.float64)
+        def score(prediction):
+            logits = prediction.outputs.astype(np.float64)
             return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
 
         fit = rule.fit(samples.y[val.rows], score(val), group[val.rows])
         expected = fit(score(before), group[before.rows])
         np.testing.assert_allclose(after.positive, expected, atol=1e-12)
-    table = training.evaluate(samples, decided, chosen, both[1], {})
+    table = training.evaluate(samples, decided, chosen, cell, {})
     (accuracy,) = table[(table["metric"] == "accuracy") & (table["seed"] == 0)]["value"]
     y = samples.y[decided[0].rows]
-    assert accuracy == pytest.approx(
-        np.where(y == 1, decided[0].positive, 1 - decided[0].positive).mean()
-    )
+    assert accuracy == pytest.approx(expected_accuracy(decided[0].positive, y))

@@ -13,9 +13,15 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.training import augmentation, data, fitting
-from robust_fairness.training.augmentation import DIRECTED, KINDS, OPERATIONS, randaugment
+from robust_fairness.training.augmentation import AUGMENTATIONS, DIRECTED, KINDS, OPERATIONS
 
-from .conftest import make_cell, make_samples
+from .conftest import (
+    assert_curves_end_at,
+    assert_same_bits,
+    largest_difference,
+    make_cell,
+    make_samples,
+)
 from .test_images import make_image_cell, make_images
 
 # What torchvision calls them
@@ -50,10 +56,10 @@ def test_operations_are_those_of_torchvision():
     """The same names, and the same have a direction."""
     space = v2.RandAugment._AUGMENTATION_SPACE
     assert {NAMES[name] for name in OPERATIONS} == set(space)
-    assert {NAMES[name] for name in DIRECTED} == {name for name, one in space.items() if one[1]}
+    assert {NAMES[name] for name in DIRECTED} == {name for name, entry in space.items() if entry[1]}
     transform = v2.RandAugment()
-    found = (transform.num_ops, transform.magnitude, transform.num_magnitude_bins)
-    assert found == (augmentation.AT_ONCE, augmentation.MAGNITUDE, augmentation.MAGNITUDES)
+    defaults = (transform.num_ops, transform.magnitude, transform.num_magnitude_bins)
+    assert defaults == (augmentation.AT_ONCE, augmentation.MAGNITUDE, augmentation.MAGNITUDES)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +75,9 @@ def test_every_pair_of_operations_equals_torchvisions_on_single_images(shape):
         assert set(kinds.flatten().tolist()) == set(range(number))
     images = noise(len(kinds), *shape)
     before = images.clone()
-    found = augmentation.changed(images, kinds)
-    expected = [Told(told)(one) for one, told in zip(images, kinds.tolist(), strict=True)]
-    assert torch.equal(found, torch.stack(expected))
+    augmented = augmentation.changed(images, kinds)
+    expected = [Told(told)(image) for image, told in zip(images, kinds.tolist(), strict=True)]
+    assert torch.equal(augmented, torch.stack(expected))
     assert torch.equal(images, before)
 
 
@@ -101,23 +107,23 @@ def test_draws_belong_to_the_seed_and_go_on():
     assert not torch.equal(first, second)
 
 
-def test_a_stack_is_changed_as_its_replicas_alone():
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_a_stack_is_changed_as_its_replicas_alone_and_draws_go_on(name):
     """Every replica by the numbers of its seed; torch's own generator is not asked."""
     images = torch.stack([noise(40, 3, 9, 9), noise(40, 3, 9, 9).flip(0)])
-    state = torch.random.get_rng_state()
-    together = randaugment(images, Randomness([1, 2], "augmentation"))
+    before, state = images.clone(), torch.random.get_rng_state()
+    change, randomness = AUGMENTATIONS[name], Randomness([1, 2], "augmentation")
+    together, later = change(images, randomness), change(images, randomness)
     assert torch.equal(state, torch.random.get_rng_state())
+    assert images.equal(before)
+    assert not together.equal(later)
     for number, seed in enumerate((1, 2)):
-        alone = randaugment(images[number : number + 1], Randomness([seed], "augmentation"))
+        alone = change(images[number : number + 1], Randomness([seed], "augmentation"))
         assert torch.equal(together[number : number + 1], alone)
 
 
-def augmented_cell(**options):
-    """A small cell on images that augments them."""
-    return make_image_cell(augmentation="randaugment", **options)
-
-
-def test_training_batches_alone_are_augmented(monkeypatch):
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_training_batches_alone_are_augmented(name, monkeypatch):
     """The method sees changed images, in the order of plain training; nothing else does."""
     samples, seen = make_images(), []
     kept = data.StackData.batch
@@ -128,7 +134,7 @@ def test_training_batches_alone_are_augmented(monkeypatch):
         return batch
 
     monkeypatch.setattr(data.StackData, "batch", watched)
-    for cell in (augmented_cell(), make_image_cell()):
+    for cell in (make_image_cell(augmentation=name), make_image_cell()):
         stack = fitting.Stack(samples, cell, cell.replicas()[:1])
         stack.run_epoch()
         list(stack.data.training_batches())
@@ -139,29 +145,26 @@ def test_training_batches_alone_are_augmented(monkeypatch):
         assert torch.equal(rows, same_rows)
         images = torch.from_numpy(samples.x)[rows]
         torch.testing.assert_close(as_is, images / 255)
-        expected = randaugment(images, randomness) if augmented else images
+        expected = AUGMENTATIONS[name](images, randomness) if augmented else images
         torch.testing.assert_close(x, expected / 255)
         assert augmented != torch.equal(x, as_is)
 
 
-def test_predictions_and_validation_are_of_the_images_as_they_are():
+@pytest.mark.parametrize("name", ["randaugment", "crop_and_flip"])
+def test_predictions_and_validation_are_of_the_images_as_they_are(name):
     """The curve's last value is that of the predictions, which a network alone makes again."""
-    samples, cell = make_images(), augmented_cell()
+    samples, cell = make_images(), make_image_cell(augmentation=name)
     fitted, validation, curves, _ = training.train(samples, cell)
-    last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 1)]
-    for one in (one for one in validation if one.part == "val"):
-        logits, y = torch.from_numpy(one.outputs), torch.from_numpy(samples.y[one.rows])
-        noted = last[last["seed"] == one.seed]["value"].item()
-        assert noted == pytest.approx(torch.nn.functional.cross_entropy(logits, y).item(), abs=1e-5)
+    assert_curves_end_at(validation, curves, samples, epoch=1, tolerance=1e-5)
     plain = training.train(samples, make_image_cell())[0]
-    assert not np.array_equal(
-        fitted[0].state["model.top.layers.weight"], plain[0].state["model.top.layers.weight"]
-    )
+    for augmented, without in zip(fitted, plain, strict=True):
+        assert largest_difference(augmented, without) > 0
 
 
-def test_augmented_training_gives_the_same_bits_and_resumes(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["randaugment", "crop_and_flip"])
+def test_augmented_training_gives_the_same_bits_and_resumes(name):
     """Whatever torch's own generator did; and every epoch is a place to go on from."""
-    samples, cell = make_images(), augmented_cell(checkpoint_seconds=0)
+    samples, cell = make_images(), make_image_cell(augmentation=name, checkpoint_seconds=0)
     replica = cell.replicas()[:1]
     whole = fitting.Stack(samples, cell, replica)
     whole.train_to_end(checkpoints.Checkpoint("a", "whole"))
@@ -171,19 +174,7 @@ def test_augmented_training_gives_the_same_bits_and_resumes(tmp_path, monkeypatc
     checkpoints.Checkpoint("b", "stopped").save(first.state())
     second = fitting.Stack(samples, cell, replica)
     second.train_to_end(checkpoints.Checkpoint("b", "stopped"))
-    expected, found = whole.state(), second.state()
-    assert expected.keys() == found.keys()
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
-
-
-def test_augmentation_is_in_the_name_of_the_checkpoint():
-    """Plain and augmented training do not find each other's."""
-    samples = make_images()
-    keys = {
-        fitting.training_key(samples, cell, cell.replicas())
-        for cell in (make_image_cell(), augmented_cell())
-    }
-    assert len(keys) == 2
+    assert_same_bits(whole.state(), second.state())
 
 
 def several_arrays():

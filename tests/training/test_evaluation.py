@@ -17,41 +17,46 @@ METRICS = ("accuracy_at(alpha=1)", "unbiased_accuracy", "majority_accuracy")
 
 def predictions(samples, part: str, test_set: str = "") -> list[Prediction]:
     """Of two replicas with splits of their own."""
-    found = []
+    result = []
     for seed, split in enumerate(samples.split_names[:2]):
         rows = samples.rows(split, part)
         outputs = np.random.default_rng(seed).normal(size=(len(rows), 2)).astype(np.float32)
-        found.append(Prediction("default", seed, split, test_set, part, rows, outputs))
-    return found
+        result.append(Prediction("default", seed, split, test_set, part, rows, outputs))
+    return result
+
+
+def evaluated(samples, predicted, shifted=None, **fields):
+    """The scores of predictions of the replicas that accuracy selects."""
+    validation = predictions(samples, "val")[:1]
+    chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
+    return evaluate(samples, predicted, chosen, make_cell(fields=fields), shifted or {})
 
 
 @pytest.mark.parametrize("part", ["test", "val"])
 def test_shares_and_majorities_are_those_of_the_replicas_own_training_rows(part):
     """Another split's training rows give another value."""
     samples = make_samples()
-    for one, other in zip(predictions(samples, part), ("split_1", "split_0"), strict=True):
-        found = score(METRICS, one, samples, samples)
-        seen = samples.take(one.rows)
-        own, wrong = (
-            metrics.evaluate(METRICS, seen, one.outputs, train=samples.take(rows))
-            for rows in (samples.rows(split, "train") for split in (one.split, other))
+    for prediction, other_split in zip(
+        predictions(samples, part), ("split_1", "split_0"), strict=True
+    ):
+        scored = score(METRICS, prediction, samples, samples)
+        seen = samples.take(prediction.rows)
+        expected, wrong = (
+            metrics.evaluate(METRICS, seen, prediction.outputs, train=samples.take(rows))
+            for rows in (samples.rows(split, "train") for split in (prediction.split, other_split))
         )
-        assert found == own
-        assert found != wrong
+        assert scored == expected
+        assert scored != wrong
 
 
 def test_shifted_rows_are_scored_by_the_unshifted_training_rows():
     """A shifted sample set holds test rows only."""
     samples = make_samples()
-    (one, _), split = predictions(samples, "test"), "split_0"
+    (plain, _), split = predictions(samples, "test"), "split_0"
     shifted = replace(samples, x=samples.x + 1).take(samples.rows(split, "test"))
-    moved = replace(one, test_set="noise", rows=np.arange(len(one.rows)))
-    cell = make_cell(seeds=(0,)).model_copy(
-        update={"metrics": METRICS, "test_sets": {"noise": ("gaussian_noise", 0.1)}}
-    )
-    validation = predictions(samples, "val")[:1]
-    chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
-    table = evaluate(samples, [one, moved], chosen, cell, {"noise": shifted})
+    moved = replace(plain, test_set="noise", rows=np.arange(len(plain.rows)))
+    fields = {"metrics": METRICS, "test_sets": {"noise": ("gaussian_noise", 0.1)}}
+    table = evaluated(samples, [plain, moved], {"noise": shifted}, **fields)
     values = table.groupby("shift")["value"].apply(list)
     assert values["none"] == values["gaussian_noise"]
     assert len(values["none"]) == len(METRICS)
@@ -62,13 +67,8 @@ def test_combinations_of_the_cell_are_scored_beside_each_attribute():
     samples = make_samples()
     attributes = samples.attributes.assign(half=samples.attributes["kind"].to_numpy()[::-1])
     samples = replace(samples, attributes=attributes.astype("category"))
-    cell = make_cell(seeds=(0,)).model_copy(
-        update={"metrics": ("accuracy_by_group", "accuracy"), "groupings": (("kind", "half"),)}
-    )
-    chosen = choose(
-        criterion_scores(["accuracy"], predictions(samples, "val")[:1], samples), ["accuracy"]
-    )
-    table = evaluate(samples, predictions(samples, "test")[:1], chosen, cell, {})
+    fields = {"metrics": ("accuracy_by_group", "accuracy"), "groupings": (("kind", "half"),)}
+    table = evaluated(samples, predictions(samples, "test")[:1], **fields)
     assert set(table["attribute"]) == {"kind", "half", "kind & half", ""}
 
 
@@ -81,8 +81,8 @@ def test_criterion_with_options_is_scored_on_the_part_that_it_names():
     for criterion, part in zip(criteria, ("val", "test"), strict=True):
         expected = [
             row["value"]
-            for one in predictions(samples, part)
-            for row in score([criterion.partition("@")[0]], one, samples, samples)
+            for prediction in predictions(samples, part)
+            for row in score([criterion.partition("@")[0]], prediction, samples, samples)
         ]
         assert scores[scores["criterion"] == criterion]["value"].tolist() == expected
 

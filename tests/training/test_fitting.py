@@ -20,7 +20,13 @@ from robust_fairness.training import fitting, stacking, train
 from robust_fairness.training.prediction import predict
 from robust_fairness.training.records import to_arrays
 from tests.forking import Forked
-from tests.training.conftest import make_cell, make_samples
+from tests.training.conftest import (
+    assert_curves_end_at,
+    assert_same_bits,
+    largest_difference,
+    make_cell,
+    make_samples,
+)
 
 METHODS = [name for name in names("method") if find("method", name).estimators != "only"]
 # Trials that move a per-replica hyperparameter, so that stacks mix trials and seeds.
@@ -61,20 +67,15 @@ CLASSIFIERS = ("dfr", "donini", "jtt", "lff", "lisa", "rubi", "spectral_decoupli
 EMBEDDERS = ("metric_learning", "parade")  # whose network refuses a continuous outcome
 
 
-def largest_difference(a, b) -> float:
-    """Largest difference between the weights of two fitted replicas."""
-    return max(np.abs(a.state[name] - b.state[name]).max() for name in a.state)
-
-
 def trained(samples, cell) -> list:
     """All replicas after training, without checkpoints and predictions."""
-    found = []
+    models = []
     for stacked, replicas in stacking.trainings(cell.replicas(), samples, cell.network.name):
         stack = fitting.Stack(samples, cell, stacked)
         for _ in range(stack.epochs):
             stack.run_epoch()
-        found += stack.fitted(replicas)
-    return found
+        models += stack.fitted(replicas)
+    return models
 
 
 @pytest.mark.parametrize(
@@ -97,10 +98,12 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
     cell = make_cell(method, TRIALS[method], **short)
     together = trained(samples, cell)
     changes = {trial_name(trial): trial for trial in ({}, *TRIALS[method])}
-    for one in together:
-        options = {f"method_{name}": value for name, value in changes[one.trial].items()}
-        (alone,) = trained(samples, make_cell(method, **short | {"seeds": (one.seed,)}, **options))
-        assert largest_difference(one, alone) < (1e-7 if method == "faircocco" else 1e-9)
+    for stacked in together:
+        options = {f"method_{name}": value for name, value in changes[stacked.trial].items()}
+        (alone,) = trained(
+            samples, make_cell(method, **short | {"seeds": (stacked.seed,)}, **options)
+        )
+        assert largest_difference(stacked, alone) < (1e-7 if method == "faircocco" else 1e-9)
 
 
 def test_a_stack_has_a_bounded_number_of_rows(monkeypatch):
@@ -120,11 +123,8 @@ def test_training_twice_gives_the_same_bits(method, tmp_path, monkeypatch):
     first, _, curves, _ = train(samples, cell)
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
     second, _, again, _ = train(samples, cell)
-    assert all(
-        np.array_equal(a.state[name], b.state[name])
-        for a, b in zip(first, second, strict=True)
-        for name in a.state
-    )
+    for model, repeated in zip(first, second, strict=True):
+        assert_same_bits(model.state, repeated.state)
     assert curves.equals(again)
 
 
@@ -160,9 +160,9 @@ def test_adversary_without_weight_leaves_the_network_alone(method, update):
     fair, _, _, _ = train(
         samples, make_cell(method, no_dropout, method_alpha=0, method_update=update)
     )
-    for one, other in zip(plain, fair, strict=True):
-        if one.trial != "default":
-            assert largest_difference(one, other) < 1e-12
+    for unfair, fair_model in zip(plain, fair, strict=True):
+        if unfair.trial != "default":
+            assert largest_difference(unfair, fair_model) < 1e-12
 
 
 def test_erm_equals_a_plain_torch_loop():
@@ -199,22 +199,34 @@ def test_erm_equals_a_plain_torch_loop():
         assert torch.allclose(layer.weight.T, linear.weight[0], atol=1e-10)
 
 
-def test_resumed_training_ends_with_the_same_bits(monkeypatch):
+# State of a method: memories, weights, counters and further networks.
+RESUMED = {
+    "cuma": {},
+    "group_dro": {},
+    # the counter passes the end of the annealing after the first epoch
+    "irmv1": {"method_annealing_steps": 6, "method_weight": 8.0},
+    "jtt": {"epochs": 5, "method_warm_up_epochs": 2, "method_upweight": 4.0},
+    "lff": {},
+    "lnl": {},
+    "rubi": {},
+}
+
+
+@pytest.mark.parametrize("method", RESUMED)
+def test_resumed_training_ends_with_the_same_bits(method):
     """Every epoch is a place to go on from."""
-    samples, cell = make_samples(), make_cell("cuma", checkpoint_seconds=0)
-    replicas, _ = stacking.trainings(cell.replicas(), samples, "mlp")[0]
-    undisturbed = fitting.Stack(samples, cell, replicas)
+    samples = make_samples()
+    cell = make_cell(method, seeds=(0, 1), checkpoint_seconds=0, **RESUMED[method])
+    undisturbed = fitting.Stack(samples, cell, cell.replicas())
     undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
-    for stop in (1, 2, 3):
-        first = fitting.Stack(samples, cell, replicas)
+    for stop in range(1, cell.protocol.epochs):
+        first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
         for _ in range(stop):
             first.run_epoch()
-        checkpoints.Checkpoint("b", f"stopped {stop}").save(first.state())
-        second = fitting.Stack(samples, cell, replicas)
-        second.train_to_end(checkpoints.Checkpoint("b", f"stopped {stop}"))
-        expected, found = undisturbed.state(), second.state()
-        assert expected.keys() == found.keys()
-        assert all(torch.equal(expected[name], found[name]) for name in expected)
+        checkpoint = checkpoints.Checkpoint("b", f"stopped {stop}")
+        checkpoint.save(first.state())
+        second.train_to_end(checkpoint)
+        assert_same_bits(undisturbed.state(), second.state())
 
 
 CHILD = """
@@ -246,8 +258,7 @@ def test_training_survives_sigkill(tmp_path, monkeypatch):
     resumed, _ = to_arrays(train(make_samples(), cell)[0])
     monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
     undisturbed, _ = to_arrays(train(make_samples(), cell)[0])
-    assert resumed.keys() == undisturbed.keys()
-    assert all(np.array_equal(resumed[name], undisturbed[name]) for name in resumed)
+    assert_same_bits(resumed, undisturbed)
 
 
 def test_checkpoint_of_other_settings_is_not_found():
@@ -261,9 +272,10 @@ def test_checkpoint_of_other_settings_is_not_found():
             make_cell("erm", epochs=5),
             make_cell("erm", seeds=(0, 1)),
             make_cell("laftr", method_alpha=2),
+            make_cell("erm", augmentation="randaugment"),
         )
     }
-    assert len(keys) == 5
+    assert len(keys) == 6
 
 
 @pytest.mark.parametrize("kind", ["methods", "models", "objectives", "miners"])
@@ -330,24 +342,18 @@ def test_prediction_of_a_stack_equals_its_replicas():
     """Fitted replicas predict the same in a stack and alone."""
     samples, cell = make_samples(), make_cell("cuma")
     fitted, validation, _, _ = train(samples, cell)
-    for one, seen in zip(fitted, validation, strict=True):
-        (alone,) = predict(samples, [one], cell, {"": samples}, "val")
-        assert (one.trial, one.seed) == (seen.trial, seen.seed)
+    for model, seen in zip(fitted, validation, strict=True):
+        (alone,) = predict(samples, [model], cell, {"": samples}, "val")
+        assert (model.trial, model.seed) == (seen.trial, seen.seed)
         np.testing.assert_allclose(seen.outputs, alone.outputs, atol=1e-10)
-        np.testing.assert_array_equal(seen.rows, samples.rows(one.split, "val"))
+        np.testing.assert_array_equal(seen.rows, samples.rows(model.split, "val"))
 
 
 def test_validation_loss_of_the_last_epoch_is_that_of_the_predictions():
     """The curve and the saved predictions speak of the same network and rows."""
     samples, cell = make_samples(), make_cell("erm")
     _, validation, curves, _ = train(samples, cell)
-    last = curves[(curves["quantity"] == "validation_loss") & (curves["epoch"] == 3)]
-    for one in validation:
-        loss = nn.functional.cross_entropy(
-            torch.from_numpy(one.outputs), torch.from_numpy(samples.y[one.rows])
-        )
-        noted = last[last["seed"] == one.seed]["value"].item()
-        assert noted == pytest.approx(loss.item(), abs=1e-6)
+    assert_curves_end_at(validation, curves, samples, epoch=3)
 
 
 def test_cuda_without_a_gpu_is_an_error():

@@ -16,7 +16,7 @@ from robust_fairness.samples import PARTS, Samples
 from robust_fairness.training import fitting, inputs, stacking
 from robust_fairness.training.attributes import mitigated_groups, subgroups_of
 
-from .conftest import make_cell, make_samples
+from .conftest import assert_same_bits, make_cell, make_samples
 
 
 def make_images(rows: int = 96, size: int = 16) -> Samples:
@@ -48,16 +48,13 @@ def make_images(rows: int = 96, size: int = 16) -> Samples:
 
 def make_image_cell(method: str = "erm", network: str = "biased_mnist_cnn", **options):
     """Settings of a small cell on images."""
-    cell = make_cell(method, seeds=(0, 1), epochs=2, batch_size=8, precision="float32", **options)
     sizes = {"width": 4} if network == "biased_mnist_cnn" else {}
-    return cell.model_validate(
-        cell.model_dump()
-        | {
-            "method": {"name": method, **cell.method.parameters.model_dump()},
-            "network": {"name": network, **sizes},
-            "metrics": ["accuracy"],
-            "selections": ["accuracy", "accuracy@unbiased_val"],
-        }
+    return make_cell(
+        method,
+        seeds=(0, 1),
+        network={"name": network, **sizes},
+        fields={"metrics": ["accuracy"], "selections": ["accuracy", "accuracy@unbiased_val"]},
+        **{"epochs": 2, "batch_size": 8, "precision": "float32", **options},
     )
 
 
@@ -100,10 +97,10 @@ def test_network_and_its_gradients_are_those_of_the_published_layers():
     x, y = torch.randn(1, 6, 3, 21, 21, dtype=torch.float64), torch.randint(10, (6,))
     outputs, expected = ours(x)[0], theirs(x[0])
     torch.testing.assert_close(outputs, expected)
-    found = torch.autograd.grad(functional.cross_entropy(outputs, y), list(ours.parameters()))
-    wanted = torch.autograd.grad(functional.cross_entropy(expected, y), list(theirs.parameters()))
-    for one, other in zip(found, wanted, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(
+        torch.autograd.grad(functional.cross_entropy(outputs, y), list(ours.parameters())),
+        torch.autograd.grad(functional.cross_entropy(expected, y), list(theirs.parameters())),
+    )
 
 
 @pytest.mark.parametrize("cut", ["third_stage", "last_stage"])
@@ -126,20 +123,15 @@ def test_resnet_in_pieces_is_torchvisions(cut):
 
 def test_initial_weights_come_from_the_seed_alone():
     """Whatever torch's own generator did before."""
-    first, second = (
-        biased_mnist_cnn.BiasedMnistCnn(
-            biased_mnist_cnn.BiasedMnistCnn.Parameters(),
-            (3, 9, 9),
-            2,
-            Randomness([seed], "weights"),
-        ).state_dict()
-        for seed in (0, 1)
-    )
+
+    def state(seed):
+        weights = Randomness([seed], "weights")
+        parameters = biased_mnist_cnn.BiasedMnistCnn.Parameters()
+        return biased_mnist_cnn.BiasedMnistCnn(parameters, (3, 9, 9), 2, weights).state_dict()
+
+    first, second = state(0), state(1)
     torch.rand(7)
-    again = biased_mnist_cnn.BiasedMnistCnn(
-        biased_mnist_cnn.BiasedMnistCnn.Parameters(), (3, 9, 9), 2, Randomness([0], "weights")
-    ).state_dict()
-    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert_same_bits(first, state(0))
     assert not torch.equal(first["layers.1.weight"], second["layers.1.weight"])
 
 
@@ -149,9 +141,9 @@ def test_each_replica_of_a_image_network_trains_alone():
     trainings = stacking.trainings(cell.replicas(), samples, cell.network.name)
     assert [len(stack) for stack, _ in trainings] == [1, 1]
     fitted, validation, history, _ = training.train(samples, cell)
-    assert [(one.trial, one.seed) for one in fitted] == [("default", 0), ("default", 1)]
+    assert [(model.trial, model.seed) for model in fitted] == [("default", 0), ("default", 1)]
     assert fitted[0].state["model.layers.0.normalise.running_mean"].shape == (3,)
-    assert {one.part for one in validation} == {"val", "unbiased_val"}
+    assert {prediction.part for prediction in validation} == {"val", "unbiased_val"}
     assert set(history["quantity"]) == {"model_loss", "validation_loss"}
 
 
@@ -163,8 +155,8 @@ def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     whole = training.predict(samples, fitted, chosen, cell, {})
     monkeypatch.setattr(inputs, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
     blocks = training.predict(samples, fitted, chosen, cell, {})
-    for one, other in zip(whole, blocks, strict=True):
-        np.testing.assert_allclose(one.outputs, other.outputs, rtol=1e-4, atol=1e-5)
+    for at_once, in_blocks in zip(whole, blocks, strict=True):
+        np.testing.assert_allclose(at_once.outputs, in_blocks.outputs, rtol=1e-4, atol=1e-5)
 
 
 def test_images_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
@@ -188,8 +180,8 @@ def test_images_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         training.train(samples, cell)
     again = training.train(samples, cell)[0]
-    for one, other in zip(first, again, strict=True):
-        assert all(np.array_equal(one.state[name], other.state[name]) for name in one.state)
+    for model, resumed in zip(first, again, strict=True):
+        assert_same_bits(model.state, resumed.state)
 
 
 @pytest.mark.parametrize("method", ["adv_debias", "laftr", "cuma"])
@@ -197,7 +189,7 @@ def test_adversarial_methods_train_on_images(method):
     """Any method, any fitting dataset: the curvature's second gradient passes the network."""
     fitted, _, history, _ = training.train(make_images(), make_image_cell(method))
     assert np.isfinite(history["value"]).all()
-    assert all(np.isfinite(array).all() for one in fitted for array in one.state.values())
+    assert all(np.isfinite(array).all() for model in fitted for array in model.state.values())
 
 
 def test_method_may_name_the_attributes_that_it_mitigates():
@@ -236,9 +228,8 @@ def test_method_after_a_warm_up_starts_from_the_plainly_trained_network():
     samples = make_samples()
     plain = training.train(samples, make_cell("erm", epochs=2))[0]
     half = training.train(samples, make_cell("cuma", epochs=2, method_warm_up_epochs=2))
-    for one, other in zip(plain, half[0], strict=True):
-        for name, array in one.state.items():
-            np.testing.assert_array_equal(array, other.state[name])
+    for model, warm in zip(plain, half[0], strict=True):
+        assert_same_bits(model.state, warm.state)
     history = training.train(samples, make_cell("cuma", epochs=4, method_warm_up_epochs=2))[2]
     adversary = history[history["quantity"] == "adversary_loss"].set_index("epoch")["value"]
     assert sorted(set(adversary.index)) == [2, 3]

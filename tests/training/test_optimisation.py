@@ -31,22 +31,22 @@ OPTIMISERS = {
 def test_steps_have_the_bits_of_torchs_classes_also_when_they_are_restored(name):
     generator = torch.Generator().manual_seed(0)
     weights = [torch.randn(shape, generator=generator) for shape in ((7, 5), (3,))]
-    theirs = [nn.Parameter(one.clone()) for one in weights]
-    ours = [one.clone() for one in weights]
+    theirs = [nn.Parameter(weight.clone()) for weight in weights]
+    ours = [weight.clone() for weight in weights]
     make, make_ours = OPTIMISERS[name]
-    expected, found = make(theirs), make_ours(ours)
+    expected, optimiser = make(theirs), make_ours(ours)
     for step in range(6):
         for group in expected.param_groups:
             group["lr"] = 0.1 / (step + 1)
-        found.lr = 0.1 / (step + 1)
-        gradients = [torch.randn(one.shape, generator=generator) for one in weights]
+        optimiser.lr = 0.1 / (step + 1)
+        gradients = [torch.randn(weight.shape, generator=generator) for weight in weights]
         for parameter, gradient in zip(theirs, gradients, strict=True):
             parameter.grad = gradient
         expected.step()
-        found.step(gradients)
-        state = {key: value.clone() for key, value in found.state().items()}
-        found = make_ours(ours)
-        found.restore(state)
+        optimiser.step(gradients)
+        state = {key: value.clone() for key, value in optimiser.state().items()}
+        optimiser = make_ours(ours)
+        optimiser.restore(state)
     assert all(torch.equal(a, b) for a, b in zip(theirs, ours, strict=True))
 
 

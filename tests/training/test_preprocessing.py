@@ -90,12 +90,12 @@ def test_each_replica_is_whitened_by_its_own_training_rows():
     """Different splits, different means; validation and test rows do not enter."""
     samples = make_samples()
     fitted, _, _, _ = train(samples, make_cell(epochs=1))
-    for one in fitted:
-        rows = samples.rows(one.split, "train")
+    for model in fitted:
+        rows = samples.rows(model.split, "train")
         np.testing.assert_allclose(
-            one.state["preprocessing.centre"], samples.x[rows].mean(0), rtol=1e-5
+            model.state["preprocessing.centre"], samples.x[rows].mean(0), rtol=1e-5
         )
-    assert len({one.split for one in fitted}) == 3
+    assert len({model.split for model in fitted}) == 3
 
 
 def test_outcomes_come_back_in_their_own_units():
@@ -117,11 +117,11 @@ def test_missing_features_are_imputed_by_each_replicas_own_training_rows():
     split = samples.split_names[0]
     x[samples.rows(split, "train"), 1] = np.nan
     fitted, _, _, _ = train(replace(samples, x=x), make_cell(epochs=1))
-    for one in fitted:
-        seen = x[samples.rows(one.split, "train"), 0]
+    for model in fitted:
+        seen = x[samples.rows(model.split, "train"), 0]
         expected = np.median(seen[~np.isnan(seen)])
-        assert one.state["preprocessing.fill"][0] == pytest.approx(expected, rel=1e-6)
-    first = next(one for one in fitted if one.split == split)
+        assert model.state["preprocessing.fill"][0] == pytest.approx(expected, rel=1e-6)
+    first = next(model for model in fitted if model.split == split)
     state = {name: first.state[f"preprocessing.{name}"] for name in ("centre", "matrix", "fill")}
     outcome = first.state["preprocessing.outcome"]
     made = preprocessing.stack([{**state, "outcome": outcome}])(torch.from_numpy(x)[None])[0]

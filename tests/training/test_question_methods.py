@@ -20,7 +20,7 @@ from robust_fairness.samples.questions import Boxes, Questions
 from robust_fairness.training import fitting
 from robust_fairness.training.optimisation import Optimisation
 
-from .conftest import make_cell
+from .conftest import assert_same_bits, make_cell
 
 WORDS = ("", "<unknown>", "ball", "is", "red", "the", "what")
 ROWS, PICTURES, BOXES, FEATURES, ANSWERS = 96, 7, 3, 5, 4
@@ -64,8 +64,8 @@ def cell_of(method: str, network: dict = UPDN, **options):
     if method == "irmv1":
         options = {"method_environments_per_batch": 4} | options
     options = {"seeds": (0,), "epochs": 2, "batch_size": 16} | options
-    cell = make_cell(method, network=network, **options)
-    return cell.model_copy(update={"metrics": ("accuracy", "accuracy_by_group")})
+    metrics = {"metrics": ("accuracy", "accuracy_by_group")}
+    return make_cell(method, network=network, fields=metrics, **options)
 
 
 @pytest.mark.parametrize("method", STUDY)
@@ -89,8 +89,7 @@ def test_every_method_of_the_study_trains(method, samples, tmp_path, monkeypatch
     second = fitting.Stack(samples, cell, cell.replicas())
     second.train_to_end(checkpoints.Checkpoint("stopped", method))
     again = second.fitted(cell.replicas())[0].state
-    assert state.keys() == again.keys()
-    assert all(np.array_equal(state[name], again[name]) for name in state)
+    assert_same_bits(state, again)
 
 
 @pytest.mark.parametrize("method", ["group_upweighting", "group_dro", "irmv1", "rubi", "lnl"])
@@ -99,7 +98,7 @@ def test_groups_may_be_any_of_the_variables(method, samples):
     cell = cell_of(method, method_explicit=["local_group"])
     stack = fitting.Stack(samples, cell, cell.replicas())
     stack.run_epoch()
-    shapes = {name: tuple(one.shape) for name, one in stack.method.named_parameters()}
+    shapes = {name: tuple(parameter.shape) for name, parameter in stack.method.named_parameters()}
     heads = {
         "rubi": {"bias_branch.weight": (1, 9, ANSWERS), "bias_branch.bias": (1, 1, ANSWERS)},
         "lnl": {"bias_head.weight": (1, 8, 9), "bias_head.bias": (1, 1, 9)},
@@ -134,8 +133,7 @@ def test_one_epoch_is_a_plain_torch_loop(samples):
         adam.step()
         losses.append(loss.detach())
     stack.run_epoch()
-    for one, other in zip(stack.model.parameters(), model.parameters(), strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(list(stack.model.parameters()), list(model.parameters()))
     rows = torch.from_numpy(samples.rows("split_0", "val"))[None]
     batch = plain.data.batch(rows)
     target = functional.one_hot(batch.y, ANSWERS).double()
@@ -180,8 +178,7 @@ def test_a_checkpoint_belongs_to_the_file_of_words(samples, tmp_path):
     second.restore({name: value.clone() for name, value in first.state().items()})
     first.run_epoch()
     second.run_epoch()
-    expected, found = first.state(), second.state()
-    assert all(expected[name].equal(found[name]) for name in expected)
+    assert_same_bits(first.state(), second.state())
 
 
 def test_gradients_do_not_outlive_their_step():
@@ -199,9 +196,9 @@ def test_gradients_do_not_outlive_their_step():
 def test_draws_of_one_replica_are_not_copied():
     """They are the first of those that a stack of the same seed has."""
     alone, both = Randomness([3], "weights"), Randomness([3, 3, 4], "weights")
-    one, several = alone.uniform((2, 5), 0.5), both.uniform((2, 5), 0.5)
-    assert one.shape == (1, 2, 5)
-    assert one[0].equal(several[0])
+    single, several = alone.uniform((2, 5), 0.5), both.uniform((2, 5), 0.5)
+    assert single.shape == (1, 2, 5)
+    assert single[0].equal(several[0])
     assert several[0].equal(several[1])
     draw = torch.ones(4)
     assert alone.spread([draw]).data_ptr() == draw.data_ptr()

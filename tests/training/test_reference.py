@@ -63,11 +63,11 @@ def test_classes_are_those_of_the_predictions(classifier, trained, real):
 def test_features_are_what_the_head_sees(classifier, real):
     """As wide as it takes, and the head makes the classes of them."""
     model = classifier.stack.model
-    found = classifier.features(real.x[:50])
-    assert found.dtype == np.float32
-    assert found.shape == (50, model.feature_width) == (50, 8)
+    features = classifier.features(real.x[:50])
+    assert features.dtype == np.float32
+    assert features.shape == (50, model.feature_width) == (50, 8)
     with torch.no_grad():
-        outputs = model.head(torch.from_numpy(found)[None])[0]
+        outputs = model.head(torch.from_numpy(features)[None])[0]
     np.testing.assert_array_equal(outputs.argmax(-1).numpy(), classifier.classes(real.x[:50]))
 
 
@@ -108,8 +108,8 @@ def test_quality_counts_the_test_images_that_are_known(classifier, made):
 def nearest(seen: np.ndarray, origin: np.ndarray) -> float:
     """By brute force: the mean distance to the nearest."""
     each = [
-        min(np.sqrt(((one - other) ** 2).sum()) for other in origin.astype(np.float64))
-        for one in seen.astype(np.float64)
+        min(np.sqrt(((image - other) ** 2).sum()) for other in origin.astype(np.float64))
+        for image in seen.astype(np.float64)
     ]
     return float(np.mean(each))
 
@@ -130,16 +130,16 @@ def test_distances_are_those_of_brute_force_in_both_spaces(classifier, made):
     ]
     assert set(table["dataset"]) == {"d"}
     assert set(table["n"]) == {len(test)}
-    found = table.set_index(["space", "shift", "severity"])["value"].to_dict()
+    values = table.set_index(["space", "shift", "severity"])["value"].to_dict()
     expected = {}
     for key, images in ((("none", 0.0), unshifted.x), (("extend", 15.0), inverted.x)):
-        flat, origin = (one.reshape(len(one), -1) / 255 for one in (images, made.x[train]))
+        flat, origin = (images.reshape(len(images), -1) / 255 for images in (images, made.x[train]))
         expected["pixels", *key] = nearest(flat, origin)
         expected["features", *key] = nearest(
             classifier.features(images), classifier.features(made.x[train])
         )
-    assert found == pytest.approx(expected, rel=1e-4)
-    assert found["pixels", "extend", 15.0] > found["pixels", "none", 0.0]
+    assert values == pytest.approx(expected, rel=1e-4)
+    assert values["pixels", "extend", 15.0] > values["pixels", "none", 0.0]
 
 
 def test_without_a_reference_classifier_there_are_pixels_only(made):

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 from pydantic import ValidationError
@@ -15,7 +14,7 @@ from robust_fairness.core.registry import find, names
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import hold_out_domains
 
-from .conftest import make_cell, make_samples
+from .conftest import make_cell, make_samples, with_sites
 from .test_images import make_images
 
 TABLES = yaml.safe_load(Path(__file__).with_name("refusals.yml").read_text(encoding="utf-8"))
@@ -29,13 +28,6 @@ def with_attributes(**columns) -> Samples:
     """Samples with other attributes."""
     samples = make_samples()
     return replace(samples, attributes=samples.attributes.assign(**columns))
-
-
-def with_sites() -> Samples:
-    """Samples of two domains."""
-    rows = len(make_samples())
-    site = pd.Categorical.from_codes(np.arange(rows) % 2, ["site 0", "site 1"])
-    return replace(with_attributes(site=site), domain="site")
 
 
 def with_value(value: float) -> Samples:
@@ -58,8 +50,8 @@ SAMPLES = {
     "three": lambda: make_samples(groups=3, classes=3),
     "four groups": lambda: make_samples(groups=4),
     "twelve groups": lambda: make_samples(24, groups=12),
-    "two sites": with_sites,
-    "one site": lambda: hold_out_domains(with_sites(), test=["site 1"]),
+    "two sites": lambda: with_sites(make_samples(), 2),
+    "one site": lambda: hold_out_domains(with_sites(make_samples(), 2), test=["site 1"]),
     "continuous attribute": lambda: with_attributes(kind=np.linspace(0, 1, 240)),
     "one group": of_one_group,
     "infinite": lambda: with_value(np.inf),
@@ -70,9 +62,8 @@ SAMPLES = {
 
 def cell_of(method="erm", trials=(), settings=None, postprocessing=None, **options):
     """A cell of one seed; fields beside those of ``make_cell`` go to the cell itself."""
-    cell = make_cell(method, tuple(trials), **{"seeds": (0,), **options})
-    more = {"settings": settings or {}, "postprocessing": postprocessing}
-    return type(cell).model_validate(cell.model_dump() | more)
+    fields = {"settings": settings or {}, "postprocessing": postprocessing}
+    return make_cell(method, tuple(trials), fields=fields, **{"seeds": (0,), **options})
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ def problem():
     samples = make_samples(domains=3)
     noise = np.random.default_rng(0).normal(size=samples.x.shape).astype(np.float32)
     shifted = {"noise_1": replace(samples, perturbation=noise)}
-    cell = make_cell(epochs=2, seeds=(0, 1))
-    cell = cell.model_copy(update={"test_sets": {"noise_1": ("noise", 1.0)}})
+    cell = make_cell(epochs=2, seeds=(0, 1), fields={"test_sets": {"noise_1": ("noise", 1.0)}})
     fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     predictions = training.predict(samples, fitted, chosen, cell, shifted)
@@ -35,12 +34,12 @@ def as_table(problem) -> pd.DataFrame:
     samples, *_, predictions = problem
     parts = [
         pd.DataFrame({
-            "split": one.split,
-            "test_set": one.test_set or "unshifted",
-            "id": samples.id[one.rows],
-            "probability": torch.tensor(one.outputs).double().softmax(1)[:, 1],
+            "split": prediction.split,
+            "test_set": prediction.test_set or "unshifted",
+            "id": samples.id[prediction.rows],
+            "probability": torch.tensor(prediction.outputs).double().softmax(1)[:, 1],
         })
-        for one in predictions
+        for prediction in predictions
     ]  # fmt: skip
     return pd.concat(parts).sample(frac=1, random_state=0)
 
@@ -49,13 +48,15 @@ def test_the_predictions_of_a_cell_have_its_scores_when_submitted(problem):
     """On every test set and domain, but for what needs the network."""
     samples, shifted, cell, _, chosen, predictions = problem
     expected = training.evaluate(samples, predictions, chosen, cell, shifted)
-    own = submissions.submitted("elsewhere", cell)
-    found = submissions.imported(as_table(problem), samples, own, shifted)
-    scores = training.evaluate(samples, found, submissions.chosen(found, own), own, shifted)
+    submission = submissions.submitted("elsewhere", cell)
+    imported = submissions.imported(as_table(problem), samples, submission, shifted)
+    scores = training.evaluate(
+        samples, imported, submissions.chosen(imported, submission), submission, shifted
+    )
     keys = ["seed", "shift", "domain", "attribute", "group", "metric"]
     curved = ["delta_er", "delta_er_one_shot"]
     assert scores.loc[scores["metric"].isin(curved), "value"].isna().all()
-    expected, own_scores = (one[~one["metric"].isin(curved)] for one in (expected, scores))
+    expected, own_scores = (table[~table["metric"].isin(curved)] for table in (expected, scores))
     both = expected.merge(own_scores, on=keys, suffixes=("", "_submitted"), validate="1:1")
     assert len(both) == len(expected) == len(own_scores) > 0
     np.testing.assert_allclose(both["value"], both["value_submitted"], atol=1e-5)
@@ -64,18 +65,18 @@ def test_the_predictions_of_a_cell_have_its_scores_when_submitted(problem):
 
 def test_exported_features_are_those_of_the_network_and_test_rows_have_no_labels(problem):
     samples, shifted, cell, fitted, *_ = problem
-    found = submissions.exported(samples, cell.protocol, SPLITS, shifted)
-    assert "y" not in found["test"]
-    assert set(found["test"]["test_set"]) == {"unshifted", "noise_1"}
+    exported = submissions.exported(samples, cell.protocol, SPLITS, shifted)
+    assert "y" not in exported["test"]
+    assert set(exported["test"]["test_set"]) == {"unshifted", "noise_1"}
     sent = as_table(problem)
     keys = list(submissions.KEYS)
-    assert len(found["test"].merge(sent, on=keys, validate="1:1")) == len(sent)
+    assert len(exported["test"].merge(sent, on=keys, validate="1:1")) == len(sent)
     stack = FittedStack([fitted[1]], samples, torch.device("cpu"))
-    own = found["test"].query("split == 'split_1' and test_set == 'noise_1'")
-    rows = torch.tensor(own["id"].tolist())[None]
+    rows_of_set = exported["test"].query("split == 'split_1' and test_set == 'noise_1'")
+    rows = torch.tensor(rows_of_set["id"].tolist())[None]
     inputs = stack.inputs(shifted["noise_1"], rows)[0]
-    np.testing.assert_allclose(own.filter(regex="^x[.]"), inputs, atol=1e-5)
-    train = found["train"].query("split == 'split_0'")
+    np.testing.assert_allclose(rows_of_set.filter(regex="^x[.]"), inputs, atol=1e-5)
+    train = exported["train"].query("split == 'split_0'")
     assert train["y"].tolist() == samples.y[samples.rows("split_0", "train")].tolist()
 
 

@@ -50,7 +50,8 @@ TRUSTED = frozenset((
     "xgboost.sklearn.XGBRegressor",
 ))  # fmt: skip
 
-Predict = Callable[[np.ndarray], np.ndarray]
+Rows = np.ndarray | pd.DataFrame  # a table where columns are given as categories
+Predict = Callable[[Rows], np.ndarray]
 
 
 def packages() -> tuple[str, ...]:
@@ -145,7 +146,7 @@ def weight_argument(estimator: BaseEstimator) -> str:
     return ""
 
 
-def prediction_of(estimator: Any) -> Predict:
+def prediction_of(estimator: BaseEstimator) -> Predict:
     """Probabilities ``[n, class]`` of a fitted classifier, or outcomes ``[n]``."""
     return estimator.predict_proba if is_classifier(estimator) else estimator.predict
 
@@ -153,7 +154,7 @@ def prediction_of(estimator: Any) -> Predict:
 class Oracle:
     """An unfitted classifier as reductions fit it: weights have mean 1, ties are class 0."""
 
-    def __init__(self, machine: Any, rows: Callable[[np.ndarray], Any]) -> None:
+    def __init__(self, machine: BaseEstimator, rows: Callable[[np.ndarray], Rows]) -> None:
         self.machine, self.rows = machine, rows
 
     def fit(self, x: np.ndarray, y: Any, sample_weight: Any) -> "Oracle":
@@ -188,7 +189,7 @@ def with_categories(x: np.ndarray, columns: np.ndarray) -> pd.DataFrame:
 def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float) -> Predict:
     """Probabilities of the decision ``[n, 2]`` of a ``Mixture``."""
 
-    def predict(rows: np.ndarray) -> np.ndarray:
+    def predict(rows: Rows) -> np.ndarray:
         positive = np.full(len(rows), always)
         for probability, part in zip(members, share, strict=True):
             positive += part * probability(rows).argmax(1)
@@ -202,23 +203,23 @@ class Format(ABC):
     """How fitted estimators of a package are stored."""
 
     @abstractmethod
-    def dumps(self, estimator: Any) -> bytes:
+    def dumps(self, estimator: BaseEstimator) -> bytes:
         """The content of a fitted estimator."""
 
     @abstractmethod
-    def loads(self, content: bytes, unfitted: Any) -> Predict:
+    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
         """What ``prediction_of`` the fitted estimator returns, from its content."""
 
 
 class Skops(Format):
     """The format of skops, which creates objects of trusted types only."""
 
-    def dumps(self, estimator: Any) -> bytes:
+    def dumps(self, estimator: BaseEstimator) -> bytes:
         from skops.io import dumps
 
         return without_addresses(dumps(estimator))
 
-    def loads(self, content: bytes, unfitted: Any) -> Predict:
+    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
         from skops.io import get_untrusted_types, loads
         from skops.io.exceptions import UntrustedTypesFoundException
 
@@ -270,10 +271,10 @@ def without_addresses(content: bytes) -> bytes:
 class XGBoost(Format):
     """The JSON of XGBoost."""
 
-    def dumps(self, estimator: Any) -> bytes:
+    def dumps(self, estimator: BaseEstimator) -> bytes:
         return bytes(estimator.get_booster().save_raw("json"))
 
-    def loads(self, content: bytes, unfitted: Any) -> Predict:
+    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
         unfitted.load_model(bytearray(content))
         return prediction_of(unfitted)
 
@@ -281,10 +282,10 @@ class XGBoost(Format):
 class LightGBM(Format):
     """The text of LightGBM."""
 
-    def dumps(self, estimator: Any) -> bytes:
+    def dumps(self, estimator: BaseEstimator) -> bytes:
         return estimator.booster_.model_to_string().encode()
 
-    def loads(self, content: bytes, unfitted: Any) -> Predict:
+    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
         from lightgbm import Booster
 
         booster: Any = Booster(model_str=content.decode())

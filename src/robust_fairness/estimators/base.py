@@ -61,7 +61,9 @@ class Estimator(SingleModel):
     feature_columns: Tensor = torch.zeros(0, dtype=torch.int64)
     present: Tensor
 
-    def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
+    def __init__(
+        self, hparams: Any, inputs: tuple[int, ...], outputs: int, randomness: Randomness
+    ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         self.classes, self.randomness = outputs, randomness
         self.early_width = self.feature_width = prod(inputs)
@@ -146,7 +148,9 @@ class Classifier(Estimator):
     predicted everywhere.
     """
 
-    def __init__(self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness) -> None:
+    def __init__(
+        self, hparams: Any, inputs: tuple[int, ...], outputs: int, randomness: Randomness
+    ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
 

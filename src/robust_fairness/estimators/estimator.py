@@ -10,7 +10,7 @@ import numpy as np
 import sklearn
 import torch
 from pydantic import model_validator
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 from torch import Tensor
@@ -20,6 +20,7 @@ from robust_fairness.core.registry import PluginParameters
 from robust_fairness.estimators._scikit_learn import (
     Oracle,
     Predict,
+    Rows,
     built,
     format_of,
     mixture_of,
@@ -71,7 +72,7 @@ class ScikitLearn(Estimator):
                 )
             return self
 
-        def built(self) -> Any:
+        def built(self) -> BaseEstimator:
             """The unfitted estimator."""
             return built(self.estimator, self.params)
 
@@ -103,7 +104,7 @@ class ScikitLearn(Estimator):
     columns: Tensor  # of the table, of each feature; empty unless they are given as categories
 
     def __init__(
-        self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         if is_classifier(hparams.built()) != (outputs > 1):
@@ -123,7 +124,7 @@ class ScikitLearn(Estimator):
     def takes_missing(cls, hparams: Parameters) -> bool:
         return bool(get_tags(hparams.built()).input_tags.allow_nan)
 
-    def _rows(self, x: np.ndarray) -> Any:
+    def _rows(self, x: np.ndarray) -> Rows:
         """Rows as the estimator takes them."""
         return with_categories(x, self.columns.cpu().numpy()) if len(self.columns) else x
 
@@ -161,7 +162,7 @@ class ScikitLearn(Estimator):
         members = [prediction_of(member.machine) for member in result.members]
         self._predict = mixture_of(members, result.share, result.always)
 
-    def _unfitted(self) -> Any:
+    def _unfitted(self) -> BaseEstimator:
         """The estimator with the seed of the replica and the number of threads."""
         if self.hparams.categories:
             if not len(self.feature_columns):
@@ -173,7 +174,7 @@ class ScikitLearn(Estimator):
         seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
         return prepared(self.hparams.built(), seed, threads)
 
-    def _store(self, machines: Sequence[Any]) -> None:
+    def _store(self, machines: Sequence[BaseEstimator]) -> None:
         """Keep fitted estimators in the format of their package."""
         contents = [format_of(self.hparams.estimator).dumps(machine) for machine in machines]
         self.keep(

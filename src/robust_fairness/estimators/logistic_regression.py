@@ -2,8 +2,9 @@
 
 import logging
 import warnings
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -15,10 +16,7 @@ LOGGER = logging.getLogger(__name__)
 
 
 class LogisticRegression(Classifier):
-    """Logits of the fitted regression; their softmax is scikit-learn's ``predict_proba``.
-
-    For two classes they are minus and plus half of its ``decision_function``.
-    """
+    """Logits of the fitted regression; their softmax is scikit-learn's ``predict_proba``."""
 
     class Parameters(PluginParameters):
         """The penalty C (default: scikit-learn's) and the limit of the solver (L-BFGS)."""
@@ -40,19 +38,27 @@ class LogisticRegression(Classifier):
         return x @ self.coefficients + self.intercepts
 
     def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression as Regression
 
-        p = self.hparams
-        regression = Regression(C=p.penalty, max_iter=p.iterations)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
-            regression.fit(inputs.numpy(), labels.numpy())
-        if regression.n_iter_.max() >= p.iterations:
-            LOGGER.warning("logistic_regression: not converged after %d iterations", p.iterations)
-        coefficients = torch.from_numpy(regression.coef_).T
-        intercepts = torch.from_numpy(regression.intercept_)
-        if len(self.present) == 2:
-            halves = torch.tensor([[-0.5, 0.5]], dtype=torch.float64)
-            coefficients, intercepts = coefficients * halves, intercepts * halves[0]
+        regression = Regression(C=self.hparams.penalty, max_iter=self.hparams.iterations)
+        logits = fitted_logits(self.name, regression, inputs.numpy(), labels.numpy())
+        coefficients, intercepts = map(torch.from_numpy, logits)
         self.keep(coefficients=coefficients.contiguous(), intercepts=intercepts)
+
+
+def fitted_logits(name: str, regression: Any, *rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients ``[input, known class]`` and intercepts ``[known class]`` of the logits.
+
+    Fits scikit-learn's logistic ``regression`` to ``rows`` (inputs, classes and weights), and logs
+    under ``name`` if it has not converged. For two classes the logits are minus and plus half of
+    its ``decision_function``.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
+        regression.fit(*rows)
+    if regression.n_iter_.max() >= regression.max_iter:
+        LOGGER.warning("%s: not converged after %d iterations", name, regression.max_iter)
+    shares = np.array([-0.5, 0.5] if len(regression.classes_) == 2 else [1.0])
+    return regression.coef_.T * shares, regression.intercept_ * shares

@@ -40,7 +40,6 @@ class AdversarialMethod(Method):
 
     def __init__(self, hparams: AdversarialParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups(self.name)
         self.adversary = self.new_adversary(model)
 
     def new_adversary(self, model: Model) -> torch.nn.Module:

@@ -60,7 +60,6 @@ class AlignmentMethod(Method):
 
     def __init__(self, hparams: AlignmentParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_subgroups(self.name, hparams)
         with_target = hparams.align == "target"
         self.environments = 2 if with_target else problem.subgroup_counts.shape[1]
 

@@ -151,16 +151,14 @@ class Step:
 class TrainingRows:
     """The training rows of one replica, ``[m]`` each, in the order of the dataset.
 
-    ``group`` and ``subgroup`` are -1 where missing, ``rows`` are row numbers in the dataset,
-    ``replica`` is the position in the stack, and ``epoch`` counts from 0.
+    ``subgroup`` is -1 where missing, ``rows`` are row numbers in the dataset, ``replica`` is the
+    position in the stack.
     """
 
     y: Tensor
-    group: Tensor
     subgroup: Tensor
     rows: Tensor
     replica: int = 0
-    epoch: int = 0
 
 
 @dataclass(frozen=True)
@@ -232,11 +230,6 @@ class Problem:
                 "choose other sensitive or explicit attributes"
             )
 
-    def require_subgroups(self, method: str, hparams: MethodParameters) -> None:
-        """Raise unless every replica has a training row of a known subgroup."""
-        if "groups" in hparams.sees:
-            self.require_groups(method)
-
     def require_more_than_class(self, method: str) -> None:
         """Raise if groups and classes correspond one to one."""
         if self.group_is_class:
@@ -249,6 +242,9 @@ class Method(Plugin, nn.Module, ABC):
     The training loop owns optimisers, schedules, devices, replicas and checkpoints. Networks and
     buffers of a method are attributes of this module; checkpoints contain them, saved models do
     not. State that survives an epoch belongs into buffers.
+
+    Attributes that a method ``reads`` have to be there, and groups that it sees otherwise have to
+    occur among the training rows of every replica.
 
     Attributes:
         trains_head: whether it trains the network's head; otherwise the network must defer its
@@ -275,6 +271,10 @@ class Method(Plugin, nn.Module, ABC):
         super().__init__()
         self.hparams = hparams
         self.problem = problem
+        if "attributes" in self.reads:
+            problem.require_attributes(self.name)
+        elif "groups" in hparams.sees:
+            problem.require_groups(self.name)
 
     @abstractmethod
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:

@@ -85,7 +85,6 @@ class DependenceMethod(Method):
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_attributes(self.name)
         require_softmax(self.name, model)
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:

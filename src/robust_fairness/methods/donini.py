@@ -49,7 +49,6 @@ class Donini(Method):
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_classes(self.name)
-        problem.require_groups(self.name)
         if hparams.positive >= problem.classes:
             raise InputError(
                 f"method donini: positive {hparams.positive}, allowed: 0 to {problem.classes - 1}"

@@ -57,7 +57,6 @@ class GroupDro(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_subgroups(self.name, hparams)
         occurs = (problem.subgroup_counts > 0).to(torch.get_default_dtype())
         # a subgroup without training rows keeps minus infinity
         self.register_buffer("log_weight", occurs.log().log_softmax(1))
@@ -68,12 +67,9 @@ class GroupDro(Method):
         return self.log_weight.exp()
 
     def start_epoch(self, model: Model, epoch: int) -> Iterable[str]:
-        if epoch == self.problem.epochs - 1:
-            self._log_spread()
-        return ()
-
-    def _log_spread(self) -> None:
-        """Log how far the weights have moved apart before the last epoch."""
+        """Log before the last epoch how far the weights have moved apart."""
+        if epoch < self.problem.epochs - 1:
+            return ()
         occurs = self.log_weight.isfinite()
         largest = self.log_weight.amax(1)
         smallest = self.log_weight.masked_fill(~occurs, torch.inf).amin(1)
@@ -87,6 +83,7 @@ class GroupDro(Method):
                     "this is balanced sampling, allowed: a larger step_size or more epochs",
                     seed, spread,
                 )  # fmt: skip
+        return ()
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)

@@ -7,12 +7,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models.base import Model
+from robust_fairness.models.base import Model, averaged_over_places
 from robust_fairness.models.layers import Linear, TwoLayers
 from robust_fairness.models.losses import cross_entropy, mean_where
 
 SMALLEST_PROBABILITY = 1e-8
-ROW_AXES = 3  # replica, row, channel; what follows are places in an image
 
 
 class Lnl(Method):
@@ -49,7 +48,6 @@ class Lnl(Method):
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
-        problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         width = model.early_width if hparams.layer == "early" else model.feature_width
         self.bias_head: nn.Module = Linear(width, problem.groups, problem.heads)
@@ -79,7 +77,7 @@ class Lnl(Method):
         early = model.early(batch.x, batch.noise)
         layer = self.hparams.layer
         seen = early if layer == "early" else model.late(early, batch.noise)
-        return seen.flatten(3).mean(-1) if seen.ndim > ROW_AXES else seen, early
+        return averaged_over_places(seen), early
 
     def _bias_loss(self, seen: Tensor, batch: Batch) -> Tensor:
         """The bias head's mean cross-entropy over the rows whose group is known, ``[replica]``."""

@@ -61,7 +61,6 @@ class Parade(MetricLearning):
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         p, network = self.hparams, require_embedding(model)
-        problem.require_attributes(self.name)
         problem.require_groups(self.name)
         width = network.feature_width
         objective, miner = p.attribute_objective or p.objective, p.attribute_miner or p.miner

@@ -17,12 +17,6 @@ if TYPE_CHECKING:
     from robust_fairness.estimators._scikit_learn import Oracle
     from robust_fairness.estimators.estimator import ScikitLearn
 
-CONSTRAINTS = {
-    "demographic_parity": "DemographicParity",
-    "equalized_odds": "EqualizedOdds",
-    "true_positive_rate_parity": "TruePositiveRateParity",
-    "false_positive_rate_parity": "FalsePositiveRateParity",
-}
 MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
 
 
@@ -58,7 +52,6 @@ class Reduction(Method):
         if problem.classes != 2:
             raise InputError(f"method {self.name}: defined for two classes")
         problem.require_attributes(self.name)
-        problem.require_groups(self.name)
 
     @abstractmethod
     def reduced(
@@ -98,10 +91,10 @@ class Reduction(Method):
 
 
 def moment(constraint: str, **options: float) -> Any:
-    """The constraint of fairlearn."""
+    """The constraint of fairlearn, whose classes are named alike: ``EqualizedOdds``."""
     from fairlearn import reductions
 
-    return getattr(reductions, CONSTRAINTS[constraint])(**options)
+    return getattr(reductions, constraint.title().replace("_", ""))(**options)
 
 
 class ExponentiatedGradient(Reduction):

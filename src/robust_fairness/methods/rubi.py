@@ -47,7 +47,6 @@ class Rubi(Method):
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_classes(self.name)
-        problem.require_groups(self.name)
         problem.require_more_than_class(self.name)
         require_softmax(self.name, model)
         is_linear = hparams.branch == "linear"

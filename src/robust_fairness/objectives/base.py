@@ -51,8 +51,11 @@ class Objective(Plugin, nn.Module, ABC):
         """
 
     def learning_rate(self, protocol_rate: float) -> float:
-        """Learning rate of the objective's own parameters; default: that of the network."""
-        return protocol_rate
+        """Learning rate of the objective's own parameters.
+
+        Default: the hyperparameter ``learning_rate``; that of the network if there is none.
+        """
+        return float(getattr(self.hparams, "learning_rate", protocol_rate))
 
 
 class BatchObjective(Objective):

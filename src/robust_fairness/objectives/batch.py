@@ -86,9 +86,6 @@ class ArcFace(BatchObjective):
     def of_batch(self, embeddings: Rows, labels: Labels) -> Loss:
         return self.loss(embeddings, labels)
 
-    def learning_rate(self, protocol_rate: float) -> float:
-        return float(self.hparams.learning_rate)
-
 
 class Multisimilarity(BatchObjective):
     r"""Multisimilarity loss (Definition 11).

@@ -106,9 +106,6 @@ class Margin(MinedObjective):
             active = (too_far > 0).sum() + (too_near > 0).sum()
         return (too_far + too_near).sum() / active.clamp(min=1)
 
-    def learning_rate(self, protocol_rate: float) -> float:
-        return float(self.hparams.learning_rate)
-
 
 class Triplet(MinedObjective):
     r"""Triplet loss (Definition 8).

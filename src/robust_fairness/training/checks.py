@@ -73,26 +73,21 @@ def require_information(samples: Samples, split: str, method: MethodParameters) 
     if method.subgroup_definition == "class" and not samples.classes:
         raise InputError("subgroups class: not applicable to a continuous outcome")
     if "domains" in method.sees:
-        _require_domains(samples, split)
+        if not samples.domain:
+            raise InputError(
+                "the method reads domains, which the dataset does not have, allowed: subgroups "
+                "other than domain, or a dataset whose domain column is named in `domain`"
+            )
+        trained = samples.attributes[samples.domain].iloc[samples.rows(split, "train")].dropna()
+        if trained.nunique() == 1:
+            raise InputError(
+                f"the method reads domains, but all training rows of split {split!r} are of "
+                f"{trained.iloc[0]}, allowed: two domains or more"
+            )
     if "target rows" in method.sees and not len(samples.out_of_distribution_rows(split)):
         raise InputError(
             f"split {split!r} has no rows out of distribution, whose inputs the method reads, "
             "allowed: datasets with `domains`"
-        )
-
-
-def _require_domains(samples: Samples, split: str) -> None:
-    """Raise unless training rows are of two domains or more."""
-    if not samples.domain:
-        raise InputError(
-            "the method reads domains, which the dataset does not have, allowed: subgroups "
-            "other than domain, or a dataset whose domain column is named in `domain`"
-        )
-    trained = samples.attributes[samples.domain].iloc[samples.rows(split, "train")].dropna()
-    if trained.nunique() == 1:
-        raise InputError(
-            f"the method reads domains, but all training rows of split {split!r} are of "
-            f"{trained.iloc[0]}, allowed: two domains or more"
         )
 
 

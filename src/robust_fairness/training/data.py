@@ -20,12 +20,10 @@ from robust_fairness.training.attributes import (
     groups_are_classes,
     mitigated_attributes,
     mitigated_groups,
-    sensitive_features,
     subgroups_of,
 )
 from robust_fairness.training.augmentation import AUGMENTATIONS
 from robust_fairness.training.inputs import Inputs, rows_at_once
-from robust_fairness.training.preprocessing import Preprocessing
 
 # Of weights, inputs and losses; bfloat16 is that of a network's passes alone.
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
@@ -55,11 +53,17 @@ class StackData:
         self.inputs, self.rows = Inputs(samples, self.device), len(samples)
         self.classes, self.outputs = len(samples.classes), len(samples.classes) or 1
         self._encode_groups(samples, first, reads_attributes)
-        self.preprocessing = self._fit_preprocessing(samples)
+        fits = {
+            split: preprocessing.fit_split(self.protocol, samples, split)
+            for split in set(self.splits)
+        }
+        stacked = preprocessing.stack([fits[split] for split in self.splits])
+        self.preprocessing = stacked.to(self.device, self.dtype)
         mixed = self.preprocessing.matrix.ndim > 2  # [replica, d, d]
         names = () if mixed else samples.columns or samples.features
         self.columns = torch.from_numpy(pd.factorize(np.array(names, dtype=object))[0])
-        self.y = self._labels(samples)
+        y = torch.from_numpy(samples.y).to(self.device).expand(len(self.splits), -1)
+        self.y = self.preprocessing.standardise_outcome(y)
         weight = torch.from_numpy(samples.weights())
         self.sample_weight = weight.to(self.device, self.dtype)
         sees_target = "target rows" in first.method.sees
@@ -88,29 +92,6 @@ class StackData:
         self.attributes, self.conditioning = (
             encode(column, self.train, like) for column in columns
         )
-
-    def _fit_preprocessing(self, samples: Samples) -> Preprocessing:
-        # questions are not changed
-        x = np.empty((len(samples), 0)) if samples.questions else samples.arrays["x"]
-        incomplete = x.dtype.kind == "f" and bool(np.isnan(x).any())
-        sensitive = sensitive_features(samples) if self.protocol.remove_correlation else []
-        fits = {}
-        for split in set(self.splits):
-            rows = samples.rows(split, "train")
-            fits[split] = preprocessing.fit(
-                self.protocol,
-                x[rows],
-                samples.y[rows],
-                incomplete=incomplete,
-                sensitive=sensitive,
-            )
-        stacked = preprocessing.stack([fits[split] for split in self.splits])
-        return stacked.to(self.device, self.dtype)
-
-    def _labels(self, samples: Samples) -> Tensor:
-        y = torch.from_numpy(samples.y).to(self.device)
-        y = y.to(self.dtype) if y.is_floating_point() else y
-        return self.preprocessing.standardise_outcome(y.expand(len(self.splits), -1))
 
     def subgroup_counts(self) -> Tensor:
         """Training rows of every replica in each subgroup, int64 ``[replica, subgroup]``."""
@@ -167,15 +148,13 @@ class StackData:
         x = (self.batch(some).x for some in self.blocks(rows))
         return LabelledRows(x, self.y.gather(1, rows), self.group[rows])
 
-    def epoch_batches(self, visiting_order: VisitingOrder, epoch: int = 0) -> Iterator[Tensor]:
+    def epoch_batches(self, visiting_order: VisitingOrder) -> Iterator[Tensor]:
         """Row numbers of each batch of one epoch, ``[replica, m]``; the last one may be small."""
         orders = []
         for number, randomness in enumerate(self.orders):
             rows = self.train[number]
             (generator,) = randomness.generators
-            seen = TrainingRows(
-                self.y[number, rows], self.group[rows], self.subgroup[rows], rows, number, epoch
-            )
+            seen = TrainingRows(self.y[number, rows], self.subgroup[rows], rows, number)
             orders.append(rows[visiting_order(seen, generator)])
         counts = {len(order) for order in orders}
         if len(counts) > 1:

@@ -53,7 +53,6 @@ def evaluate(
     A replica that two criteria of ``chosen`` (``tables.SELECTION``) selected has rows for both.
     """
     test_sets = {UNSHIFTED: samples, **shifted}
-    shifts = {UNSHIFTED: ("none", 0.0), **cell.test_sets}
     criteria = chosen.groupby(["trial", "seed"], sort=False)["selection"].agg(list)
     unshifted = {
         (item.trial, item.seed): item
@@ -62,8 +61,6 @@ def evaluate(
     }
     rows = []
     for prediction in predictions:
-        shift, severity = shifts[prediction.test_set]
-        shift = shift if prediction.part == "test" else OTHER_DOMAIN
         due = metrics_of(cell.metrics, prediction.test_set)
         scores = [
             {"domain": domain, **row}
@@ -77,19 +74,24 @@ def evaluate(
                 before=_before(prediction, unshifted.get((prediction.trial, prediction.seed))),
             )  # fmt: skip
         ]
+        where = _described(prediction, cell)
         for criterion in criteria[prediction.trial, prediction.seed]:
-            where = {
-                "dataset": cell.dataset,
-                "method": cell.label,
-                "network": prediction.network,
-                "trial": prediction.trial,
-                "seed": prediction.seed,
-                "selection": criterion,
-                "shift": shift,
-                "severity": severity,
-            }
-            rows += [where | item for item in scores]
+            rows += [{**where, "selection": criterion, **row} for row in scores]
     return tables.table(tables.METRICS, rows)
+
+
+def _described(prediction: Prediction, cell: Cell) -> dict[str, object]:
+    """The replica and the test set of a prediction, as columns of ``tables.METRICS``."""
+    shift, severity = {UNSHIFTED: ("none", 0.0), **cell.test_sets}[prediction.test_set]
+    return {
+        "dataset": cell.dataset,
+        "method": cell.label,
+        "network": prediction.network,
+        "trial": prediction.trial,
+        "seed": prediction.seed,
+        "shift": shift if prediction.part == "test" else OTHER_DOMAIN,
+        "severity": severity,
+    }
 
 
 def _before(prediction: Prediction, unshifted: Prediction | None) -> Prediction | None:

@@ -108,7 +108,7 @@ class Stack:
             self._fit_once(self.model)
         else:
             steps, order = self._start_epoch(epoch)
-            for rows in self.data.epoch_batches(order, epoch):
+            for rows in self.data.epoch_batches(order):
                 for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
                     self.optimisation.apply(step)
                     for player, loss in step.losses.items():

@@ -65,12 +65,6 @@ class FittedStack:
         perturbation = torch.from_numpy(samples.perturbation[rows.numpy()])
         return inputs + perturbation.to(self.device, self.dtype)
 
-    def labels(self, samples: Samples, rows: Tensor) -> Tensor:
-        """Classes or standardised outcomes ``[replica, m]``."""
-        y = torch.from_numpy(samples.y[rows.numpy()]).to(self.device)
-        y = y.to(self.dtype) if y.is_floating_point() else y
-        return self.preprocessing.standardise_outcome(y)
-
     @torch.no_grad()
     def outputs(self, samples: Samples, rows: Tensor) -> Tensor:
         """Logits, or outcomes in their own units, ``[replica, m, output]``."""
@@ -95,7 +89,8 @@ class FittedStack:
         return one_shot_curvature(self._loss(samples, rows), x, ONE_SHOT_STEP).detach()
 
     def _loss(self, samples: Samples, rows: Tensor) -> Callable[[Tensor], Tensor]:
-        y = self.labels(samples, rows)
+        y = torch.from_numpy(samples.y[rows.numpy()]).to(self.device)
+        y = self.preprocessing.standardise_outcome(y)
         return lambda x: self.model.task_loss(self.model(x), y)
 
 
@@ -128,9 +123,8 @@ PER_ROW: dict[str, Callable[[FittedStack, Samples, Tensor], Tensor]] = {
     "curvature_one_shot": FittedStack.curvature_one_shot,
     EMBEDDING: FittedStack.embedding,
 }
+# Of unshifted rows: Delta-ER is a property of the original test set (Equalized Robustness, 5.1).
 DERIVATIVES = {"curvature", "curvature_one_shot"}
-# Delta-ER is a property of the original test set (Equalized Robustness, 5.1).
-UNSHIFTED_ONLY = DERIVATIVES
 
 
 # Of the rows of a set as a whole: from all embeddings, all classes and a torch device. There are as
@@ -154,7 +148,7 @@ def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
         asked = _needs(_scored(cell, part))
         if (metrics | _needs(_scored(cell))) & {EMBEDDING, *OF_SETS}:
             asked |= {EMBEDDING}
-    kept = asked if unshifted else asked - UNSHIFTED_ONLY
+    kept = asked if unshifted else asked - DERIVATIVES
     return [name for name in (*PER_ROW, *OF_SETS) if name in kept]
 
 

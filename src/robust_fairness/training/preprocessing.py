@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from robust_fairness.experiment.experiment import Protocol
+from robust_fairness.samples import Samples
+from robust_fairness.training.attributes import sensitive_features
 
 BRIGHTEST = 255  # of a pixel
 SMALLEST_EIGENVALUE = 1e-6  # of the largest; directions below it are constant but for rounding
@@ -55,12 +57,26 @@ class Preprocessing(nn.Module):
         if not y.is_floating_point():
             return y
         mean, deviation = self.outcome.unsqueeze(1).unbind(-1)
-        return (y - mean) / deviation
+        return (y.to(mean.dtype) - mean) / deviation
 
     def restore_outcome(self, outputs: Tensor) -> Tensor:
         """Predicted outcomes ``[replica, row, 1]`` back in their own units."""
         mean, deviation = self.outcome[:, None, None].unbind(-1)
         return outputs * deviation + mean
+
+
+def fit_split(protocol: Protocol, samples: Samples, split: str) -> dict[str, np.ndarray]:
+    """float64 buffers of ``Preprocessing`` fitted on the training rows of a split."""
+    # questions are not changed
+    x = np.empty((len(samples), 0)) if samples.questions else samples.arrays["x"]
+    rows = samples.rows(split, "train")
+    return fit(
+        protocol,
+        x[rows],
+        samples.y[rows],
+        incomplete=x.dtype.kind == "f" and bool(np.isnan(x).any()),
+        sensitive=sensitive_features(samples) if protocol.remove_correlation else (),
+    )
 
 
 def fit(

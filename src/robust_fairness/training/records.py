@@ -67,7 +67,10 @@ class Prediction:
         return replace(self, rows=self.rows[places], outputs=self.outputs[places], values=values)
 
 
-def with_prefix(prefix: str, state: Mapping[str, Any]) -> dict[str, Any]:
+Value = TypeVar("Value")
+
+
+def with_prefix(prefix: str, state: Mapping[str, Value]) -> dict[str, Value]:
     """Entries whose names begin with a prefix, by the rest of their names."""
     return {
         name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)

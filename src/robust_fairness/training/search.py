@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -206,16 +207,14 @@ def rounds(trained: TrainedReplicas) -> Iterator[Round]:
         study = Study(stage, objective(cell).higher, best)
         by_trial: dict[str, dict[str, Any]] = {}
         while asked := study.ask():
-            known, new = list(trained.replicas), []
+            new: list[Replica] = []
             trials = []
             for candidate in asked:
                 replicas = cell.replicas([candidate.override])
-                trial = _trained_as(known, replicas[0])
-                if not trial:
-                    trial = replicas[0].trial
-                    new += replicas
-                    known += replicas
-                trials.append(trial)
+                named = partial(replace, trial=replicas[0].trial, seed=replicas[0].seed)
+                same = [seen for seen in (*trained.replicas, *new) if named(seen) == replicas[0]]
+                new += [] if same else replicas
+                trials.append((same or replicas)[0].trial)
             # of trials with the same values only the first trains
             first = dict(reversed(list(zip(trials, asked, strict=True))))
             yield Round(new, number, _pruning(study, first) if stage.pruner != "none" else None)
@@ -228,19 +227,6 @@ def rounds(trained: TrainedReplicas) -> Iterator[Round]:
 
 def _pruning(study: "Study", asked: Mapping[str, "Asked"]) -> ShouldPrune:
     return lambda trial, epoch, loss: study.should_prune(asked[trial], epoch, loss)
-
-
-def _trained_as(replicas: Sequence[Replica], wanted: Replica) -> str:
-    """Name of the trial that had the same settings; "" where none had."""
-    settings = (wanted.method, wanted.network, wanted.protocol)
-    return next(
-        (
-            replica.trial
-            for replica in replicas
-            if (replica.method, replica.network, replica.protocol) == settings
-        ),
-        "",
-    )
 
 
 def require_fitting(samples: Samples, cell: Cell) -> None:

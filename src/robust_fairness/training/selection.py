@@ -1,7 +1,6 @@
 """Model selection: a pure function of scores on validation rows."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -32,7 +31,7 @@ def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
     return tables.table(tables.SELECTION, rows)
 
 
-def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, Any]]:
+def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, str | float]]:
     """The trial selected by each criterion: criterion, trial, score (a mean over seeds).
 
     Of a criterion per seed these are all trials that it selects, the most frequent one first.

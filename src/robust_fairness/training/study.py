@@ -52,17 +52,13 @@ class Study:
             pruner=_pruner(stage),
         )
         self.left = stage.trials or 0
-        if stage.sampler == "grid":
-            self._enqueue_grid()
+        if stage.sampler == "grid":  # every combination of values, the last field fastest
+            space: Mapping[str, Any] = stage.space
+            places = list(product(*(range(len(values)) for values in space.values())))
+            for place in places:
+                self._study.enqueue_trial(dict(zip(space, place, strict=True)))
+            self.left = len(places)
         self.at_once = stage.at_once or (GUIDED_AT_ONCE if stage.sampler == "tpe" else self.left)
-
-    def _enqueue_grid(self) -> None:
-        """Every combination of values, the last field fastest."""
-        space: Mapping[str, Any] = self.stage.space
-        places = list(product(*(range(len(values)) for values in space.values())))
-        for place in places:
-            self._study.enqueue_trial(dict(zip(space, place, strict=True)))
-        self.left = len(places)
 
     def ask(self) -> list[Asked]:
         """The next trials, which may train together; none where all were asked."""

@@ -35,7 +35,7 @@ def exported(
     sets = {UNSHIFTED: samples, **shifted}
     result: dict[str, list[pd.DataFrame]] = {"train": [], "validation": [], "test": []}
     for split in splits:
-        fitted = _preprocessing(samples, protocol, split)
+        fitted = preprocessing.stack([preprocessing.fit_split(protocol, samples, split)])
         for table, part in (("train", "train"), ("validation", "val")):
             rows = samples.rows(split, part)
             y = {"y": samples.y[rows]}
@@ -45,12 +45,6 @@ def exported(
             of_set = {"test_set": [name or PLAIN] * len(rows)}
             result["test"].append(_table(item, fitted, split, rows, of_set))
     return {name: pd.concat(parts, ignore_index=True) for name, parts in result.items()}
-
-
-def _preprocessing(samples: Samples, protocol: Protocol, split: str) -> preprocessing.Preprocessing:
-    train, incomplete = samples.rows(split, "train"), bool(np.isnan(samples.arrays["x"]).any())
-    x, y = samples.arrays["x"][train], samples.y[train]
-    return preprocessing.stack([preprocessing.fit(protocol, x, y, incomplete=incomplete)])
 
 
 def _test_rows(samples: Samples, split: str, test_set: str) -> np.ndarray:
