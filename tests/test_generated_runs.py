@@ -26,8 +26,8 @@ def project(tmp_path) -> Project:
 def chunks(project: Project) -> dict[Path, tuple[int, int]]:
     """The finished chunks of the training pictures, with their inodes and times."""
     folder = project.root / "data" / "checkpoints" / "digits_extend.samples"
-    found = sorted(folder.rglob("*.safetensors"))
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+    paths = sorted(folder.rglob("*.safetensors"))
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
 def wait_for_chunks(project: Project, count: int, *words: str):
@@ -38,10 +38,10 @@ def wait_for_chunks(project: Project, count: int, *words: str):
     """
     child = project.start(*words)
     deadline = time.monotonic() + 240
-    while len(found := chunks(project)) < count:
+    while len(paths := chunks(project)) < count:
         assert time.monotonic() < deadline and child.poll() is None
         time.sleep(0.01)
-    return child, found
+    return child, paths
 
 
 def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
@@ -59,8 +59,8 @@ def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
     trained = project.file("digits_edm/generator.safetensors", "killed").stat().st_mtime_ns
 
     completed = (*GENERATED, "--run-id", "killed", "--only-missing-outputs")
-    child, found = wait_for_chunks(project, len(kept) + 1, *completed)
-    assert found.items() >= kept.items()
+    child, paths = wait_for_chunks(project, len(kept) + 1, *completed)
+    assert paths.items() >= kept.items()
     out, err = child.communicate()
     assert child.returncode == 0, out + err
     generator = project.file("digits_edm/generator.safetensors", "killed")

@@ -117,8 +117,8 @@ def test_number_of_groups_is_that_of_the_reference():
     frame = factors.assign(y=pd.Categorical(y))
     measured = [100, 998, 4109, 9731, 17137, 25355, 32708]
     for k, reference in enumerate(measured, 1):
-        found = len(groups_of(frame, [*order[:k], "y"]).names)
-        assert found == pytest.approx(reference, rel=0.02)
+        count = len(groups_of(frame, [*order[:k], "y"]).names)
+        assert count == pytest.approx(reference, rel=0.02)
 
 
 def inside(shape: str, x: int, y: int) -> bool:
@@ -178,10 +178,10 @@ def test_images_equal_the_slow_restatement(variant):
             for name in VARIABLES
         }
     )
-    found = render(masks, factors, variant)
+    images = render(masks, factors, variant)
     for row in range(10):
-        one = {name: int(value[row]) for name, value in values.items()}
-        assert np.array_equal(found[row], slow_image(masks[row], one, variant))
+        values_of_row = {name: int(value[row]) for name, value in values.items()}
+        assert np.array_equal(images[row], slow_image(masks[row], values_of_row, variant))
 
 
 @pytest.mark.parametrize("canvas", [48, 32, 24])
@@ -212,7 +212,7 @@ def bundled(**options):
 
 def test_factors_have_a_seed_of_their_own():
     """The same digits in the same places; without it the factors are those of the split's seed."""
-    usual, same, other = (bundled(**one) for one in ({}, {"factors_seed": 0}, {"factors_seed": 1}))
+    usual, same, other = bundled(), bundled(factors_seed=0), bundled(factors_seed=1)
     assert same.attributes.equals(usual.attributes)
     assert np.array_equal(other.id, usual.id) and np.array_equal(other.y, usual.y)
     shared = (other.attributes["texture"] == usual.attributes["texture"])[
@@ -227,7 +227,7 @@ def test_bundled_digits_give_samples_with_four_parts():
     assert samples.x.shape == (2094, 3, 24, 24)
     assert samples.split_names == ["split_0"]
     rows = {part: samples.rows("split_0", part) for part in PARTS}
-    assert {part: len(found) for part, found in rows.items()} == {
+    assert {part: len(numbers) for part, numbers in rows.items()} == {
         "train": 1000,
         "val": 297,
         "unbiased_val": 297,
@@ -236,11 +236,11 @@ def test_bundled_digits_give_samples_with_four_parts():
     assert np.array_equal(samples.id[rows["val"]], samples.id[rows["unbiased_val"]])
     assert not set(samples.id[rows["train"]]) & set(samples.id[rows["test"]])
     for part, share in {"train": 0.7, "val": 0.7, "unbiased_val": 0.1, "test": 0.1}.items():
-        own = [
+        usual = [
             codes(samples.attributes, name)[rows[part]] == samples.y[rows[part]]
             for name in set(VARIABLES) - {"digit_position"}
         ]
-        assert np.mean(own) == pytest.approx(share, abs=0.03)
+        assert np.mean(usual) == pytest.approx(share, abs=0.03)
 
 
 def sha256(images: np.ndarray) -> str:

@@ -46,7 +46,7 @@ def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
     folder = root / "cars196"
     folder.mkdir()
     write_names(folder / "cars_meta.mat", list(MODELS))
-    found = {}
+    expected = {}
     for first, (part, file) in enumerate(PARTS.items()):
         # both parts have images of the same names
         names = [f"{number:05}.jpg" for number in range(1, 20)]
@@ -55,10 +55,10 @@ def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
         contents = {}
         for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
             brightness = 120 * first + 6 * place
-            found[f"{part}/{name}"] = (number, brightness)
+            expected[f"{part}/{name}"] = (number, brightness)
             contents[name] = framed((brightness, 100, 200), SIZE)
         write(folder / part, contents, zipped)
-    return found
+    return expected
 
 
 TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
@@ -67,15 +67,15 @@ TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_a
 @pytest.mark.parametrize("zipped", [False, True])
 def test_both_official_parts_are_one_set(tmp_path, zipped):
     """Each image has its own class and pixels, though names are there twice."""
-    found = make(tmp_path, zipped=zipped)
+    made = make(tmp_path, zipped=zipped)
     samples = load(tmp_path)
-    assert samples.id.tolist() == sorted(found)
+    assert samples.id.tolist() == sorted(made)
     assert samples.classes == MODELS
-    assert [found[name][0] for name in samples.id] == (samples.y + 1).tolist()
+    assert [made[name][0] for name in samples.id] == (samples.y + 1).tolist()
     assert samples.sensitive == ("class",)
     assert [samples.classes[y] for y in samples.y] == samples.attributes["class"].tolist()
     middle = samples.x[:, 0, 2:6, 2:6].astype(int)  # JPEG rings at the frame, which is cut away
-    expected = np.array([found[name][1] for name in samples.id])
+    expected = np.array([made[name][1] for name in samples.id])
     assert abs(middle - expected[:, None, None]).max() < 6
     assert len(samples.sources) == 4
     for split in samples.split_names:
@@ -85,10 +85,10 @@ def test_both_official_parts_are_one_set(tmp_path, zipped):
 
 def test_one_part_alone_and_a_table_of_its_classes(tmp_path):
     """A CSV file with the columns of the same names is as good."""
-    found = make(tmp_path)
+    made = make(tmp_path)
     samples = load(tmp_path, **TRAINING)
-    assert samples.id.tolist() == [name for name in sorted(found) if "train" in name]
-    lines = [f"{name.partition('/')[2]},1,{found[name][0]}" for name in reversed(samples.id)]
+    assert samples.id.tolist() == [name for name in sorted(made) if "train" in name]
+    lines = [f"{name.partition('/')[2]},1,{made[name][0]}" for name in reversed(samples.id)]
     (tmp_path / "cars196" / "own.csv").write_text("\n".join(["fname,width,class", *lines]))
     again = load(tmp_path, **TRAINING | {"annotations": "cars196/own.csv"})
     assert np.array_equal(again.x, samples.x)

@@ -120,8 +120,8 @@ def test_names_of_real_images_tell_their_class(shared_data: Path) -> None:
     names = pd.Series(samples.id).str.extract(r"^(\w+?)_s_")[0]
     seen = names.isin(known)
     assert seen.sum() > 300
-    found = [samples.classes[label] for label in samples.y[seen.to_numpy()]]
-    assert found == names[seen].map(known).tolist()
+    classes = [samples.classes[label] for label in samples.y[seen.to_numpy()]]
+    assert classes == names[seen].map(known).tolist()
 
 
 def test_real_files_are_named_with_their_checksums(shared_data: Path) -> None:

@@ -54,11 +54,11 @@ def test_a_plain_restatement_agrees():
 
 def test_colours_are_those_of_scikit_image():
     """All but the greys, which differ by less than a two hundredth."""
-    found, expected = lab(EVERY_17), color.rgb2lab(EVERY_17)
+    computed, expected = lab(EVERY_17), color.rgb2lab(EVERY_17)
     grey = np.ptp(EVERY_17.astype(int), axis=-1) == 0
     assert grey.sum() == 16
-    assert np.array_equal(found[~grey], expected[~grey])
-    assert np.array_equal(found[grey, 0], expected[grey, 0])
+    assert np.array_equal(computed[~grey], expected[~grey])
+    assert np.array_equal(computed[grey, 0], expected[grey, 0])
     assert 0 < abs(expected[grey, 1:]).max() < 0.005
 
 
@@ -100,11 +100,11 @@ def test_skin_like_colours_are_those_of_the_published_ranges():
     """Against Pillow's YCbCr, of full range: rounding may differ at the edges."""
     full = np.asarray(Image.fromarray(EVERY_17.reshape(64, 64, 3)).convert("YCbCr"), dtype=float)
     cb, cr = np.moveaxis((full[..., 1:] - 128) * 224 / 255 + 128, -1, 0)
-    found = skin_like(EVERY_17.reshape(64, 64, 3))
+    computed = skin_like(EVERY_17.reshape(64, 64, 3))
     well_inside = (abs(cb - 102) < 24) & (abs(cr - 153) < 19)
     well_outside = (abs(cb - 102) > 26.5) | (abs(cr - 153) > 21.5)
-    assert well_inside.sum() > 100 and found[well_inside].all()
-    assert well_outside.sum() > 1000 and not found[well_outside].any()
+    assert well_inside.sum() > 100 and computed[well_inside].all()
+    assert well_outside.sum() > 1000 and not computed[well_outside].any()
 
 
 @pytest.mark.parametrize(

@@ -78,24 +78,24 @@ def column(part: str, color: str) -> int:
 
 def mode_of_species(species, seen) -> list[str | None]:
     """The most frequent primary colour of each image's species, told one by one."""
-    found = {}
+    modes = {}
     for number in set(species):
         votes = Counter()
         for row in np.flatnonzero(species == number):
             votes.update(color for color in COLORS if seen[row, column("primary", color)])
         best = max(votes.values(), default=0)
-        found[number] = next((c for c in COLORS if votes[c] == best), None) if best else None
-    return [found[number] for number in species]
+        modes[number] = next((c for c in COLORS if votes[c] == best), None) if best else None
+    return [modes[number] for number in species]
 
 
 def mode_of_image(seen) -> list[str | None]:
     """Of each image's primary colours the one that most other parts have, told one by one."""
-    found: list[str | None] = []
+    modes: list[str | None] = []
     for row in seen:
         primary = [color for color in COLORS if row[column("primary", color)]]
         count = {color: sum(row[column(part, color)] for part in PARTS) for color in primary}
-        found.append(max(primary, key=lambda color: count[color]) if primary else None)
-    return found
+        modes.append(max(primary, key=lambda color: count[color]) if primary else None)
+    return modes
 
 
 @pytest.mark.parametrize(("beside", "zipped"), [(True, False), (False, True)])

@@ -23,7 +23,7 @@ from tests.datasets import test_celeba_identity as identity
 from tests.datasets import test_cifar10 as cifar
 from tests.datasets import test_cub200 as cub
 from tests.datasets import test_lfw as lfw
-from tests.datasets import test_raw_tables as own
+from tests.datasets import test_raw_tables as users
 from tests.datasets.images import encoded, framed
 from tests.datasets.loading import load
 
@@ -69,7 +69,9 @@ MADE = {
         (IMAGES, SPECIES, OF_IMAGE, LABELS, "cub200/attributes.txt"), (SIZE,),
     ),
     "lfw": Made(partial(lfw.make, scores=ONES), "lfw/lfw-deepfunneled", (KUMAR,), (SIZE,)),
-    "image_folder": Made(own.faces, "faces/files", ("faces/list.csv",), tuple(own.FACES.items())),
+    "image_folder": Made(
+        users.faces, "faces/files", ("faces/list.csv",), tuple(users.FACES.items()),
+    ),
     "cifar10": Made(cifar.make, options=tuple(cifar.NPZ.items())),
     "biased_mnist": Made(mnist.mnist),
 }  # fmt: skip
@@ -158,18 +160,18 @@ def test_a_missing_file_is_named(tmp_path, name):
 @pytest.mark.parametrize("name", [name for name in OFFICIAL if name != "celeba_identity"])
 def test_folder_and_zip_are_the_same_source(tmp_path, name):
     """Same pixels, same checksums; two images of one name in a zip file are refused."""
-    found = []
+    both = []
     for zipped in (False, True):
         root = tmp_path / str(zipped)
         root.mkdir()
         MADE[name].make(root, zipped=zipped)
-        found.append(MADE[name].load(name, root))
-    assert np.array_equal(found[0].x, found[1].x)
-    assert found[0].sources[MADE[name].images] == found[1].sources[MADE[name].images]
-    one = str(found[0].id[0]).removeprefix("cars_train/")
+        both.append(MADE[name].load(name, root))
+    assert np.array_equal(both[0].x, both[1].x)
+    assert both[0].sources[MADE[name].images] == both[1].sources[MADE[name].images]
+    jpeg = str(both[0].id[0]).removeprefix("cars_train/")
     with zipfile.ZipFile(root / f"{MADE[name].images}.zip", "a") as archive:
-        archive.writestr(f"elsewhere/{one}", framed((9, 100, 200), (20, 30)))
-    with pytest.raises(InputError, match=f"two images are named {one}; names must be unique"):
+        archive.writestr(f"elsewhere/{jpeg}", framed((9, 100, 200), (20, 30)))
+    with pytest.raises(InputError, match=f"two images are named {jpeg}; names must be unique"):
         MADE[name].load(name, root)
 
 

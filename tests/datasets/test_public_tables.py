@@ -372,11 +372,11 @@ def test_groups_of_drugs_have_the_counts_of_their_page(shared_data: Path) -> Non
     """Counts of all 1,885 rows, as the page of the dataset at UCI gives them."""
     frame = real(shared_data, "drugs")
     groups = public.Drugs.groups
-    found = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
+    counts = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
     ages = dict(zip(groups["age"].values(), [643, 481, 356, 294, 93, 18], strict=True))
     ethnicities = {"White": 1720, "other": 26 + 33 + 3 + 20 + 20 + 63}
     genders = {"male": 943, "female": 942}
-    assert found == {"age": ages, "gender": genders, "ethnicity": ethnicities}
+    assert counts == {"age": ages, "gender": genders, "ethnicity": ethnicities}
 
 
 @pytest.mark.parametrize(("subject", "rows"), [("portuguese", 649), ("maths", 395)])

@@ -51,20 +51,20 @@ def test_cells_are_those_of_the_file(
         frame.to_csv(path, index=False)
     wanted, missing = ["score", "kind", "whole", "code"], ("", "?")
     files = Files(tmp_path)
-    found = read_columns(files, name, wanted, missing=missing)
-    assert list(found) == wanted
+    table = read_columns(files, name, wanted, missing=missing)
+    assert list(table) == wanted
     expected = frame["kind"].mask(frame["kind"].isin(missing))
-    assert found["kind"].astype(object).equals(expected.astype(object))
+    assert table["kind"].astype(object).equals(expected.astype(object))
     assert files.sources == {name: hashlib.sha256(Files(tmp_path).content(name)).hexdigest()}
     for column in ("score", "whole", "code"):
-        values = found[column].astype(object).astype(float)
+        values = table[column].astype(object).astype(float)
         np.testing.assert_array_equal(values, frame[column])
     if texts == 50:
-        assert found["score"].dtype == np.float64
+        assert table["score"].dtype == np.float64
         if not name.endswith("parquet"):
             kept = read_columns(files, name, ["score"], text=["score"])["score"]
             assert kept.astype(str).tolist() == frame["score"].astype(str).tolist()
-    assert isinstance(found["kind"].dtype, pd.CategoricalDtype)
+    assert isinstance(table["kind"].dtype, pd.CategoricalDtype)
 
 
 @pytest.mark.parametrize(

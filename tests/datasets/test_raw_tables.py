@@ -82,8 +82,8 @@ def test_no_unit_is_in_two_parts_and_every_split_is_its_own(tmp_path: Path) -> N
     written(tmp_path, frame)
     samples = load(tmp_path, splits=3, unit="person", drop=["number"])
     for split in samples.split_names:
-        found = samples.splits[split].groupby(frame["person"], observed=True).nunique()
-        assert (found == 1).all()
+        parts = samples.splits[split].groupby(frame["person"], observed=True).nunique()
+        assert (parts == 1).all()
     assert samples.split_names == ["split_0", "split_1", "split_2"]
     assert samples.splits.T.drop_duplicates().shape[0] == 3
     assert "person" not in samples.features
@@ -227,17 +227,17 @@ def test_text_of_a_csv_file_is_taken_as_it_stands(tmp_path: Path) -> None:
     (tmp_path / "x.csv.gz").write_bytes(
         gzip.compress(b'\xef\xbb\xbfa;b\r\n NA;"x;\ny"\r\n\r\n;1\r\n')
     )
-    found = read_columns(Files(tmp_path), "x.csv.gz", ["b", "a"], ";")
-    assert list(found) == ["b", "a"]
-    assert found["b"].tolist() == ["x;\ny", "1"]
-    assert found["a"].tolist()[0] == " NA"
-    assert found["a"].isna().tolist() == [False, True]
+    table = read_columns(Files(tmp_path), "x.csv.gz", ["b", "a"], ";")
+    assert list(table) == ["b", "a"]
+    assert table["b"].tolist() == ["x;\ny", "1"]
+    assert table["a"].tolist()[0] == " NA"
+    assert table["a"].isna().tolist() == [False, True]
 
 
 def test_categories_of_numbers_are_in_the_order_of_the_numbers() -> None:
-    found = columns.as_categories(pd.Series([10, 9, 2, 10]), "x")
-    assert list(found.cat.categories) == ["2", "9", "10"]
-    assert found.tolist() == ["10", "9", "2", "10"]
+    categories = columns.as_categories(pd.Series([10, 9, 2, 10]), "x")
+    assert list(categories.cat.categories) == ["2", "9", "10"]
+    assert categories.tolist() == ["10", "9", "2", "10"]
     text = columns.as_categories(pd.Series(["b", None, "a"]), "x")
     assert text.cat.codes.tolist() == [1, -1, 0]
 

@@ -143,11 +143,11 @@ def test_a_patch_holds_the_pixels_that_a_loop_finds(x, y, height, width, seed):
     ]
     assert patches.pixels[0, 2] == len(inside)
     assert patches.whole.tolist() == [tall * wide]
-    found = patches.lightness[0, 2], patches.yellow[0, 2]
+    measured = patches.lightness[0, 2], patches.yellow[0, 2]
     if inside:
-        assert found == pytest.approx(np.mean(inside, axis=0), abs=1e-9)
+        assert measured == pytest.approx(np.mean(inside, axis=0), abs=1e-9)
     else:
-        assert np.isnan(found).all()
+        assert np.isnan(measured).all()
 
 
 def test_faces_of_a_batch_do_not_touch_each_other():
@@ -261,8 +261,8 @@ def test_both_forms_agree_on_yellow_colours(lightness, yellow):
     """With the arctangent of one argument, as printed."""
     expected = math.degrees(math.atan((lightness - 50) / yellow))
     for form in ("two_arguments", "as_printed"):
-        found = typology_angle(np.array([lightness]), np.array([yellow]), form)
-        assert found == pytest.approx([expected], abs=1e-9)
+        angles = typology_angle(np.array([lightness]), np.array([yellow]), form)
+        assert angles == pytest.approx([expected], abs=1e-9)
 
 
 @given(lightness=st.floats(0, 100), yellow=st.floats(-100, -1e-3))
@@ -271,9 +271,9 @@ def test_forms_differ_on_bluish_colours_by_half_a_turn(lightness, yellow):
     printed = math.degrees(math.atan((lightness - 50) / yellow))
     arguments = (np.array([lightness]), np.array([yellow]))
     assert typology_angle(*arguments, "as_printed") == pytest.approx([printed], abs=1e-9)
-    found = float(typology_angle(*arguments)[0])
-    assert abs(found - printed) == pytest.approx(180, abs=1e-9)
-    assert (found >= 90) == (lightness >= 50)
+    angle = float(typology_angle(*arguments)[0])
+    assert abs(angle - printed) == pytest.approx(180, abs=1e-9)
+    assert (angle >= 90) == (lightness >= 50)
 
 
 @pytest.mark.parametrize(
@@ -300,8 +300,8 @@ def test_angles_where_the_ratio_fails(lightness, yellow, two_arguments, as_print
 
 def test_eight_bit_codes_in_the_formula():
     """L* = 60 is the code 153 and b* = 20 is 148, hence arctan(103 / 148)."""
-    found = typology_angle(np.array([60.0]), np.array([20.0]), encoding="eight_bits")
-    assert found == pytest.approx([math.degrees(math.atan(103 / 148))])
+    angles = typology_angle(np.array([60.0]), np.array([20.0]), encoding="eight_bits")
+    assert angles == pytest.approx([math.degrees(math.atan(103 / 148))])
     row = table(blank(DARK), encoding="eight_bits").iloc[0]
     lightness, yellow = lab_by_hand(DARK)
     expected = math.degrees(math.atan((2.55 * lightness - 50) / (yellow + 128)))
@@ -329,25 +329,25 @@ def test_eight_bit_codes_in_the_formula():
 )
 def test_categories_at_their_cuts(angle, expected):
     """A value at a cut is in the lighter category, the next smaller number is not."""
-    found = category(np.array([float(angle)]))
-    assert list(found) == [expected]
-    assert tuple(found.categories) == CATEGORIES
-    assert list(light_or_dark(found)) == ["light" if expected in ("I", "II", "III") else "dark"]
+    tones = category(np.array([float(angle)]))
+    assert list(tones) == [expected]
+    assert tuple(tones.categories) == CATEGORIES
+    assert list(light_or_dark(tones)) == ["light" if expected in ("I", "II", "III") else "dark"]
 
 
 def test_a_missing_angle_has_no_category():
     """Nor a half."""
-    found = category(np.array([np.nan, 25.0]))
-    assert found.codes.tolist() == [-1, 3]
-    assert light_or_dark(found).codes.tolist() == [-1, 1]
+    measured = category(np.array([np.nan, 25.0]))
+    assert measured.codes.tolist() == [-1, 3]
+    assert light_or_dark(measured).codes.tolist() == [-1, 1]
 
 
 def test_no_images_give_an_empty_table():
     """With the columns of any other."""
     none = np.zeros((0, 3, 109, 89), np.uint8), np.zeros((0, 5, 2))
-    found = skin_tones(measure(*none), SkinToneParameters())
-    assert len(found) == 0
-    assert list(found) == list(table(blank()))
+    tones = skin_tones(measure(*none), SkinToneParameters())
+    assert len(tones) == 0
+    assert list(tones) == list(table(blank()))
 
 
 def test_a_word_is_the_positions():

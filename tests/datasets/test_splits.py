@@ -158,12 +158,12 @@ def test_parts_of_a_class_have_the_sizes_that_counting_by_hand_gives(
         assert list(parts.cat.categories) == ["train", "val", "test"]
         assert parts.notna().all()
         for code, size in enumerate(sizes):
-            found = [parts[labels.cat.codes == code].eq(part).sum() for part in ("test", "val")]
+            counts = [parts[labels.cat.codes == code].eq(part).sum() for part in ("test", "val")]
             tested = min(range(size + 1), key=lambda n: abs(test_fraction * size - n))
             tested = 0 if size < 2 else min(max(tested, 1), size - 1)
             left = size - tested
             near = min(range(left + 1), key=lambda n: abs(val_fraction * left - n))
-            assert found == [tested, max(0, min(near, left - 1))]
+            assert counts == [tested, max(0, min(near, left - 1))]
 
 
 def test_small_classes_train_first_and_are_tested_second() -> None:
@@ -237,8 +237,8 @@ def test_wrong_parameters_of_class_splits_are_refused(wrong: dict[str, float]) -
 def test_ranks_count_the_rows_of_every_code_once(codes: list[int], seed: int) -> None:
     rank = ranks(np.array(codes, dtype=np.int64), np.random.default_rng(seed))
     for code in set(codes):
-        found = sorted(rank[np.array(codes) == code].tolist())
-        assert found == list(range(codes.count(code)))
+        ranks_of_code = sorted(rank[np.array(codes) == code].tolist())
+        assert ranks_of_code == list(range(codes.count(code)))
 
 
 @given(rows=st.integers(3, 30), count=st.integers(1, 4), seed=st.integers(0, 99))
@@ -246,8 +246,8 @@ def test_described_splits_are_counted_row_by_row(rows: int, count: int, seed: in
     splits = random_splits(
         rows, count, SplitParameters(train_rows=0.7, val_fraction=0.4, seed=seed)
     )
-    found = described("d", splits, ("sex", "race"))
-    assert list(found.columns) == list(tables.SPLITS)
+    table = described("d", splits, ("sex", "race"))
+    assert list(table.columns) == list(tables.SPLITS)
     for place, name in enumerate(splits):
         tested = [row for row in range(rows) if splits[name][row] == "test"]
         trained = [row for row in range(rows) if splits[name][row] == "train"]
@@ -255,10 +255,10 @@ def test_described_splits_are_counted_row_by_row(rows: int, count: int, seed: in
         shares = [np.mean([splits[other][row] == "train" for row in tested]) for other in others]
         expected = ["d", name, len(trained), len(tested), np.mean(shares) if shares else 0.0]
         expected.append("sex, race")
-        assert found.iloc[place].tolist() == pytest.approx(expected)
+        assert table.iloc[place].tolist() == pytest.approx(expected)
 
 
 def test_an_official_test_file_is_reused_by_no_split() -> None:
-    found = described("d", official_splits(20, 10, 3, SplitParameters()))
-    assert found["test_rows"].tolist() == [10] * 3
-    assert found["reused"].tolist() == [0.0] * 3
+    table = described("d", official_splits(20, 10, 3, SplitParameters()))
+    assert table["test_rows"].tolist() == [10] * 3
+    assert table["reused"].tolist() == [0.0] * 3

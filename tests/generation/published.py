@@ -26,8 +26,8 @@ class Weights(dict):
         return functional.conv2d(x, weight, self.of(f"{name}.bias", out), padding=kernel // 2)
 
     def normed(self, x: Tensor, name: str) -> Tensor:
-        own = [self.of(f"{name}.{part}", x.shape[1]) for part in ("weight", "bias")]
-        return functional.group_norm(x, 32, *own, eps=1e-5)
+        parameters = [self.of(f"{name}.{part}", x.shape[1]) for part in ("weight", "bias")]
+        return functional.group_norm(x, 32, *parameters, eps=1e-5)
 
     def mapped(self, x: Tensor, name: str, out: int) -> Tensor:
         weight = self.of(f"{name}.weight", out, x.shape[1])

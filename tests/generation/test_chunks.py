@@ -63,7 +63,7 @@ def chunks(root: Path, decoder: Dependent | None = None, **options) -> Chunks:
 
 def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.ndarray:
     """Restated: the image at a place is that of the whole batch it belongs to."""
-    found = []
+    images = []
     for place in places.tolist():
         first = place // batch * batch
         beside = np.arange(first, first + batch)
@@ -72,8 +72,8 @@ def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.
         moved = Extend().subset(z, family.severity, targets)
         labels = torch.from_numpy(latents.labels(family.seed, beside, 3))
         whole = Dependent().decode(torch.from_numpy(moved).reshape(batch, *SHAPE), labels)
-        found.append(whole[place - first].numpy())
-    return np.stack(found)
+        images.append(whole[place - first].numpy())
+    return np.stack(images)
 
 
 @given(places=PLACES, more=PLACES, chunk=st.integers(1, 9))
@@ -113,9 +113,9 @@ def test_severities_share_places_and_labels(tmp_path):
     both = [family.latents(places, 16) for family in (FAMILY, stronger)]
     whole = replace(FAMILY, severity=90.0).latents(places, 16)
     target = latents.targets(0, 16).first
-    for severity, found in zip((15, 60), both, strict=True):
+    for severity, images in zip((15, 60), both, strict=True):
         share = (severity + 90) / 180
-        np.testing.assert_allclose(found, 4 * latents.slerp(target, whole, share), atol=1e-5)
+        np.testing.assert_allclose(images, 4 * latents.slerp(target, whole, share), atol=1e-5)
     made = chunks(tmp_path)
     np.testing.assert_array_equal(made.labels(places), latents.labels(3, places, 3))
     assert not np.array_equal(made.images(places), chunks(tmp_path, family=stronger).images(places))
@@ -159,9 +159,9 @@ def test_an_interrupted_work_goes_on_and_equals_an_undisturbed_one(tmp_path):
         "12+12.safetensors",
     ]
     resumed = Dependent()
-    found = chunks(tmp_path / "a", resumed).images(places)
+    images = chunks(tmp_path / "a", resumed).images(places)
     assert len(resumed.sizes) == 10 - 6
-    np.testing.assert_array_equal(found, chunks(tmp_path / "b").images(places))
+    np.testing.assert_array_equal(images, chunks(tmp_path / "b").images(places))
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
@@ -216,9 +216,9 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch
     assert [Path(name).name for name in contents(tmp_path)] == ["0+12.safetensors"]
     monkeypatch.undo()
     decoder = Dependent()
-    found = chunks(tmp_path, decoder).images(np.arange(36))
+    images = chunks(tmp_path, decoder).images(np.arange(36))
     assert len(decoder.sizes) == 6
-    np.testing.assert_array_equal(found, expected(np.arange(36)))
+    np.testing.assert_array_equal(images, expected(np.arange(36)))
 
 
 def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):

@@ -22,8 +22,8 @@ def make_training(**changes) -> Training:
     return Training(make_parameters(**changes), *make_images(), CLASSES)
 
 
-def equal_states(one: Training, other: Training) -> bool:
-    a, b = one.state(), other.state()
+def equal_states(first: Training, other: Training) -> bool:
+    a, b = first.state(), other.state()
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
@@ -32,9 +32,9 @@ def test_generated_images_are_those_of_their_class():
     images, labels = make_images()
     parameters = make_parameters(images=4_800, batch_size=40, learning_rate=8e-3)
     generator, curve = fit(parameters, images, labels, CLASSES, "toy")
-    found = generator.grid(20).float()
+    generated = generator.grid(20).float()
     means = torch.stack([images[labels == label].float().mean(0) for label in range(3)])
-    distances = (found[:, :, None] - means).square().sum((-3, -2, -1))
+    distances = (generated[:, :, None] - means).square().sum((-3, -2, -1))
     correct = distances.argmin(-1) == torch.arange(3)[:, None]
     assert correct.float().mean() > 0.9
     assert list(curve["step"]) == list(range(120))
@@ -46,7 +46,7 @@ def test_averages_have_the_half_life_that_is_asked_for():
     """Restated in float64 from the weights after every step."""
     training = make_training(half_life=70, half_life_share=0.5)
     names = [name for name, _ in training.average.named_parameters()]
-    expected = [one.double().clone() for one in training.average.parameters()]
+    expected = [tensor.double().clone() for tensor in training.average.parameters()]
     for step in range(12):
         training.run_step()
         half_life = min(70, (step + 1) * 20 * 0.5)
@@ -55,9 +55,9 @@ def test_averages_have_the_half_life_that_is_asked_for():
             kept * old + (1 - kept) * new.detach().double()
             for old, new in zip(expected, training.weights, strict=True)
         ]
-    found = dict(training.average.named_parameters())
-    for name, one in zip(names, expected, strict=True):
-        torch.testing.assert_close(found[name].double(), one, atol=1e-6, rtol=1e-5)
+    averages = dict(training.average.named_parameters())
+    for name, tensor in zip(names, expected, strict=True):
+        torch.testing.assert_close(averages[name].double(), tensor, atol=1e-6, rtol=1e-5)
 
 
 def test_averages_of_a_short_training_hold_nothing_of_its_first_weights():
@@ -77,7 +77,7 @@ def test_a_step_is_adams_on_the_loss():
     assert np.argmax(rates) in range(10, 20)
     assert rates[-1] < 1e-3 * parameters.learning_rate
     training = make_training(ramp_up=0, schedule="constant")
-    before = [one.detach().clone() for one in training.weights]
+    before = [tensor.detach().clone() for tensor in training.weights]
     training.run_step()
     means = training.optimiser.moments["exp_avg"]  # a tenth of the first gradient
     for old, new, mean in zip(before, training.weights, means, strict=True):
@@ -234,5 +234,5 @@ def test_generated_digits_are_recognised_by_a_classifier_of_real_ones():
     parameters = GeneratorParameters(device="cpu")
     given = torch.from_numpy(pixels)[:, None], torch.from_numpy(digits.target)
     generator, _ = fit(parameters, *given, [str(digit) for digit in range(10)], "digits")
-    found = generator.grid(20).numpy().reshape(200, -1) / 255
-    assert (classifier.predict(found) == np.repeat(np.arange(10), 20)).mean() > 0.85
+    images = generator.grid(20).numpy().reshape(200, -1) / 255
+    assert (classifier.predict(images) == np.repeat(np.arange(10), 20)).mean() > 0.85

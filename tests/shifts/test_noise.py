@@ -86,10 +86,10 @@ def test_every_severity_scales_the_same_draw(
 @NOISES
 def test_noise_depends_on_the_seed_and_not_on_the_data(noise: type[SampleShift]) -> None:
     parameters = noise.Parameters(seed=5)
-    one = noise(parameters).apply(samples(seed=1), 0.1).perturbation
+    first = noise(parameters).apply(samples(seed=1), 0.1).perturbation
     other = noise(parameters).apply(samples(seed=2), 0.1).perturbation
-    np.testing.assert_array_equal(one, other)
-    assert not np.isin(one, noise_of(noise, 0.1, seed=6)).any()
+    np.testing.assert_array_equal(first, other)
+    assert not np.isin(first, noise_of(noise, 0.1, seed=6)).any()
 
 
 @NOISES

@@ -48,8 +48,8 @@ def test_the_share_is_reached_with_as_many_rows_as_possible(selected, tenths):
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_group_mix_states_the_share_in_every_split(share):
-    found = find("shift", "group_mix")
-    shift = found(found.Parameters(attribute="sex", group="f"))
+    plugin = find("shift", "group_mix")
+    shift = plugin(plugin.Parameters(attribute="sex", group="f"))
     before = samples()
     after = shift.apply(before, share)
     for split in before.split_names:
