@@ -28,7 +28,6 @@ from robust_fairness.datasets.questions._scenes import (
     PARTS,
     TOYS,
     WorldParameters,
-    best_accuracies,
     draw,
     priors,
 )
@@ -38,6 +37,7 @@ from robust_fairness.datasets.questions.generated_scenes import (
     head_and_tail,
     records_of,
 )
+from tests.datasets.worlds import best_accuracies
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")

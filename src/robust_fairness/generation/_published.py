@@ -8,7 +8,7 @@ but for names, the order of queries, keys and values, and how the class enters.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -24,34 +24,18 @@ NAMES = pd.read_csv(Path(__file__).with_name("published.csv"))
 
 Weights = Mapping[str, Tensor]
 Form = Literal["openai", "nvlabs"]
+Settings = dict[str, Any]  # fields of ``unet.UNetParameters``
 
 
-class Shape(NamedTuple):
-    """The architecture, as far as weights determine it.
-
-    Attributes:
-        widths: channels of every level.
-        layers: residual blocks of a level on the way down.
-        attends: whether a level has attention.
-        scale_shift: whether noise and class enter as scale and shift.
-        classes: number of classes.
-        channels: of an image.
-    """
-
-    widths: tuple[int, ...]
-    layers: int
-    attends: tuple[bool, ...]
-    scale_shift: bool
-    classes: int
-    channels: int
-
-
-def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
-    """Shape and weights of a plain state dictionary.
+def from_openai(
+    weights: Weights, size: int, head_width: int, file: str
+) -> tuple[Settings, dict[str, Tensor]]:
+    """The network of a plain state dictionary, and its weights by their new names.
 
     Args:
         weights: by the names of OpenAI's consistency models. Guided diffusion has the same names
             and another order of queries, keys and values, which files do not mention.
+        size: height and width of an image.
         head_width: channels of a head of the attention.
         file: its name, for errors.
     """
@@ -71,14 +55,24 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
             f"{file}: no network of the ADM architecture, whose levels are residual blocks"
         )
     layers -= 1
-    starts = [1 + level * (layers + 1) for level in range(levels)]
-    attends = [f"input_blocks.{start}.1.qkv.weight" in weights for start in starts]
+    attends = [
+        f"input_blocks.{1 + level * (layers + 1)}.1.qkv.weight" in weights
+        for level in range(levels)
+    ]
+    blocks = _openai_blocks(layers, attends)
+    return _converted(weights, "openai", blocks, layers, attends, size, head_width, file)
+
+
+def _openai_blocks(layers: int, attends: list[bool]) -> dict[str, str]:
+    """OpenAI's names of the blocks, by those of diffusers."""
+    levels = len(attends)
     blocks = {
         "mid_block.resnets.0": "middle_block.0",
         "mid_block.attentions.0": "middle_block.1",
         "mid_block.resnets.1": "middle_block.2",
     }
-    for level, start in enumerate(starts):
+    for level in range(levels):
+        start = 1 + level * (layers + 1)
         for layer in range(layers):
             blocks[f"down_blocks.{level}.resnets.{layer}"] = f"input_blocks.{start + layer}.0"
             if attends[level]:
@@ -95,11 +89,13 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
                 blocks[f"up_blocks.{up}.attentions.{layer}"] = f"{source}.1"
         if level:
             blocks[f"up_blocks.{up}.upsamplers.0"] = f"{source}.{2 if attends[level] else 1}"
-    return _converted(weights, "openai", blocks, layers, attends, head_width, file)
+    return blocks
 
 
-def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
-    """Shape and weights of NVlabs' stored modules."""
+def from_nvlabs(
+    weights: Weights, size: int, head_width: int, file: str
+) -> tuple[Settings, dict[str, Tensor]]:
+    """The network of NVlabs' stored modules, and its weights by their new names."""
     sides = sorted(
         {int(name.split(".")[1].split("x")[0]) for name in _of(weights, "enc") if "_block" in name},
         reverse=True,
@@ -109,6 +105,26 @@ def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
     if not sides or sides != [sides[0] >> level for level in range(len(sides))]:
         raise InputError(f"{file}: no network of the ADM architecture: levels of {sides} pixels")
     attends = [f"enc.{side}x{side}_block0.qkv.weight" in weights for side in sides]
+    blocks = _nvlabs_blocks(sides, layers, attends)
+    known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
+    # labels of augmentation are zero when images are made
+    known.pop("map_augment.weight", None)
+    for part in ("weight", "bias"):
+        known[f"conv_in.{part}"] = _taken(known, f"{first}_conv.{part}", file)
+    known["map_label.weight"] = _taken(known, "map_label.weight", file).T.contiguous()
+    network, converted = _converted(
+        known, "nvlabs", blocks, layers, attends, size, head_width, file
+    )
+    widths = network["channels"]
+    if min(widths) < LEAST_WIDTH:
+        raise InputError(
+            f"{file}: levels of {tuple(widths)} channels, allowed: {LEAST_WIDTH} or more"
+        )
+    return network, converted
+
+
+def _nvlabs_blocks(sides: list[int], layers: int, attends: list[bool]) -> dict[str, str]:
+    """NVlabs' names of the blocks, by those of diffusers."""
     lowest = f"dec.{sides[-1]}x{sides[-1]}"
     blocks = {
         "mid_block.resnets.0": f"{lowest}_in0",
@@ -132,18 +148,7 @@ def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
                 blocks[f"up_blocks.{up}.attentions.{layer}"] = f"dec.{side}x{side}_block{layer}"
         if level:
             blocks[f"up_blocks.{up}.upsamplers.0"] = f"dec.{2 * side}x{2 * side}_up"
-    known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
-    # labels of augmentation are zero when images are made
-    known.pop("map_augment.weight", None)
-    for part in ("weight", "bias"):
-        known[f"conv_in.{part}"] = _taken(known, f"{first}_conv.{part}", file)
-    known["map_label.weight"] = _taken(known, "map_label.weight", file).T.contiguous()
-    shape, converted = _converted(known, "nvlabs", blocks, layers, attends, head_width, file)
-    if min(shape.widths) < LEAST_WIDTH:
-        raise InputError(
-            f"{file}: levels of {shape.widths} channels, allowed: {LEAST_WIDTH} or more"
-        )
-    return shape, converted
+    return blocks
 
 
 def _of(weights: Weights, part: str) -> list[str]:
@@ -170,10 +175,11 @@ def _converted(
     blocks: Mapping[str, str],
     layers: int,
     attends: list[bool],
+    size: int,
     head_width: int,
     file: str,
-) -> tuple[Shape, dict[str, Tensor]]:
-    """All weights under their new names; each is used once and none is left over."""
+) -> tuple[Settings, dict[str, Tensor]]:
+    """The network and all weights by their new names; each is used once and none is left over."""
     left, result = dict(weights), {}
     names = {
         part: dict(zip(rows["diffusers"], rows[form], strict=True))
@@ -195,18 +201,24 @@ def _converted(
             result[f"{target}.to_out.0.weight"] = matrix.flatten(1)
     if left:
         raise InputError(f"{file}: weight {min(left)} is unknown, allowed: an ADM network")
-    widths = tuple(
+    widths = [
         len(result[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
-    )
-    shape = Shape(
-        widths=widths,
-        layers=layers,
-        attends=tuple(attends),
-        scale_shift=len(result["down_blocks.0.resnets.0.time_emb_proj.weight"]) == 2 * widths[0],
-        classes=len(result["class_embedding.weight"]),
-        channels=len(result["conv_out.weight"]),
-    )
-    return shape, result
+    ]
+    entering = len(result["down_blocks.0.resnets.0.time_emb_proj.weight"])
+    network = {
+        "channels": widths,
+        "layers": layers,
+        "attention": [size >> level for level, attending in enumerate(attends) if attending],
+        "middle_attention": True,
+        "head_width": head_width,
+        "groups": GROUPS,
+        "dropout": 0.0,
+        "conditioning": "scale_shift" if entering == 2 * widths[0] else "default",
+        "resampling": "resnet",
+        "frequency_shift": 0,
+        "cosine_first": True,
+    }
+    return network, result
 
 
 def _attention(
@@ -225,20 +237,3 @@ def _attention(
         for role, tensor in zip("qkv", by_role, strict=True):
             result[f"{target}.to_{role}.{part}"] = tensor.contiguous()
     return result
-
-
-def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]:
-    """Fields of the generator's network that describe a published one."""
-    return {
-        "channels": list(shape.widths),
-        "layers": shape.layers,
-        "attention": [size >> level for level, attends in enumerate(shape.attends) if attends],
-        "middle_attention": True,
-        "head_width": head_width,
-        "groups": GROUPS,
-        "dropout": 0.0,
-        "conditioning": "scale_shift" if shape.scale_shift else "default",
-        "resampling": "resnet",
-        "frequency_shift": 0,
-        "cosine_first": True,
-    }
