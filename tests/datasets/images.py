@@ -4,12 +4,13 @@ import zipfile
 from io import BytesIO
 
 from PIL import Image
+from scipy.io import savemat
 
 
-def encoded(image: Image.Image, quality: int = 95) -> bytes:
-    """The JPEG file of an image."""
+def encoded(image: Image.Image, form: str = "JPEG", quality: int = 95) -> bytes:
+    """The file of an image."""
     content = BytesIO()
-    image.save(content, format="JPEG", quality=quality)
+    image.save(content, format=form, quality=quality)
     return content.getvalue()
 
 
@@ -20,6 +21,13 @@ def framed(color: tuple[int, int, int], size: tuple[int, int]) -> bytes:
     left, top = (size[0] - side) // 2, (size[1] - side) // 2
     image.paste(color, (left, top, left + side, top + side))
     return encoded(image)
+
+
+def matlab(**variables: object) -> bytes:
+    """A MATLAB file."""
+    content = BytesIO()
+    savemat(content, variables, do_compression=True)
+    return content.getvalue()
 
 
 def write(folder, contents: dict[str, bytes], zipped: bool = False, inside: str = "") -> None:

@@ -23,7 +23,7 @@ from robust_fairness.datasets.images._skin_tone import (
     skin_tones,
 )
 from tests.datasets import loading
-from tests.datasets.images import framed, write
+from tests.datasets.images import encoded, framed, write
 
 NAMES = ("Attractive", "Blond_Hair", "Male", "Smiling")
 SIZE = (20, 30)
@@ -35,9 +35,7 @@ load = partial(loading.load, "celeba", splits=3, size=8)
 def noise(seed: int) -> bytes:
     """An image of 31 x 24 random pixels."""
     pixels = np.random.default_rng(seed).integers(0, 256, (31, 24, 3), dtype=np.uint8)
-    content = BytesIO()
-    Image.fromarray(pixels).save(content, format="JPEG")
-    return content.getvalue()
+    return encoded(Image.fromarray(pixels), quality=75)
 
 
 def make(root, rows: int = 60, zipped: bool = False) -> pd.DataFrame:

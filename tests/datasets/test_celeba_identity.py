@@ -15,15 +15,10 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import celeba
 from tests.datasets import loading
 from tests.datasets.images import encoded
+from tests.datasets.test_celeba import HEADER, USUAL
 
 # Images of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
-POINTS = [
-    f"{point}_{axis}"
-    for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
-    for axis in "xy"
-]
-USUAL = "69 111 108 111 88 135 71 152 106 152"
 # Of Table 23's categories, light to dark.
 SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
 
@@ -89,7 +84,7 @@ def test_landmarks_of_images_that_are_left_out_do_not_matter(tmp_path):
     kept = [name for name, person in person_of.items() if PEOPLE[person] >= 4]
     lines = [f"{name} {USUAL}" for name in reversed(person_of) if name != kept[0]]
     lines.append(f"{kept[0]} {USUAL.replace('88 135', '88 -900')}")
-    text = "\n".join([str(len(lines)), " ".join(POINTS), *lines])
+    text = "\n".join([str(len(lines)), HEADER, *lines])
     (tmp_path / "celeba" / "list_landmarks_align_celeba.txt").write_text(text)
     measured = load(tmp_path, skin_tone="landmarks").attributes
     fixed = load(tmp_path).attributes

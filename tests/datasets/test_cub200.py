@@ -30,10 +30,6 @@ ATTRIBUTES = [
 load = partial(loading.load, "cub200", splits=2, size=8)
 
 
-def jpeg(pixels: np.ndarray) -> bytes:
-    return encoded(Image.fromarray(pixels))
-
-
 def numbered(texts, start: int = 1) -> str:
     """Lines of a number and a text."""
     return "".join(f"{number} {text}\n" for number, text in enumerate(texts, start))
@@ -64,7 +60,7 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
     lines[3] = lines[3].rpartition(" ")[0] + " 0 7.1"  # as some rows of the official file
     (folder / "attributes" / "image_attribute_labels.txt").write_text("\n".join(lines) + "\n")
     contents = {
-        name: jpeg(np.full((12, 16, 3), (8 * row, 100, 200), dtype=np.uint8))
+        name: encoded(Image.new("RGB", (16, 12), (8 * row, 100, 200)))
         for row, name in enumerate(names)
     }
     write(folder / "images", contents, zipped, "CUB_200_2011/images")

@@ -86,29 +86,24 @@ def test_sound_file_is_not_fetched_again_and_a_damaged_one_is(
 
 
 @pytest.mark.usefixtures("toy")
-def test_wrong_checksum_keeps_nothing(address: str, web: Path, tmp_path: Path) -> None:
-    (web / "toy.data").write_bytes(CONTENT + b"tampered")
+@pytest.mark.parametrize(
+    ("served", "answers", "message"),
+    [
+        (CONTENT + b"tampered", True, r"toy\.data: .*not the official one"),
+        (None, True, r"toy\.data: 404"),
+        (None, False, r"toy\.data: ConnectionError"),
+    ],
+)
+def test_failed_download_is_one_line_and_keeps_nothing(
+    address: str, web: Path, tmp_path: Path, served: bytes | None, answers: bool, message: str
+) -> None:
+    if served is not None:
+        (web / "toy.data").write_bytes(served)
     root = tmp_path / "raw"
-    with pytest.raises(InputError, match=r"toy\.data: .*not the official one") as error:
-        fetch("toy", root, address=address)
+    with pytest.raises(InputError, match=message) as error:
+        fetch("toy", root, address=address if answers else None)
     assert "\n" not in str(error.value)
     assert files_below(root) == []
-
-
-@pytest.mark.usefixtures("toy")
-def test_file_that_the_server_lacks_is_named_with_the_answer(address: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"toy\.data: 404") as error:
-        fetch("toy", tmp_path / "raw", address=address)
-    assert "\n" not in str(error.value)
-    assert files_below(tmp_path / "raw") == []
-
-
-@pytest.mark.usefixtures("toy")
-def test_failed_connection_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"toy\.data: ConnectionError") as error:
-        fetch("toy", tmp_path / "raw")
-    assert "\n" not in str(error.value)
-    assert files_below(tmp_path / "raw") == []
 
 
 @pytest.mark.usefixtures("toy")

@@ -9,7 +9,6 @@ from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import assume, given
@@ -31,6 +30,7 @@ from robust_fairness.shifts.corruptions import (
     JpegCompression,
     Pixelate,
 )
+from tests.shifts.rows import samples_of
 
 CORRUPTIONS = (GaussianBlur, Contrast, Brightness, Pixelate, JpegCompression)
 NEUTRAL = {Pixelate: 1.0}
@@ -45,20 +45,8 @@ IMAGES = arrays.arrays(
 )
 
 
-def samples(images: np.ndarray) -> Samples:
-    rows = len(images)
-    return Samples(
-        x=images,
-        y=np.arange(rows) % 2,
-        attributes=pd.DataFrame({"sex": pd.Categorical(["f"] * rows)}),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"split_0": pd.Categorical(["test"] * rows)}),
-        classes=("no", "yes"),
-    )
-
-
 def corrupted(corruption: type[base.ImageShift], images: np.ndarray, severity: float) -> np.ndarray:
-    return corruption().apply(samples(images), severity).x
+    return corruption().apply(samples_of(images), severity).x
 
 
 def distances(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -104,7 +92,7 @@ def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, phot
 
 @ALL
 def test_only_the_images_change(corruption, photographs):
-    before, kept = samples(photographs), photographs.copy()
+    before, kept = samples_of(photographs), photographs.copy()
     after = corruption().apply(before, STRONG[corruption])
     for field in fields(Samples):
         if field.name != "x":
@@ -167,14 +155,14 @@ def test_blocks_bound_what_is_corrupted_at_once(photographs, monkeypatch):
             sizes.append(len(images))
             return 255 - images
 
-    changed = Negative().apply(samples(photographs), 0.5)
+    changed = Negative().apply(samples_of(photographs), 0.5)
     assert sizes == [3, 3, 3, 1]
     np.testing.assert_array_equal(changed.x, 255 - photographs)
 
 
 @ALL
 def test_other_data_than_images_are_refused(corruption, photographs):
-    plain = samples(photographs)
+    plain = samples_of(photographs)
     for x in (
         photographs.astype(np.float32),
         photographs[:, 0],
@@ -183,27 +171,6 @@ def test_other_data_than_images_are_refused(corruption, photographs):
     ):
         with pytest.raises(InputError, match=r"^\w+ is not applicable to x of .*uint8 \(n, c"):
             corruption().apply(replace(plain, x=x), STRONG[corruption])
-
-
-WRONG = {
-    GaussianBlur: ([-0.1, 100.1], "a standard deviation in pixels, allowed: 0 to 100"),
-    Contrast: ([-0.1, 1.01], "a fraction of the contrast, allowed: 0 to 1"),
-    Brightness: ([-0.1, 1.01], "a fraction of the full brightness, allowed: 0 to 1"),
-    Pixelate: ([0.99, -2.0, 0.0], "a block in pixels, allowed: 1 and larger finite numbers"),
-    JpegCompression: ([-1.0, 7.5, 100.0], "allowed: whole numbers from 0 to 99"),
-}
-
-
-@ALL
-def test_a_severity_out_of_range_is_refused_in_one_line(corruption, photographs):
-    values, message = WRONG[corruption]
-    for severity in (*values, float("nan"), float("inf"), -float("inf")):
-        with pytest.raises(InputError, match=message) as caught:
-            corruption().check(severity)
-        assert "\n" not in str(caught.value)
-        assert str(severity) in str(caught.value)
-        with pytest.raises(InputError, match=message):
-            corrupted(corruption, photographs, severity)
 
 
 # How strong they are

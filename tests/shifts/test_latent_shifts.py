@@ -13,6 +13,7 @@ from robust_fairness.experiment.experiment import TestSet
 from robust_fairness.generation import latents
 from robust_fairness.shifts.base import LatentShift, SampleShift
 from robust_fairness.shifts.latent import Extend, FullSupport, LatentOverlap, Truncation
+from tests.shifts.test_severities import REQUIRED
 
 LATENT = (Extend, FullSupport, LatentOverlap, Truncation)
 ALL = pytest.mark.parametrize("subset", LATENT, ids=attrgetter("name"))
@@ -27,9 +28,6 @@ def moved(subset, severity, dimension, seed=0, rows=20, **parameters):
     z = latents.draws(seed, np.arange(rows), dimension)
     targets = latents.targets(seed, dimension)
     return z, targets, subset(subset.Parameters(**parameters)).subset(z, severity, targets)
-
-
-REQUIRED = {"group_mix": {"attribute": "sex", "group": "f"}}  # parameters without a default
 
 
 def test_every_shift_is_of_samples_or_of_latents_never_both():
@@ -140,24 +138,6 @@ def test_full_support_is_the_prior_or_its_sphere():
     _, _, sphere = moved(FullSupport, 0.0, 300, form="sphere")
     _, _, whole = moved(Extend, 90.0, 300)
     np.testing.assert_allclose(sphere, whole, atol=1e-6)
-
-
-WRONG = {
-    Extend: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
-    LatentOverlap: ([-0.1, 90.1], "an angle in degrees, allowed: 0 to 90"),
-    Truncation: ([0.0, -1.0], "R .* allowed: finite numbers greater than 0"),
-    FullSupport: ([0.1, -1.0], "one set only, allowed: 0"),
-}
-
-
-@ALL
-def test_a_severity_out_of_range_is_refused_in_one_line(subset):
-    values, message = WRONG[subset]
-    for severity in (*values, float("nan"), float("inf"), -float("inf")):
-        for wrong in (subset().check, lambda at: moved(subset, at, 8)):
-            with pytest.raises(InputError, match=message) as caught:
-                wrong(severity)
-            assert "\n" not in str(caught.value)
 
 
 @ALL

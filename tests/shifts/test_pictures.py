@@ -3,7 +3,6 @@
 from dataclasses import fields
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts import base
 from robust_fairness.shifts.noise import GaussianNoise, ImpulseNoise, UniformNoise
+from tests.shifts.rows import samples_of
 
 NOISES = (GaussianNoise, UniformNoise, ImpulseNoise)
 
@@ -24,14 +24,7 @@ def samples(
     rng = np.random.default_rng(0)
     shape = (rows, 3, height, width)
     x = rng.integers(0, 256, shape) if value is None else np.full(shape, value)
-    return Samples(
-        x=x.astype(dtype),
-        y=np.arange(rows) % 2,
-        attributes=pd.DataFrame({"sex": pd.Categorical(["f"] * rows)}),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"split_0": pd.Categorical(["test"] * rows)}),
-        classes=("no", "yes"),
-    )
+    return samples_of(x.astype(dtype))
 
 
 def shifted(noise, severity: float, seed: int = 0, **options) -> np.ndarray:
@@ -172,20 +165,6 @@ def test_what_is_hit_once_is_hit_in_the_same_way_at_greater_shares():
     hit = weak != 100
     assert np.array_equal(weak[hit], strong[hit])
     assert (strong != 100).sum() > hit.sum()
-
-
-@pytest.mark.parametrize("severity", [-0.1, 1.1, float("nan")])
-def test_a_fraction_is_between_0_and_1(severity):
-    """Otherwise one line says so."""
-    with pytest.raises(InputError, match="a fraction of the pixels, allowed: 0 to 1"):
-        ImpulseNoise().check(severity)
-
-
-@pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
-def test_bad_deviation_is_refused_on_images(noise):
-    """As on features."""
-    with pytest.raises(InputError, match="a standard deviation"):
-        shifted(noise, -1.0)
 
 
 def test_impulses_need_images():
