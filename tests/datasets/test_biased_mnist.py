@@ -1,5 +1,6 @@
 """Biased MNIST: the law of its factors, and every pixel against a slow restatement."""
 
+import gzip
 import hashlib
 import struct
 from math import sqrt
@@ -282,6 +283,12 @@ def test_real_digits_fill_the_parts(shared_data):
     }  # fmt: skip
 
 
+def idx(content: np.ndarray) -> bytes:
+    """A file in MNIST's format."""
+    sizes = struct.pack(f">{content.ndim}I", *content.shape)
+    return bytes([0, 0, 8, content.ndim]) + sizes + content.tobytes()
+
+
 def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
     """Small files in MNIST's format, the training digit at index 5 being ``label``."""
     digits = np.arange(60, dtype=np.uint8) % 10
@@ -290,11 +297,7 @@ def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
     for name, y in labels.items():
         images = np.zeros((len(y), size, size), np.uint8)
         for kind, content in (("images-idx3", images), ("labels-idx1", y.astype(np.uint8))):
-            header = bytes([0, 0, 8, content.ndim]) + struct.pack(
-                f">{content.ndim}I", *content.shape
-            )
-            path = root / "mnist" / f"{name}-{kind}-ubyte"
-            path.write_bytes(header + content.tobytes())
+            (root / "mnist" / f"{name}-{kind}-ubyte").write_bytes(idx(content))
     return Files(root)
 
 
@@ -304,3 +307,15 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     samples = load("biased_mnist", tmp_path, canvas=24)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_sizes_and_bytes_of_idx_files_are_read(tmp_path, zipped):
+    """Plain or gzipped; the checksum is that of the content."""
+    content = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    whole = idx(content)
+    path = tmp_path / ("digits.gz" if zipped else "digits")
+    path.write_bytes(gzip.compress(whole) if zipped else whole)
+    files = Files(tmp_path)
+    assert np.array_equal(biased_mnist.read_idx(files, "digits", 3, 4), content)
+    assert list(files.sources) == ["digits"]

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import generator
 from robust_fairness.generation.conversion import convert
 from robust_fairness.generation.generator import HEADER
 from tests.generation import published
@@ -267,20 +266,16 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
         convert(tmp_path / "edm.pt", tmp_path / "out.bin")
 
 
-def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, monkeypatch) -> None:
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, request) -> None:
     torch.save(dict(plain[0]), tmp_path / "edm.pt")
     (tmp_path / "file").touch()
     output = tmp_path / "file" / "out.safetensors"
     with pytest.raises(InputError, match=r"out\.safetensors: cannot be written"):
         convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 8})
 
-    def full(weights, path, metadata):
-        path.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
     target = tmp_path / "out.safetensors"
     target.write_bytes(b"old")
-    monkeypatch.setattr(generator, "save_file", full)
+    request.getfixturevalue("full_disk")
     with pytest.raises(InputError, match="No space left"):
         convert(tmp_path / "edm.pt", target, {"size": 8, "head_width": 8})
     assert target.read_bytes() == b"old"

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
-from sklearn.svm import SVC
 
-from robust_fairness.generation.generator import BUNDLED, Generator, load
+from robust_fairness.generation.generator import BUNDLED, load
+from tests.generation.conftest import recognised
 from tests.modules import module
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
@@ -18,14 +16,6 @@ SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
 def script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return module(SCRIPT)
-
-
-def recognised(generator: Generator) -> float:
-    """Share of 200 generated digits that a classifier of the real ones assigns to their class."""
-    digits = load_digits()
-    classifier = SVC(C=10).fit(digits.data / 16, digits.target)
-    images = generator.grid(20).numpy().reshape(200, -1) / 255
-    return float((classifier.predict(images) == np.repeat(np.arange(10), 20)).mean())
 
 
 def test_bundled_digits_are_recognised():

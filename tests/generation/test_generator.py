@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import edm, generator
+from robust_fairness.generation import edm
 from robust_fairness.generation.generator import Generator, load
 from tests.generation.conftest import CLASSES, NETWORK, make_generator
 
@@ -226,16 +226,12 @@ def test_other_classes_are_refused(tmp_path):
         load(path, classes=["dark", "light"])
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_failed_save_leaves_the_old_file(tmp_path, request):
     path, made = tmp_path / "generator.safetensors", make_generator()
     made.save(path)
     before = path.read_bytes()
 
-    def full(tensors, aside, metadata):
-        aside.write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(generator, "save_file", full)
+    request.getfixturevalue("full_disk")
     with pytest.raises(OSError, match="No space"):
         make_generator(seed=1).save(path)
     assert path.read_bytes() == before
