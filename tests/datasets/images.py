@@ -30,13 +30,20 @@ def matlab(**variables: object) -> bytes:
     return content.getvalue()
 
 
+def packed(contents: dict[str, bytes | str]) -> bytes:
+    """A zip file."""
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
 def write(folder, contents: dict[str, bytes], zipped: bool = False, inside: str = "") -> None:
     """Write files into a folder, or below ``inside`` into a zip file of its name."""
     if zipped:
-        with zipfile.ZipFile(folder.with_name(f"{folder.name}.zip"), "w") as archive:
-            for name, content in contents.items():
-                archive.writestr(f"{inside or folder.name}/{name}", content)
-        return
+        members = {f"{inside or folder.name}/{name}": content for name, content in contents.items()}
+        folder, contents = folder.parent, {f"{folder.name}.zip": packed(members)}
     for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

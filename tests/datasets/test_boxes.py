@@ -4,10 +4,6 @@ import hashlib
 import json
 import logging
 import re
-import resource
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +16,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.questions import _boxes as module
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.samples.questions import Boxes
+from tests.faults.test_disk import room_for
+from tests.forking import killed
 
 ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
 IMAGES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
@@ -235,14 +233,14 @@ def test_a_conversion_that_ends_anywhere_starts_again(tmp_path, monkeypatch):
 
 
 CHILD = """
-import sys, time
+import time
 from pathlib import Path
-sys.path.insert(0, {root!r})
 from robust_fairness.datasets.questions import _boxes
 from tests.datasets.test_boxes import IMAGES
 half = _boxes._half
 def slow(*arguments):
-    print("image", flush=True)
+    with open("images", "a") as file:
+        file.write("image ")
     time.sleep(0.1)
     return half(*arguments)
 _boxes._half = slow
@@ -253,13 +251,10 @@ _boxes.convert(Path({raw!r}), IMAGES, 4, Path({kept!r}))
 def test_after_a_killed_process_it_starts_again(tmp_path):
     """A real one, in its midst; its lock and what it wrote are gone with it."""
     world(tmp_path / "raw")
-    root, raw, kept = str(Path(__file__).parents[2]), tmp_path / "raw", tmp_path / "kept"
-    code = CHILD.format(root=root, raw=str(raw), kept=str(kept))
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
-        for _ in range(3):
-            assert child.stdout.readline() == b"image\n"
-        child.send_signal(signal.SIGKILL)
-        assert child.wait(30) == -signal.SIGKILL
+    raw, kept, images = tmp_path / "raw", tmp_path / "kept", tmp_path / "images"
+    images.touch()
+    code = CHILD.format(raw=str(raw), kept=str(kept))
+    killed(code, tmp_path, lambda: images.stat().st_size >= 3 * len("image "))
     assert not list(kept.rglob("boxes.json"))
     converted = convert(raw, IMAGES, 4, kept)
     assert converted.sha256 == convert(raw, IMAGES, 4, tmp_path / "undisturbed").sha256
@@ -289,13 +284,9 @@ def test_two_at_once_convert_once(tmp_path, monkeypatch):
 def test_a_full_disk_is_one_line(tmp_path):
     """A limit of the size of a file, which ends a conversion as a full disk does."""
     truth = world(tmp_path / "raw")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    try:
-        with pytest.raises(InputError, match="cannot be written .File too large") as no:
-            convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    message = "cannot be written .File too large"
+    with room_for(300), pytest.raises(InputError, match=message) as no:
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 

@@ -14,7 +14,7 @@ from PIL import Image
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import celeba
 from tests.datasets import loading
-from tests.datasets.images import encoded
+from tests.datasets.images import encoded, packed
 from tests.datasets.test_celeba import HEADER, USUAL
 
 # Images of every person, in no order.
@@ -111,12 +111,10 @@ def with_fewer_faces(shared_data: Path, folder: Path, count: int) -> Files:
     (folder / "celeba").mkdir()
     for path in (shared_data / "celeba").iterdir():
         (folder / "celeba" / path.name).symlink_to(path)
-    with (
-        zipfile.ZipFile(shared_data / "celeba" / "img_align_celeba_half_10k.zip") as whole,
-        zipfile.ZipFile(folder / "celeba" / "few.zip", "w") as few,
-    ):
-        for member in [name for name in whole.namelist() if name.endswith(".jpg")][:count]:
-            few.writestr(member, whole.read(member))
+    with zipfile.ZipFile(shared_data / "celeba" / "img_align_celeba_half_10k.zip") as whole:
+        names = [name for name in whole.namelist() if name.endswith(".jpg")][:count]
+        few = packed({name: whole.read(name) for name in names})
+    (folder / "celeba" / "few.zip").write_bytes(few)
     return Files(folder)
 
 

@@ -1,4 +1,4 @@
-"""CUB-200-2011 in its official layout, with generated images: the data are not at hand."""
+"""CUB-200-2011 in its official layout, with generated images: the data are not available."""
 
 from collections import Counter
 from functools import partial

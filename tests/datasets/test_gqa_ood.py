@@ -458,7 +458,7 @@ def test_a_question_in_head_and_tail_is_refused(root, requests):
 
 
 def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
-    """And with the command that brings them, where there is one."""
+    """And with the command that downloads them, where there is one."""
     (root / "gqa_ood/ood_testdev_tail.json").unlink()
     with pytest.raises(InputError, match="ood_testdev_tail.json is missing.*fetch gqa_ood"):
         load(root)

@@ -1,6 +1,5 @@
 """Public tables: real files read independently, made-up files of the same form, damaged files."""
 
-import csv
 import io
 import json
 import re
@@ -20,6 +19,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import public
 from robust_fairness.samples import Samples
+from tests.datasets.images import packed, write
 from tests.datasets.loading import load
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
@@ -613,19 +613,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
             cells = made(name, number)
             if number == file % len(files):
                 cells = change(cells)
-            text = io.StringIO(newline="")
             delimiter = " " if name == "german" else table.delimiter
-            writer = csv.writer(text, delimiter=delimiter)
-            if table.header:
-                writer.writerow(cells.columns)
-            writer.writerows(cells.itertuples(index=False))
-            target = tmp_path / path
-            target.parent.mkdir(exist_ok=True, parents=True)
+            text = cells.to_csv(sep=delimiter, header=table.header, index=False)
+            content = text.encode()
             if path.endswith(".zip"):
-                with zipfile.ZipFile(target, "w") as members:
-                    members.writestr(options.pop("member", MEMBER), text.getvalue())
-            else:
-                target.write_text(text.getvalue(), newline="")
+                content = packed({options.pop("member", MEMBER): content})
+            write(tmp_path, {path: content})
         return load(name, tmp_path, splits, **options)
 
     return loaded

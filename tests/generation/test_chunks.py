@@ -3,11 +3,7 @@
 import errno
 import os
 import random
-import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +24,8 @@ from robust_fairness.generation.chunks import Chunks
 from robust_fairness.generation.families import Family
 from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
 from robust_fairness.shifts.noise import GaussianNoise
+from tests.faults.test_disk import room_for
+from tests.forking import killed
 
 SHAPE = (1, 4, 4)
 FAMILY = Family("extend", 15.0, Extend.Parameters(), seed=3)
@@ -170,10 +168,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 CHILD = """
-import sys
 from pathlib import Path
 import numpy as np
-sys.path.insert(0, {root!r})
 from tests.generation.test_chunks import Dependent, chunks
 chunks(Path({folder!r}), Dependent(wait=0.02)).make(np.arange(600))
 """
@@ -181,16 +177,13 @@ chunks(Path({folder!r}), Dependent(wait=0.02)).make(np.arange(600))
 
 def test_generation_survives_sigkill(tmp_path):
     """A process killed in its midst: the next one goes on to the same bytes."""
-    root, folder = str(Path(__file__).parents[2]), tmp_path / "killed"
-    code = CHILD.format(root=root, folder=str(folder))
-    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
-    deadline = time.monotonic() + 120
-    while len(list(folder.rglob("[0-9]*.safetensors"))) < 2:
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
-    finished = len(list(folder.rglob("[0-9]*.safetensors")))
+    folder = tmp_path / "killed"
+
+    def count() -> int:
+        return len(list(folder.rglob("[0-9]*.safetensors")))
+
+    killed(CHILD.format(folder=str(folder)), tmp_path, lambda: count() >= 2)
+    finished = count()
     assert 2 <= finished < 50
     again = Dependent()
     chunks(folder, again).make(np.arange(600))
@@ -224,13 +217,9 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch
 def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):
     """A real failing write: the first chunk is small, the second one is not."""
     made = chunks(tmp_path, chunk=400)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(InputError, match=r"400\+400.*chunk not written") as caught:
-            made.make(np.arange(390, 800))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    message = r"400\+400.*chunk not written"
+    with room_for(4096), pytest.raises(InputError, match=message) as caught:
+        made.make(np.arange(390, 800))
     assert "\n" not in str(caught.value)
     assert [Path(name).name for name in contents(tmp_path)] == ["0+400.safetensors"]
     np.testing.assert_array_equal(made.images(np.arange(390, 420)), expected(np.arange(390, 420)))

@@ -1,10 +1,5 @@
 """Training of generators: what it learns, averages, resuming."""
 
-import os
-import signal
-import time
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +8,7 @@ from sklearn.datasets import load_digits
 from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation.fitting import GeneratorParameters, Training, fit, training_key
-from tests.forking import Forked
+from tests.forking import killed
 from tests.generation.conftest import CLASSES, make_images, make_parameters, recognised
 
 
@@ -148,8 +143,6 @@ def test_resumed_training_ends_with_the_same_bits():
 
 
 CHILD = """
-import sys
-sys.path.insert(0, {root!r})
 from robust_fairness.generation.fitting import fit
 from tests.generation.conftest import CLASSES, make_parameters, make_images
 fit(make_parameters(**{changes!r}), *make_images(), CLASSES, "toy")
@@ -159,15 +152,9 @@ fit(make_parameters(**{changes!r}), *make_images(), CLASSES, "toy")
 def test_training_survives_sigkill(tmp_path, monkeypatch):
     """A process killed in the middle of training is gone on with, to the same bits."""
     changes = {"images": 800, "checkpoint_seconds": 0}
-    code = CHILD.format(root=str(Path(__file__).parents[2]), changes=changes)
-    child = Forked(["-c", code], tmp_path, dict(os.environ))
     folder = tmp_path / "checkpoints"
-    deadline = time.monotonic() + 300
-    while not list(folder.rglob("state.safetensors")):
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
+    code = CHILD.format(changes=changes)
+    killed(code, tmp_path, lambda: any(folder.rglob("state.safetensors")))
     parameters, given = make_parameters(**changes), (*make_images(), CLASSES)
     state = Checkpoint("toy", training_key(parameters, *given)).load()
     assert 0 < len(state["losses"]) < parameters.steps

@@ -1,5 +1,7 @@
 """Rows to shift."""
 
+from dataclasses import fields
+
 import numpy as np
 import pandas as pd
 
@@ -17,3 +19,9 @@ def samples_of(x: np.ndarray) -> Samples:
         splits=pd.DataFrame({"split_0": pd.Categorical(["test"] * rows)}),
         classes=("no", "yes"),
     )
+
+
+def changed_fields(before: Samples, after: Samples) -> set[str]:
+    """Names of the fields that are another object after a shift."""
+    names = [field.name for field in fields(Samples)]
+    return {name for name in names if getattr(after, name) is not getattr(before, name)}

@@ -3,7 +3,7 @@
 import colorsys
 import io
 import zipfile
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +21,6 @@ from torchvision.transforms.v2 import functional
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
 from robust_fairness.shifts import base
 from robust_fairness.shifts.corruptions import (
     Brightness,
@@ -30,7 +29,7 @@ from robust_fairness.shifts.corruptions import (
     JpegCompression,
     Pixelate,
 )
-from tests.shifts.rows import samples_of
+from tests.shifts.rows import changed_fields, samples_of
 
 CORRUPTIONS = (GaussianBlur, Contrast, Brightness, Pixelate, JpegCompression)
 NEUTRAL = {Pixelate: 1.0}
@@ -94,9 +93,7 @@ def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, phot
 def test_only_the_images_change(corruption, photographs):
     before, kept = samples_of(photographs), photographs.copy()
     after = corruption().apply(before, STRONG[corruption])
-    for field in fields(Samples):
-        if field.name != "x":
-            assert getattr(after, field.name) is getattr(before, field.name)
+    assert changed_fields(before, after) == {"x"}
     np.testing.assert_array_equal(photographs, kept)
     assert after.x.dtype == np.uint8
     assert after.x.shape == kept.shape
@@ -113,7 +110,7 @@ def test_the_neutral_severity_changes_nothing(corruption, images):
 @ALL
 @given(images=IMAGES, value=st.integers(0, 255))
 def test_any_size_and_grey_or_colour(corruption, images, value):
-    """And an image of one value keeps it, but for what brightness adds and JPEG rounds."""
+    """And an image of one value keeps it, except for what brightness adds and JPEG rounds."""
     changed = corrupted(corruption, images, STRONG[corruption])
     assert (changed.dtype, changed.shape) == (images.dtype, images.shape)
     plain = corrupted(corruption, np.full_like(images, value), STRONG[corruption])
@@ -254,7 +251,7 @@ def test_no_pixel_comes_nearer_to_the_original(corruption, images, severities):
 
 @given(images=IMAGES, severities=st.lists(st.floats(0, 9), min_size=2, max_size=4))
 def test_no_image_comes_nearer_by_more_blur(images, severities):
-    """Of any image, but for rounding (half a value each) and the end of the kernel."""
+    """Of any image, except for rounding (half a value each) and the end of the kernel."""
     strength = [
         distances(corrupted(GaussianBlur, images, sigma), images) for sigma in sorted(severities)
     ]
@@ -264,7 +261,7 @@ def test_no_image_comes_nearer_by_more_blur(images, severities):
 
 @given(images=IMAGES, block=st.integers(2, 4), times=st.integers(2, 3))
 def test_no_image_comes_nearer_by_larger_pixels_made_of_smaller_ones(images, block, times):
-    """Of any image whose sides they divide, but for rounding: means of means."""
+    """Of any image whose sides they divide, except for rounding: means of means."""
     unit = block * times
     whole = np.tile(images, (1, 1, unit, unit))[
         :, :, : 8 // unit * unit + unit, : 16 // unit * unit
@@ -440,7 +437,7 @@ def test_jpeg_quantises_the_cosine_transform_of_blocks(severity, photographs):
         abs(changed - quantised(blocks, other)).max(axis=(1, 2, 3))
         for other in (quality, quality - 1, quality + 1)
     )
-    # most are equal but for rounding; in the others a coefficient stood between two steps
+    # most are equal except for rounding; in the others a coefficient stood between two steps
     assert (here <= 1.5).mean() > 0.8
     assert here.mean() < min(below.mean(), above.mean()) / 2
 

@@ -3,7 +3,7 @@
 Architecture: Dhariwal and Nichol, "Diffusion Models Beat GANs on Image Synthesis" (2021); as a
 denoiser of EDM: Karras et al. (2022), Table 7, column "ADM". Two forms are known: plain state
 dictionaries (OpenAI's consistency models) and NVlabs' stored modules. They are the same network
-but for names, the order of queries, keys and values, and how the class enters.
+except for names, the order of queries, keys and values, and how the class enters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
