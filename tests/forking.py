@@ -10,7 +10,9 @@ import runpy
 import signal
 import subprocess
 import sys
+import time
 import warnings
+from collections.abc import Callable
 from multiprocessing import forkserver, get_context
 from pathlib import Path
 from tempfile import mkdtemp
@@ -90,3 +92,15 @@ class Forked:
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         self.wait(timeout)
         return tuple(Path(name).read_text() for name in self._printed)
+
+
+def killed(code: str, folder: Path, has_begun: Callable[[], bool]) -> None:
+    """Run a program, and kill it in its midst."""
+    start = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+    child = Forked(["-c", start + code], folder, dict(os.environ))
+    deadline = time.monotonic() + 300
+    while not has_begun():
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.005)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait(30) == -signal.SIGKILL

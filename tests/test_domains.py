@@ -135,16 +135,16 @@ def test_every_domain_is_a_test_set():
     chosen = training.select(held, validation, cell)
     predictions = training.predict(held, models, chosen, cell, {})
     rows = training.evaluate(held, predictions, chosen, cell, {})
-    found = rows[rows["metric"] == "accuracy"].set_index(["seed", "domain"])["value"]
-    assert set(found.index) == {(seed, name) for seed in (0, 1) for name in ["", *HOSPITALS]}
+    values = rows[rows["metric"] == "accuracy"].set_index(["seed", "domain"])["value"]
+    assert set(values.index) == {(seed, name) for seed in (0, 1) for name in ["", *HOSPITALS]}
     hospital = held.attributes["hospital"]
-    for one in predictions:
-        right = one.outputs.argmax(1)
-        if one.part == "test":
-            assert found[one.seed, ""] == pytest.approx(accuracy_score(held.y[one.rows], right))
+    for prediction in predictions:
+        right, y = prediction.outputs.argmax(1), held.y[prediction.rows]
+        if prediction.part == "test":
+            assert values[prediction.seed, ""] == pytest.approx(accuracy_score(y, right))
         for name in HOSPITALS:
-            own = (hospital[one.rows] == name).to_numpy()
-            if own.any():
-                expected = accuracy_score(held.y[one.rows][own], right[own])
-                assert found[one.seed, name] == pytest.approx(expected)
-                assert (one.part == "ood_test") == (name == "south")
+            in_domain = (hospital[prediction.rows] == name).to_numpy()
+            if in_domain.any():
+                expected = accuracy_score(y[in_domain], right[in_domain])
+                assert values[prediction.seed, name] == pytest.approx(expected)
+                assert (prediction.part == "ood_test") == (name == "south")

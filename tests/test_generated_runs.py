@@ -24,10 +24,10 @@ def project(tmp_path) -> Project:
 
 
 def chunks(project: Project) -> dict[Path, tuple[int, int]]:
-    """The finished chunks of the training pictures, with their inodes and times."""
+    """The finished chunks of the training images, with their inodes and times."""
     folder = project.root / "data" / "checkpoints" / "digits_extend.samples"
-    found = sorted(folder.rglob("*.safetensors"))
-    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in found}
+    paths = sorted(folder.rglob("*.safetensors"))
+    return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
 def wait_for_chunks(project: Project, count: int, *words: str):
@@ -38,10 +38,10 @@ def wait_for_chunks(project: Project, count: int, *words: str):
     """
     child = project.start(*words)
     deadline = time.monotonic() + 240
-    while len(found := chunks(project)) < count:
+    while len(paths := chunks(project)) < count:
         assert time.monotonic() < deadline and child.poll() is None
         time.sleep(0.01)
-    return child, found
+    return child, paths
 
 
 def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
@@ -59,8 +59,8 @@ def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
     trained = project.file("digits_edm/generator.safetensors", "killed").stat().st_mtime_ns
 
     completed = (*GENERATED, "--run-id", "killed", "--only-missing-outputs")
-    child, found = wait_for_chunks(project, len(kept) + 1, *completed)
-    assert found.items() >= kept.items()
+    child, paths = wait_for_chunks(project, len(kept) + 1, *completed)
+    assert paths.items() >= kept.items()
     out, err = child.communicate()
     assert child.returncode == 0, out + err
     generator = project.file("digits_edm/generator.safetensors", "killed")
@@ -74,7 +74,7 @@ def test_run_killed_while_it_generates_is_completed_with_the_same_bits(project):
 
 
 def save_generator(project: Project, classes: tuple[str, ...] = tuple("0123456789")) -> str:
-    """An untrained generator in the place of one that was trained elsewhere; its hash."""
+    """An untrained generator instead of one that was trained elsewhere; its hash."""
     network = unet.UNetParameters(channels=(8, 16), groups=4)
     settings = GeneratorSettings.model_validate(
         {"classes": classes, "shape": (1, 8, 8), "network": network, "sampler": {"steps": 2}}
@@ -115,7 +115,7 @@ def use_files(project: Project) -> None:
     project.configure("smoke/experiment.yml", experiment)
 
 
-def test_a_generator_may_be_a_file_with_real_pictures_for_a_reference_classifier_or_without(
+def test_a_generator_may_be_a_file_with_real_images_for_a_reference_classifier_or_without(
     project,
 ):
     """Both run through to the report; there is no reference classifier without real images."""
@@ -141,7 +141,7 @@ def test_a_generator_may_be_a_file_with_real_pictures_for_a_reference_classifier
     metrics = project.metrics("one")
     assert set(metrics["dataset"]) == {"judged", "lone"}
     assert set(zip(metrics["shift"], metrics["severity"], strict=True)) == test_sets
-    # both were made by the same file: same draws, same pictures
+    # both were made by the same file: same draws, same images
     both = [project.file(f"{name}/erm/models.safetensors", "one") for name in ("judged", "lone")]
     assert both[0].read_bytes() == both[1].read_bytes()
     assert not list((project.root / "data").rglob("loss.parquet/one/*"))
@@ -182,7 +182,7 @@ def test_latents_of_a_dataset_that_is_read_are_refused_before_the_first_node(pro
 
 
 def test_a_file_that_does_not_fit_fails_alone(project):
-    """Of other classes than the real pictures: refused; without real ones it is good."""
+    """Of other classes than the real images: refused; without real ones it is good."""
     save_generator(project, classes=("cat", "dog"))
     use_files(project)
     said = project.kedro(*SMOKE, "--run-id", "one", status=1)

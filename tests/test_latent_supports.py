@@ -44,12 +44,12 @@ def test_points_of_a_cap_are_uniform(dimension, half_angle):
     points = cap.uniform(z, chance)
     assert points.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), np.sqrt(dimension), rtol=1e-5)
-    found = latents.angles(points, axis)
-    assert found.max() <= half_angle + 1e-3
+    angles = latents.angles(points, axis)
+    assert angles.max() <= half_angle + 1e-3
     whole = area(half_angle, dimension)
     if whole < 1e-250:
         pytest.skip("the area is too small for the closed form")
-    shares = np.array([area(angle, dimension) for angle in found]) / whole
+    shares = np.array([area(angle, dimension) for angle in angles]) / whole
     assert stats.kstest(shares, "uniform").pvalue > 1e-4
     around = points @ latents.targets(2, dimension).orthogonal_second
     assert abs(np.mean(around > 0) - 0.5) < ERRORS * 0.5 / np.sqrt(len(around))
@@ -65,11 +65,11 @@ def test_points_of_a_ball_are_uniform(dimension):
 
 def test_a_support_holds_99_percent_of_its_own():
     for shift, severity in (("extend", 10.0), ("overlap", 30.0), ("truncation", 0.8)):
-        found_shift = find("shift", shift)()
-        family = Family(shift, severity, found_shift.parameters)
-        found = family.latents(np.arange(1000), 20)
-        support = support_of(found_shift, found, severity, latents.targets(0, 20))
-        assert 988 <= support.holds(found).sum() <= 992
+        plugin = find("shift", shift)()
+        family = Family(shift, severity, plugin.parameters)
+        points = family.latents(np.arange(1000), 20)
+        support = support_of(plugin, points, severity, latents.targets(0, 20))
+        assert 988 <= support.holds(points).sum() <= 992
         again = family.latents(np.arange(1000, 6000), 20)
         assert abs(support.holds(again).mean() - 0.99) < 0.02
 
@@ -107,20 +107,20 @@ def table_of(shift, training, severities, dimension, rows=4000):
 @pytest.mark.parametrize("dimension", [3, 8, 64])
 def test_the_intensity_of_extend_is_its_closed_form(dimension):
     """The supports' edges are estimated as well: a tolerance of a few points."""
-    found = table_of(Extend, 0.0, (0.0, 2.0, 10.0, 45.0, 90.0), dimension)
+    measured = table_of(Extend, 0.0, (0.0, 2.0, 10.0, 45.0, 90.0), dimension)
     for theta in (2.0, 10.0, 45.0, 90.0):
         volume, mass = extend_closed(theta, dimension)
-        assert found[theta, "volume"] == pytest.approx(volume, abs=0.06)
-        assert found[theta, "mass"] == pytest.approx(mass, abs=0.06)
-    assert found[0.0, "volume"] == found[0.0, "mass"] == 0
+        assert measured[theta, "volume"] == pytest.approx(volume, abs=0.06)
+        assert measured[theta, "mass"] == pytest.approx(mass, abs=0.06)
+    assert measured[0.0, "volume"] == measured[0.0, "mass"] == 0
 
 
 @pytest.mark.parametrize("dimension", [4, 8, 64])
 def test_the_intensity_of_overlap_is_its_integral(dimension):
-    found = table_of(LatentOverlap, 0.0, (2.0, 10.0, 45.0), dimension)
+    measured = table_of(LatentOverlap, 0.0, (2.0, 10.0, 45.0), dimension)
     for theta in (2.0, 10.0, 45.0):
         expected = overlap_closed(theta, dimension)
-        assert found[theta, "volume"] == pytest.approx(expected, abs=0.06)
+        assert measured[theta, "volume"] == pytest.approx(expected, abs=0.06)
 
 
 def test_the_intensity_of_two_arcs_is_how_far_they_are_apart():
@@ -128,23 +128,23 @@ def test_the_intensity_of_two_arcs_is_how_far_they_are_apart():
     targets = latents.targets(0, 2)
     middle = LatentOverlap().axis(20.0, targets)
     z, chance = draws(2)
-    found = intensity(Cap(targets.first, 50.0), Cap(middle, 50.0), z, chance)
-    assert abs(found.value - 20 / 100) < ERRORS * found.error
-    assert found.error == pytest.approx(np.sqrt(0.2 * 0.8 / 4000), rel=0.1)
-    assert found.n == 4000
+    measured = intensity(Cap(targets.first, 50.0), Cap(middle, 50.0), z, chance)
+    assert abs(measured.value - 20 / 100) < ERRORS * measured.error
+    assert measured.error == pytest.approx(np.sqrt(0.2 * 0.8 / 4000), rel=0.1)
+    assert measured.n == 4000
 
 
 @pytest.mark.parametrize("dimension", [2, 8, 64])
 def test_the_intensity_of_truncation_is_a_ratio_of_balls(dimension):
     """And by mass a quantile of the chi-squared distribution."""
-    found = table_of(Truncation, 0.8, (0.8, 0.9, 1.1), dimension)
+    measured = table_of(Truncation, 0.8, (0.8, 0.9, 1.1), dimension)
     chi = stats.chi2(dimension)
     for radius in (0.9, 1.1):
         ratio = 0.8 / radius
-        assert found[radius, "volume"] == pytest.approx(1 - ratio**dimension, abs=0.06)
+        assert measured[radius, "volume"] == pytest.approx(1 - ratio**dimension, abs=0.06)
         mass = 1 - chi.cdf(ratio**2 * chi.ppf(0.99)) / 0.99
-        assert found[radius, "mass"] == pytest.approx(mass, abs=0.06)
-    assert found[0.8, "volume"] == 0
+        assert measured[radius, "mass"] == pytest.approx(mass, abs=0.06)
+    assert measured[0.8, "volume"] == 0
 
 
 def test_the_intensity_is_nearly_1_from_a_few_degrees_on_in_high_dimension():
@@ -166,9 +166,9 @@ def test_as_printed_extend_never_leaves_its_training_support():
 def test_the_error_of_an_estimate_is_that_of_a_share():
     training, shifted = Ball(1.0), Ball(2.0)
     z, chance = draws(2)
-    found = intensity(training, shifted, z, chance)
-    assert isinstance(found, Intensity)
-    assert abs(found.value - 0.75) < ERRORS * np.sqrt(0.75 * 0.25 / 4000)
+    measured = intensity(training, shifted, z, chance)
+    assert isinstance(measured, Intensity)
+    assert abs(measured.value - 0.75) < ERRORS * np.sqrt(0.75 * 0.25 / 4000)
 
 
 def test_no_latent_in_a_support_is_an_error():
@@ -183,17 +183,17 @@ def test_measured_angles_are_those_of_the_geometry(dimension):
     spread = np.degrees(1 / np.sqrt(dimension))
     for form, sign in (("consistent", 1), ("as_printed", -1)):
         shift = Extend(Extend.Parameters(form=form))
-        found = angle_table(shift, (0.0, 10.0, 60.0), dimension, 500)
+        table = angle_table(shift, (0.0, 10.0, 60.0), dimension, 500)
         for theta in (0.0, 10.0, 60.0):
             share = (90 + sign * theta) / 180
-            row = found.loc[(theta, "angle to t1")]
+            row = table.loc[(theta, "angle to t1")]
             assert row["mean"] == pytest.approx(180 * share / 2, abs=5 * spread / np.sqrt(500))
             assert row["deviation"] == pytest.approx(share * spread, rel=0.2)
-            assert found.loc[(theta, "norm"), "mean"] == pytest.approx(1, abs=1e-6)
+            assert table.loc[(theta, "norm"), "mean"] == pytest.approx(1, abs=1e-6)
             # two points at this angle to t1, at a right angle to each other around it
             angle = np.radians(180 * share / 2)
             expected = np.degrees(np.arccos(np.cos(angle) ** 2))
-            between = found.loc[(theta, "angle between two"), "mean"]
+            between = table.loc[(theta, "angle between two"), "mean"]
             assert between == pytest.approx(expected, abs=spread)
 
 

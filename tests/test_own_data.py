@@ -49,23 +49,23 @@ def test_predictions_of_the_table_are_audited(project: Project) -> None:
     rows = pd.read_csv(project.root / "audits" / "loans_audit.csv")
     raw = pd.read_csv(project.root / "data" / "01_raw" / "loans" / "loans.csv")
     rate = (raw["score"] >= 0.5).groupby(raw["sex"]).mean()
-    (found,) = rows[(rows["metric"] == "delta_dp") & (rows["attribute"] == "sex")]["value"]
-    assert found == pytest.approx(abs(rate["f"] - rate["m"]))
+    (value,) = rows[(rows["metric"] == "delta_dp") & (rows["attribute"] == "sex")]["value"]
+    assert value == pytest.approx(abs(rate["f"] - rate["m"]))
     assert "loans.csv" in (project.root / "audits" / "loans_audit.html").read_text()
 
 
 def test_every_source_of_the_page_is_accepted() -> None:
     sources = {"table": table.TableOfColumns, "image_folder": image_folder.ImageFolder}
-    found = {}
+    parameters = {}
     for language, text in blocks("own_data.md"):
         content = yaml.safe_load(text) if language == "yaml" else {}
         for fields in content.get("datasets", {}).values():
             if "source" in fields:
                 name = fields.pop("source")
-                found[name] = sources[name].Parameters(**fields)
-    assert set(found) == set(sources)
-    assert found["image_folder"].size == (64, 64)
-    assert Path(found["table"].file).suffix == ".csv"
+                parameters[name] = sources[name].Parameters(**fields)
+    assert set(parameters) == set(sources)
+    assert parameters["image_folder"].size == (64, 64)
+    assert Path(parameters["table"].file).suffix == ".csv"
 
 
 PAGES = {"loans": "own_data.md", "visits": "natural_shift.md"}
@@ -122,7 +122,7 @@ def test_missing_values_of_attributes_are_counted_in_every_step(
         predictions[method] = training.predict(samples, models, selected, cell, {})
         rows = training.evaluate(samples, predictions[method], selected, cell, {})
         groups = rows[(rows["metric"] == "accuracy_by_group") & (rows["domain"] == "")]
-        (tested,) = [one.rows for one in predictions[method] if one.part == "test"]
+        (tested,) = [part.rows for part in predictions[method] if part.part == "test"]
         for attribute in fields["sensitive"]:
             counted = groups[(groups["attribute"] == attribute)].set_index("group")["n"].to_dict()
             expected = samples.attributes[attribute].iloc[tested].value_counts().to_dict()
@@ -134,7 +134,7 @@ def test_missing_values_of_attributes_are_counted_in_every_step(
         assert set(points["elsewhere"]) == {False, True}
     if domain:
         shares = tables["shares"].query("label == ''").set_index(["attribute", "group"])
-        (away,) = [one.rows for one in predictions["cuma"] if one.part == "ood_test"]
+        (away,) = [part.rows for part in predictions["cuma"] if part.part == "ood_test"]
         for attribute in fields["sensitive"]:
             share = shares.loc[(attribute, "unknown" if is_group else "missing"), "elsewhere"]
             assert share == cells[attribute].isna()[away].mean()

@@ -55,9 +55,9 @@ def test_packing_can_be_undone_in_single_precision():
     features = torch.randn(2, 3, 5)
     row = packed(tokens, counts, features, torch.float32)
     assert row.shape == (2, shape.numbers)
-    found = unpacked(row, shape)
-    for one, expected in zip(found, (tokens, counts, features), strict=True):
-        torch.testing.assert_close(one, expected, rtol=0, atol=0)
+    arrays = unpacked(row, shape)
+    for array, expected in zip(arrays, (tokens, counts, features), strict=True):
+        torch.testing.assert_close(array, expected, rtol=0, atol=0)
 
 
 def test_saved_samples_point_to_the_same_file(samples, tmp_path):

@@ -37,21 +37,21 @@ def combinations(frame: pd.DataFrame) -> list[tuple[int, ...] | None]:
 @given(frames())
 def test_groups_of_several_attributes_are_the_combinations_that_occur_in_order(frame):
     """Restated row by row: sorted by the order of the categories, the first attribute first."""
-    found = groups_of(frame, list(frame))
+    groups = groups_of(frame, list(frame))
     rows = combinations(frame)
     if len(frame.columns) == 1:
         occurring = [(code,) for code in range(len(frame.iloc[:, 0].cat.categories))]
     else:
         occurring = sorted({row for row in rows if row is not None})
-    assert found.index.dtype == np.int64
-    assert found.index.tolist() == [-1 if row is None else occurring.index(row) for row in rows]
-    assert found.names == tuple(
+    assert groups.index.dtype == np.int64
+    assert groups.index.tolist() == [-1 if row is None else occurring.index(row) for row in rows]
+    assert groups.names == tuple(
         " & ".join(
             str(frame[column].cat.categories[code]) for column, code in zip(frame, row, strict=True)
         )
         for row in occurring
     )
-    assert found.counts.tolist() == [rows.count(row) for row in occurring]
+    assert groups.counts.tolist() == [rows.count(row) for row in occurring]
 
 
 def test_many_attributes_of_many_values_have_no_more_groups_than_rows():
@@ -63,10 +63,10 @@ def test_many_attributes_of_many_values_have_no_more_groups_than_rows():
             for name in "abcdefghijkl"
         }
     )
-    found = groups_of(frame, list(frame))
-    assert sorted(found.index) == list(range(200))
-    for row, group in enumerate(found.index):
-        assert found.names[group] == " & ".join(map(str, frame.iloc[row]))
+    groups = groups_of(frame, list(frame))
+    assert sorted(groups.index) == list(range(200))
+    for row, group in enumerate(groups.index):
+        assert groups.names[group] == " & ".join(map(str, frame.iloc[row]))
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,13 @@ import zipfile
 from io import BytesIO
 
 from PIL import Image
+from scipy.io import savemat
 
 
-def encoded(image: Image.Image, quality: int = 95) -> bytes:
-    """The JPEG file of an image."""
+def encoded(image: Image.Image, form: str = "JPEG", quality: int = 95) -> bytes:
+    """The file of an image."""
     content = BytesIO()
-    image.save(content, format="JPEG", quality=quality)
+    image.save(content, format=form, quality=quality)
     return content.getvalue()
 
 
@@ -22,13 +23,27 @@ def framed(color: tuple[int, int, int], size: tuple[int, int]) -> bytes:
     return encoded(image)
 
 
+def matlab(**variables: object) -> bytes:
+    """A MATLAB file."""
+    content = BytesIO()
+    savemat(content, variables, do_compression=True)
+    return content.getvalue()
+
+
+def packed(contents: dict[str, bytes | str]) -> bytes:
+    """A zip file."""
+    target = BytesIO()
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
 def write(folder, contents: dict[str, bytes], zipped: bool = False, inside: str = "") -> None:
     """Write files into a folder, or below ``inside`` into a zip file of its name."""
     if zipped:
-        with zipfile.ZipFile(folder.with_name(f"{folder.name}.zip"), "w") as archive:
-            for name, content in contents.items():
-                archive.writestr(f"{inside or folder.name}/{name}", content)
-        return
+        members = {f"{inside or folder.name}/{name}": content for name, content in contents.items()}
+        folder, contents = folder.parent, {f"{folder.name}.zip": packed(members)}
     for name, content in contents.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

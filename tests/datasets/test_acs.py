@@ -34,6 +34,7 @@ from robust_fairness.datasets.tables.acs import (
     read_state,
 )
 from robust_fairness.samples import Samples
+from tests.datasets import images
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -211,11 +212,9 @@ def persons(state: str = "SD", rows: int = 400, year: int = YEAR) -> pd.DataFram
 def write(
     root: Path, table: pd.DataFrame, state: str = "SD", inside: str = "", year: int = YEAR
 ) -> Files:
-    path = root / archive(state, year)
-    path.parent.mkdir(exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as members:
-        members.writestr(inside or member(state, year), table.to_csv(index=False))
-        members.writestr("ACS2018_PUMS_README.pdf", b"")
+    members = {inside or member(state, year): table.to_csv(index=False)}
+    content = images.packed(members | {"ACS2018_PUMS_README.pdf": b""})
+    images.write(root, {archive(state, year): content})
     return Files(root)
 
 

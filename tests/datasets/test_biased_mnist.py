@@ -1,5 +1,6 @@
 """Biased MNIST: the law of its factors, and every pixel against a slow restatement."""
 
+import gzip
 import hashlib
 import struct
 from math import sqrt
@@ -117,8 +118,8 @@ def test_number_of_groups_is_that_of_the_reference():
     frame = factors.assign(y=pd.Categorical(y))
     measured = [100, 998, 4109, 9731, 17137, 25355, 32708]
     for k, reference in enumerate(measured, 1):
-        found = len(groups_of(frame, [*order[:k], "y"]).names)
-        assert found == pytest.approx(reference, rel=0.02)
+        count = len(groups_of(frame, [*order[:k], "y"]).names)
+        assert count == pytest.approx(reference, rel=0.02)
 
 
 def inside(shape: str, x: int, y: int) -> bool:
@@ -178,10 +179,10 @@ def test_images_equal_the_slow_restatement(variant):
             for name in VARIABLES
         }
     )
-    found = render(masks, factors, variant)
+    images = render(masks, factors, variant)
     for row in range(10):
-        one = {name: int(value[row]) for name, value in values.items()}
-        assert np.array_equal(found[row], slow_image(masks[row], one, variant))
+        values_of_row = {name: int(value[row]) for name, value in values.items()}
+        assert np.array_equal(images[row], slow_image(masks[row], values_of_row, variant))
 
 
 @pytest.mark.parametrize("canvas", [48, 32, 24])
@@ -212,7 +213,7 @@ def bundled(**options):
 
 def test_factors_have_a_seed_of_their_own():
     """The same digits in the same places; without it the factors are those of the split's seed."""
-    usual, same, other = (bundled(**one) for one in ({}, {"factors_seed": 0}, {"factors_seed": 1}))
+    usual, same, other = bundled(), bundled(factors_seed=0), bundled(factors_seed=1)
     assert same.attributes.equals(usual.attributes)
     assert np.array_equal(other.id, usual.id) and np.array_equal(other.y, usual.y)
     shared = (other.attributes["texture"] == usual.attributes["texture"])[
@@ -227,7 +228,7 @@ def test_bundled_digits_give_samples_with_four_parts():
     assert samples.x.shape == (2094, 3, 24, 24)
     assert samples.split_names == ["split_0"]
     rows = {part: samples.rows("split_0", part) for part in PARTS}
-    assert {part: len(found) for part, found in rows.items()} == {
+    assert {part: len(numbers) for part, numbers in rows.items()} == {
         "train": 1000,
         "val": 297,
         "unbiased_val": 297,
@@ -236,11 +237,11 @@ def test_bundled_digits_give_samples_with_four_parts():
     assert np.array_equal(samples.id[rows["val"]], samples.id[rows["unbiased_val"]])
     assert not set(samples.id[rows["train"]]) & set(samples.id[rows["test"]])
     for part, share in {"train": 0.7, "val": 0.7, "unbiased_val": 0.1, "test": 0.1}.items():
-        own = [
+        usual = [
             codes(samples.attributes, name)[rows[part]] == samples.y[rows[part]]
             for name in set(VARIABLES) - {"digit_position"}
         ]
-        assert np.mean(own) == pytest.approx(share, abs=0.03)
+        assert np.mean(usual) == pytest.approx(share, abs=0.03)
 
 
 def sha256(images: np.ndarray) -> str:
@@ -282,6 +283,12 @@ def test_real_digits_fill_the_parts(shared_data):
     }  # fmt: skip
 
 
+def idx(content: np.ndarray) -> bytes:
+    """A file in MNIST's format."""
+    sizes = struct.pack(f">{content.ndim}I", *content.shape)
+    return bytes([0, 0, 8, content.ndim]) + sizes + content.tobytes()
+
+
 def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
     """Small files in MNIST's format, the training digit at index 5 being ``label``."""
     digits = np.arange(60, dtype=np.uint8) % 10
@@ -290,11 +297,7 @@ def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
     for name, y in labels.items():
         images = np.zeros((len(y), size, size), np.uint8)
         for kind, content in (("images-idx3", images), ("labels-idx1", y.astype(np.uint8))):
-            header = bytes([0, 0, 8, content.ndim]) + struct.pack(
-                f">{content.ndim}I", *content.shape
-            )
-            path = root / "mnist" / f"{name}-{kind}-ubyte"
-            path.write_bytes(header + content.tobytes())
+            (root / "mnist" / f"{name}-{kind}-ubyte").write_bytes(idx(content))
     return Files(root)
 
 
@@ -304,3 +307,15 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     samples = load("biased_mnist", tmp_path, canvas=24)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_sizes_and_bytes_of_idx_files_are_read(tmp_path, zipped):
+    """Plain or gzipped; the checksum is that of the content."""
+    content = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    whole = idx(content)
+    path = tmp_path / ("digits.gz" if zipped else "digits")
+    path.write_bytes(gzip.compress(whole) if zipped else whole)
+    files = Files(tmp_path)
+    assert np.array_equal(biased_mnist.read_idx(files, "digits", 3, 4), content)
+    assert list(files.sources) == ["digits"]

@@ -4,10 +4,6 @@ import hashlib
 import json
 import logging
 import re
-import resource
-import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +16,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.questions import _boxes as module
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.samples.questions import Boxes
+from tests.faults.test_disk import room_for
+from tests.forking import killed
 
 ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
 IMAGES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
@@ -60,17 +58,17 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def expect(found: Boxes, truth: dict[str, np.ndarray], images, boxes: int) -> None:
+def expect(converted: Boxes, truth: dict[str, np.ndarray], images, boxes: int) -> None:
     """Compare with an image by image restatement."""
-    assert found.shape == (len(images), boxes, WIDTH)
-    assert found.features.dtype == np.float16 and found.counts.dtype == np.int16
+    assert converted.shape == (len(images), boxes, WIDTH)
+    assert converted.features.dtype == np.float16 and converted.counts.dtype == np.int16
     for row, image in enumerate(images):
         kept = truth[image][:boxes]
-        assert found.counts[row] == len(kept)
+        assert converted.counts[row] == len(kept)
         expected = np.zeros((boxes, WIDTH), dtype=np.float16)
         for box, numbers in enumerate(kept):
             expected[box] = [np.float16(number) for number in numbers]
-        np.testing.assert_array_equal(found.features[row], expected)
+        np.testing.assert_array_equal(converted.features[row], expected)
 
 
 @pytest.mark.parametrize("boxes", [1, 4, 6, 9])
@@ -82,22 +80,22 @@ def test_every_image_has_its_first_boxes(tmp_path, boxes, storage):
     """In the order asked for, however the file is stored."""
     truth = world(tmp_path / "raw", **storage)
     asked = [*IMAGES[::-2], IMAGES[2], IMAGES[2]]
-    found = convert(tmp_path / "raw", asked, boxes, tmp_path / "kept")
+    converted = convert(tmp_path / "raw", asked, boxes, tmp_path / "kept")
     if "dtype" in storage:
         truth = {name: values.astype(np.float16) for name, values in truth.items()}
-    expect(found, truth, asked, boxes)
+    expect(converted, truth, asked, boxes)
 
 
 def test_the_manifest_tells_what_was_converted(tmp_path):
     """Sources and a checksum of the arrays as they lie there."""
     world(tmp_path / "raw")
-    found = convert(tmp_path / "raw", IMAGES[:4], 3, tmp_path / "kept")
-    folder = Path(found.folder)
+    converted = convert(tmp_path / "raw", IMAGES[:4], 3, tmp_path / "kept")
+    folder = Path(converted.folder)
     assert folder.parent == tmp_path / "kept"
     assert sorted(contents(folder)) == [".lock", "boxes.json", "counts.npy", "features.npy"]
     manifest = json.loads((folder / "boxes.json").read_text())
     arrays = (folder / "features.npy").read_bytes() + (folder / "counts.npy").read_bytes()
-    assert found.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
+    assert converted.sha256 == manifest["sha256"] == hashlib.sha256(arrays).hexdigest()
     assert sorted(manifest["sources"]) == ["gqa_objects_0.h5", "gqa_objects_3.h5"]
     status = (tmp_path / "raw/gqa_objects_0.h5").stat()
     assert manifest["sources"]["gqa_objects_0.h5"] == [status.st_size, status.st_mtime_ns]
@@ -131,9 +129,9 @@ def test_the_sources_may_be_deleted_once_they_are_converted(tmp_path):
     first = convert(raw, IMAGES, 4, kept)
     for number in (0, 3):
         (raw / f"gqa_objects_{number}.h5").rename(tmp_path / str(number))
-    found = convert(raw, IMAGES, 4, kept)
-    assert found == first
-    expect(found, truth, IMAGES, 4)
+    converted = convert(raw, IMAGES, 4, kept)
+    assert converted == first
+    expect(converted, truth, IMAGES, 4)
     others = [(IMAGES[1:], 4), (IMAGES[::-1], 4), (IMAGES, 3)]
     for images, boxes in others:
         with pytest.raises(InputError, match="gqa_objects_0.h5: is missing"):
@@ -157,9 +155,9 @@ def test_other_requests_have_other_folders(tmp_path):
     """Images, their order and the number of boxes all count; nothing is mixed."""
     truth = world(tmp_path / "raw")
     asked = [(IMAGES, 4), (IMAGES[::-1], 4), (IMAGES[1:], 4), (IMAGES, 5)]
-    found = [convert(tmp_path / "raw", names, boxes, tmp_path / "kept") for names, boxes in asked]
-    assert len({boxes.folder for boxes in found}) == 4
-    for (names, boxes), converted in zip(asked, found, strict=True):
+    maps = [convert(tmp_path / "raw", names, boxes, tmp_path / "kept") for names, boxes in asked]
+    assert len({boxes.folder for boxes in maps}) == 4
+    for (names, boxes), converted in zip(asked, maps, strict=True):
         expect(converted, truth, names, boxes)
 
 
@@ -186,14 +184,14 @@ def test_a_changed_file_is_converted_again(tmp_path):
 def test_a_damaged_map_is_made_again(tmp_path, name, damage):
     """To the same bytes."""
     world(tmp_path / "raw")
-    found = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
+    converted = convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     before = contents(tmp_path / "kept")
-    path = Path(found.folder, name)
+    path = Path(converted.folder, name)
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-3])
     else:
         path.unlink()
-    assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == found
+    assert convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept") == converted
     assert contents(tmp_path / "kept") == before
 
 
@@ -235,14 +233,14 @@ def test_a_conversion_that_ends_anywhere_starts_again(tmp_path, monkeypatch):
 
 
 CHILD = """
-import sys, time
+import time
 from pathlib import Path
-sys.path.insert(0, {root!r})
 from robust_fairness.datasets.questions import _boxes
 from tests.datasets.test_boxes import IMAGES
 half = _boxes._half
 def slow(*arguments):
-    print("image", flush=True)
+    with open("images", "a") as file:
+        file.write("image ")
     time.sleep(0.1)
     return half(*arguments)
 _boxes._half = slow
@@ -253,16 +251,13 @@ _boxes.convert(Path({raw!r}), IMAGES, 4, Path({kept!r}))
 def test_after_a_killed_process_it_starts_again(tmp_path):
     """A real one, in its midst; its lock and what it wrote are gone with it."""
     world(tmp_path / "raw")
-    root, raw, kept = str(Path(__file__).parents[2]), tmp_path / "raw", tmp_path / "kept"
-    code = CHILD.format(root=root, raw=str(raw), kept=str(kept))
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
-        for _ in range(3):
-            assert child.stdout.readline() == b"image\n"
-        child.send_signal(signal.SIGKILL)
-        assert child.wait(30) == -signal.SIGKILL
+    raw, kept, images = tmp_path / "raw", tmp_path / "kept", tmp_path / "images"
+    images.touch()
+    code = CHILD.format(raw=str(raw), kept=str(kept))
+    killed(code, tmp_path, lambda: images.stat().st_size >= 3 * len("image "))
     assert not list(kept.rglob("boxes.json"))
-    found = convert(raw, IMAGES, 4, kept)
-    assert found.sha256 == convert(raw, IMAGES, 4, tmp_path / "undisturbed").sha256
+    converted = convert(raw, IMAGES, 4, kept)
+    assert converted.sha256 == convert(raw, IMAGES, 4, tmp_path / "undisturbed").sha256
     assert contents(kept) == contents(tmp_path / "undisturbed")
 
 
@@ -281,7 +276,7 @@ def test_two_at_once_convert_once(tmp_path, monkeypatch):
         work = [
             pool.submit(convert, tmp_path / "raw", IMAGES, 4, tmp_path / "kept") for _ in range(2)
         ]
-        first, second = (one.result() for one in work)
+        first, second = (future.result() for future in work)
     assert first == second
     assert len(calls) == len(IMAGES)
 
@@ -289,13 +284,9 @@ def test_two_at_once_convert_once(tmp_path, monkeypatch):
 def test_a_full_disk_is_one_line(tmp_path):
     """A limit of the size of a file, which ends a conversion as a full disk does."""
     truth = world(tmp_path / "raw")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    try:
-        with pytest.raises(InputError, match="cannot be written .File too large") as no:
-            convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    message = "cannot be written .File too large"
+    with room_for(300), pytest.raises(InputError, match=message) as no:
+        convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
     assert "\n" not in str(no.value)
     expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)
 
@@ -304,8 +295,8 @@ def test_boxes_of_zeros_at_the_end_are_no_boxes(tmp_path, caplog):
     """Fewer than promised: left out and told; a box of zeros between others stays."""
     truth = world(tmp_path / "raw")
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
-    here = {name: one for name, one in info.items() if one["file"] == 3}
-    short, hollow = sorted(name for name, one in here.items() if one["objectsNum"] >= 3)[:2]
+    here = {name: place for name, place in info.items() if place["file"] == 3}
+    short, hollow = sorted(name for name, place in here.items() if place["objectsNum"] >= 3)[:2]
     with changed(tmp_path / "raw", 3) as file:
         file["features"][info[short]["idx"], 2:] = 0
         file["features"][info[hollow]["idx"], 1] = 0
@@ -313,8 +304,8 @@ def test_boxes_of_zeros_at_the_end_are_no_boxes(tmp_path, caplog):
     truth[hollow] = truth[hollow].copy()
     truth[hollow][1] = 0
     with caplog.at_level(logging.WARNING):
-        found = convert(tmp_path / "raw", IMAGES, 5, tmp_path / "kept")
-    expect(found, truth, IMAGES, 5)
+        converted = convert(tmp_path / "raw", IMAGES, 5, tmp_path / "kept")
+    expect(converted, truth, IMAGES, 5)
     (line,) = caplog.messages
     assert re.search(f"1 of 12 images end with boxes of zeros.*the first is {short}", line)
 
@@ -324,7 +315,7 @@ def test_numbers_that_half_precision_cannot_hold_are_refused(tmp_path, value):
     """Never an infinity in their place; numbers behind the boxes kept are not looked at."""
     truth = world(tmp_path / "raw")
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
-    name = next(name for name, one in info.items() if one["objectsNum"] >= 3 and one["file"] == 0)
+    name = next(name for name, at in info.items() if at["objectsNum"] >= 3 and at["file"] == 0)
     with changed(tmp_path / "raw") as file:
         file["features"][info[name]["idx"], 2, 4] = value
     expect(convert(tmp_path / "raw", IMAGES, 2, tmp_path / "kept"), truth, IMAGES, 2)
@@ -338,13 +329,13 @@ def test_numbers_at_the_edges_of_half_precision(tmp_path):
     world(tmp_path / "raw")
     values = np.array([65519, -65519, 1e-8, 2**-24, 1 + 2**-11, 1 + 3 * 2**-11, 0, 5], np.float32)
     info = json.loads((tmp_path / "raw/gqa_objects_info.json").read_text())
-    name = next(name for name, one in info.items() if one["objectsNum"] == 2)
+    name = next(name for name, place in info.items() if place["objectsNum"] == 2)
     with changed(tmp_path / "raw", info[name]["file"]) as file:
         file["features"][info[name]["idx"], :2] = [values, np.full(WIDTH, 1e-9)]
-    found = convert(tmp_path / "raw", [name], 3, tmp_path / "kept")
+    converted = convert(tmp_path / "raw", [name], 3, tmp_path / "kept")
     expected = [65504, -65504, 0, 2**-24, 1, 1 + 2**-9, 0, 5]
-    assert found.features[0, 0].tolist() == expected
-    assert found.counts.tolist() == [2] and not found.features[0, 1:].any()
+    assert converted.features[0, 0].tolist() == expected
+    assert converted.counts.tolist() == [2] and not converted.features[0, 1:].any()
 
 
 def rewritten(info: dict, name: str, **fields) -> dict:

@@ -7,14 +7,14 @@ from functools import partial
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.io import loadmat, savemat
+from scipy.io import loadmat
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import cars196
 from tests.datasets import loading
-from tests.datasets.images import framed, write
+from tests.datasets.images import framed, matlab, write
 
 MODELS = ("Acura RL Sedan 2012", "Ram C/V Cargo Van Minivan 2012", "smart fortwo 2012")
 FIELDS = ("bbox_x1", "bbox_y1", "bbox_x2", "bbox_y2", "class", "fname")
@@ -25,40 +25,38 @@ SIZE = (30, 20)
 load = partial(loading.load, "cars196", splits=2, size=8)
 
 
-def annotations(path, names, numbers, fields=FIELDS) -> None:
-    """A file of annotations, as the development kit has it."""
+def annotations(numbers, fields=FIELDS) -> bytes:
+    """A file of annotations, as the development kit has it; images are numbered from 1."""
+    names = numbered(len(numbers))
     table = np.empty((1, len(names)), dtype=[(field, object) for field in fields])
     for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
         values = {"class": number, "fname": name}
         table[0, place] = tuple(values.get(field, 7) for field in fields)
-    savemat(path, {"annotations": table}, do_compression=True)
+    return matlab(annotations=table)
 
 
-def write_names(path, names) -> None:
-    """The file of the names of the classes."""
-    table = np.empty((1, len(names)), dtype=object)
-    table[0] = names
-    savemat(path, {"class_names": table}, do_compression=True)
+def numbered(count: int) -> list[str]:
+    """File names as those of the official images."""
+    return [f"{number:05}.jpg" for number in range(1, count + 1)]
 
 
 def make(root, zipped: bool = False) -> dict[str, tuple[int, int]]:
     """A small CARS196 below ``root``: class number and brightness of each image."""
     folder = root / "cars196"
     folder.mkdir()
-    write_names(folder / "cars_meta.mat", list(MODELS))
-    found = {}
+    write(folder, {"cars_meta.mat": matlab(class_names=np.array([MODELS], dtype=object))})
+    expected = {}
     for first, (part, file) in enumerate(PARTS.items()):
         # both parts have images of the same names
-        names = [f"{number:05}.jpg" for number in range(1, 20)]
         numbers = [(number + first) % 3 + 1 for number in range(19)]
-        annotations(folder / file, names, numbers)
+        write(folder, {file: annotations(numbers)})
         contents = {}
-        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        for place, (name, number) in enumerate(zip(numbered(19), numbers, strict=True)):
             brightness = 120 * first + 6 * place
-            found[f"{part}/{name}"] = (number, brightness)
+            expected[f"{part}/{name}"] = (number, brightness)
             contents[name] = framed((brightness, 100, 200), SIZE)
         write(folder / part, contents, zipped)
-    return found
+    return expected
 
 
 TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_annos.mat"}
@@ -67,15 +65,15 @@ TRAINING = {"images": "cars196/cars_train", "annotations": "cars196/cars_train_a
 @pytest.mark.parametrize("zipped", [False, True])
 def test_both_official_parts_are_one_set(tmp_path, zipped):
     """Each image has its own class and pixels, though names are there twice."""
-    found = make(tmp_path, zipped=zipped)
+    made = make(tmp_path, zipped=zipped)
     samples = load(tmp_path)
-    assert samples.id.tolist() == sorted(found)
+    assert samples.id.tolist() == sorted(made)
     assert samples.classes == MODELS
-    assert [found[name][0] for name in samples.id] == (samples.y + 1).tolist()
+    assert [made[name][0] for name in samples.id] == (samples.y + 1).tolist()
     assert samples.sensitive == ("class",)
     assert [samples.classes[y] for y in samples.y] == samples.attributes["class"].tolist()
     middle = samples.x[:, 0, 2:6, 2:6].astype(int)  # JPEG rings at the frame, which is cut away
-    expected = np.array([found[name][1] for name in samples.id])
+    expected = np.array([made[name][1] for name in samples.id])
     assert abs(middle - expected[:, None, None]).max() < 6
     assert len(samples.sources) == 4
     for split in samples.split_names:
@@ -85,10 +83,10 @@ def test_both_official_parts_are_one_set(tmp_path, zipped):
 
 def test_one_part_alone_and_a_table_of_its_classes(tmp_path):
     """A CSV file with the columns of the same names is as good."""
-    found = make(tmp_path)
+    made = make(tmp_path)
     samples = load(tmp_path, **TRAINING)
-    assert samples.id.tolist() == [name for name in sorted(found) if "train" in name]
-    lines = [f"{name.partition('/')[2]},1,{found[name][0]}" for name in reversed(samples.id)]
+    assert samples.id.tolist() == [name for name in sorted(made) if "train" in name]
+    lines = [f"{name.partition('/')[2]},1,{made[name][0]}" for name in reversed(samples.id)]
     (tmp_path / "cars196" / "own.csv").write_text("\n".join(["fname,width,class", *lines]))
     again = load(tmp_path, **TRAINING | {"annotations": "cars196/own.csv"})
     assert np.array_equal(again.x, samples.x)
@@ -107,8 +105,8 @@ def test_classes_with_few_images_are_left_out(tmp_path):
 def test_a_class_of_one_image_trains(tmp_path):
     """It cannot be tested."""
     make(tmp_path)
-    names = [f"{number:05}.jpg" for number in range(1, 20)]
-    annotations(tmp_path / "cars196" / "cars_train_annos.mat", names, [1] * 10 + [3] * 8 + [2])
+    changed = annotations([1] * 10 + [3] * 8 + [2])
+    write(tmp_path / "cars196", {"cars_train_annos.mat": changed})
     samples = load(tmp_path, **TRAINING)
     assert (samples.splits.iloc[18] == "train").all()
     assert load(tmp_path, **TRAINING, min_images=2).classes == (MODELS[0], MODELS[2])

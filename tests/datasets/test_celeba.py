@@ -23,7 +23,7 @@ from robust_fairness.datasets.images._skin_tone import (
     skin_tones,
 )
 from tests.datasets import loading
-from tests.datasets.images import framed, write
+from tests.datasets.images import encoded, framed, write
 
 NAMES = ("Attractive", "Blond_Hair", "Male", "Smiling")
 SIZE = (20, 30)
@@ -35,9 +35,7 @@ load = partial(loading.load, "celeba", splits=3, size=8)
 def noise(seed: int) -> bytes:
     """An image of 31 x 24 random pixels."""
     pixels = np.random.default_rng(seed).integers(0, 256, (31, 24, 3), dtype=np.uint8)
-    content = BytesIO()
-    Image.fromarray(pixels).save(content, format="JPEG")
-    return content.getvalue()
+    return encoded(Image.fromarray(pixels), quality=75)
 
 
 def make(root, rows: int = 60, zipped: bool = False) -> pd.DataFrame:
@@ -205,16 +203,16 @@ def test_landmarks_of_the_file_go_to_their_own_images(tmp_path, caplog):
     ]
     make_faces(tmp_path, "\n".join(["3", HEADER, *lines]))
     fixed = load(tmp_path, skin_tone="aligned").attributes
-    own = load(tmp_path, skin_tone={"details": True}).attributes
+    measured = load(tmp_path, skin_tone={"details": True}).attributes
     assert "57 of 60 images are missing" in caplog.text
     assert "missing for 1 of 60 images" in caplog.text
-    assert own["own_landmarks"][[0, 1, 58]].eq("own_landmarks").all()
-    assert own["own_landmarks"].eq("own_landmarks").sum() == 3
-    assert own.loc[1, ["skin_tone", "light_or_dark", "ita"]].isna().all()
-    assert own["no_pixels"][1] == "no_pixels" and own["clipped"][1] == "clipped"
+    assert measured["own_landmarks"][[0, 1, 58]].eq("own_landmarks").all()
+    assert measured["own_landmarks"].eq("own_landmarks").sum() == 3
+    assert measured.loc[1, ["skin_tone", "light_or_dark", "ita"]].isna().all()
+    assert measured["no_pixels"][1] == "no_pixels" and measured["clipped"][1] == "clipped"
     same = np.delete(np.arange(60), [1, 58])
-    assert np.array_equal(own["ita"][same], fixed["ita"][same])
-    assert own["ita"][58] != fixed["ita"][58]  # its patches reach into the black frame
+    assert np.array_equal(measured["ita"][same], fixed["ita"][same])
+    assert measured["ita"][58] != fixed["ita"][58]  # its patches reach into the black frame
 
 
 def test_real_faces_have_skin_tones_of_every_category(shared_data):

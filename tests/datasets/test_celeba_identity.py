@@ -14,16 +14,11 @@ from PIL import Image
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import celeba
 from tests.datasets import loading
-from tests.datasets.images import encoded
+from tests.datasets.images import encoded, packed
+from tests.datasets.test_celeba import HEADER, USUAL
 
 # Images of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
-POINTS = [
-    f"{point}_{axis}"
-    for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth")
-    for axis in "xy"
-]
-USUAL = "69 111 108 111 88 135 71 152 106 152"
 # Of Table 23's categories, light to dark.
 SKINS = {"I": (233, 203, 167), "VI": (115, 82, 68)}
 
@@ -41,27 +36,27 @@ def make(root, people: dict[int, int] | None = None) -> dict[str, int]:
     """A small CelebA below ``root``: light and dark images in turn; the person of each."""
     folder = root / "celeba"
     (folder / "img_align_celeba").mkdir(parents=True)
-    rows = [one for one, count in (people or PEOPLE).items() for _ in range(count)]
+    rows = [person for person, count in (people or PEOPLE).items() for _ in range(count)]
     rows = np.random.default_rng(0).permutation(rows).tolist()
-    found = {f"{number:06}.jpg": person for number, person in enumerate(rows, 1)}
-    for place, name in enumerate(found):
+    person_of = {f"{number:06}.jpg": person for number, person in enumerate(rows, 1)}
+    for place, name in enumerate(person_of):
         content = jpeg(SKINS["I" if place % 2 == 0 else "VI"])
         (folder / "img_align_celeba" / name).write_bytes(content)
     (folder / "identity_CelebA.txt").write_text(
-        "".join(f"{name} {person}\n" for name, person in found.items())
+        "".join(f"{name} {person}\n" for name, person in person_of.items())
     )
-    return found
+    return person_of
 
 
 @pytest.mark.parametrize("least", [1, 4, 5])
 def test_people_with_images_enough_are_the_classes(tmp_path, least):
     """In the order of their numbers; each row is its own person's."""
-    found = make(tmp_path)
+    person_of = make(tmp_path)
     samples = load(tmp_path, min_images=least)
     kept = sorted(person for person, count in PEOPLE.items() if count >= least)
     assert samples.classes == tuple(map(str, kept))
-    assert samples.id.tolist() == [name for name, person in found.items() if person in kept]
-    assert [int(samples.classes[y]) for y in samples.y] == [found[name] for name in samples.id]
+    assert samples.id.tolist() == [name for name, person in person_of.items() if person in kept]
+    assert [int(samples.classes[y]) for y in samples.y] == [person_of[name] for name in samples.id]
     for split in samples.split_names:
         tested = Counter(samples.y[samples.rows(split, "test")].tolist())
         for code, person in enumerate(kept):
@@ -71,9 +66,9 @@ def test_people_with_images_enough_are_the_classes(tmp_path, least):
 
 def test_skin_tone_is_each_image_s_own(tmp_path):
     """Whichever images are left out."""
-    found = make(tmp_path)
+    person_of = make(tmp_path)
     samples = load(tmp_path)
-    names = list(found)
+    names = list(person_of)
     expected = ["I" if names.index(name) % 2 == 0 else "VI" for name in samples.id]
     assert samples.attributes["skin_tone"].tolist() == expected
     assert list(samples.attributes) == ["skin_tone", "light_or_dark", "ita"]
@@ -85,23 +80,23 @@ def test_skin_tone_is_each_image_s_own(tmp_path):
 
 def test_landmarks_of_images_that_are_left_out_do_not_matter(tmp_path):
     """Nor the order of the file; one outside of its image has no skin tone there."""
-    found = make(tmp_path)
-    kept = [name for name, person in found.items() if PEOPLE[person] >= 4]
-    lines = [f"{name} {USUAL}" for name in reversed(found) if name != kept[0]]
+    person_of = make(tmp_path)
+    kept = [name for name, person in person_of.items() if PEOPLE[person] >= 4]
+    lines = [f"{name} {USUAL}" for name in reversed(person_of) if name != kept[0]]
     lines.append(f"{kept[0]} {USUAL.replace('88 135', '88 -900')}")
-    text = "\n".join([str(len(lines)), " ".join(POINTS), *lines])
+    text = "\n".join([str(len(lines)), HEADER, *lines])
     (tmp_path / "celeba" / "list_landmarks_align_celeba.txt").write_text(text)
-    own = load(tmp_path, skin_tone="landmarks").attributes
+    measured = load(tmp_path, skin_tone="landmarks").attributes
     fixed = load(tmp_path).attributes
-    assert own.iloc[0].isna().all()
-    assert own.iloc[1:].equals(fixed.iloc[1:])
+    assert measured.iloc[0].isna().all()
+    assert measured.iloc[1:].equals(fixed.iloc[1:])
 
 
 @pytest.mark.parametrize("size", [(89, 109), (1, 1)])
 def test_grey_images_are_flagged_and_can_be_left_without_skin_tone(tmp_path, size):
     """Of one channel in the file; tiny ones as well."""
-    found = make(tmp_path)
-    for name in found:
+    person_of = make(tmp_path)
+    for name in person_of:
         (tmp_path / "celeba" / "img_align_celeba" / name).write_bytes(jpeg(200, size))
     kept = load(tmp_path, skin_tone={"positions": "aligned", "details": True}).attributes
     assert kept["ita"].eq(90).all() and kept["skin_tone"].eq("I").all()
@@ -116,12 +111,10 @@ def with_fewer_faces(shared_data: Path, folder: Path, count: int) -> Files:
     (folder / "celeba").mkdir()
     for path in (shared_data / "celeba").iterdir():
         (folder / "celeba" / path.name).symlink_to(path)
-    with (
-        zipfile.ZipFile(shared_data / "celeba" / "img_align_celeba_half_10k.zip") as whole,
-        zipfile.ZipFile(folder / "celeba" / "few.zip", "w") as few,
-    ):
-        for member in [one for one in whole.namelist() if one.endswith(".jpg")][:count]:
-            few.writestr(member, whole.read(member))
+    with zipfile.ZipFile(shared_data / "celeba" / "img_align_celeba_half_10k.zip") as whole:
+        names = [name for name in whole.namelist() if name.endswith(".jpg")][:count]
+        few = packed({name: whole.read(name) for name in names})
+    (folder / "celeba" / "few.zip").write_bytes(few)
     return Files(folder)
 
 
@@ -145,7 +138,7 @@ def test_real_people_of_four_images_and_more(shared_data, tmp_path):
         celeba.Celeba.Parameters(split="random", skin_tone="aligned", **options)
     ).load(with_fewer_faces(shared_data, tmp_path, 1_000), 1)
     expected = pd.Series(other.attributes["skin_tone"].to_numpy(), other.id)
-    found = pd.Series(samples.attributes["skin_tone"].to_numpy(), samples.id)
-    both = found.index.intersection(expected.index)
+    tones = pd.Series(samples.attributes["skin_tone"].to_numpy(), samples.id)
+    both = tones.index.intersection(expected.index)
     assert len(both) > 100
-    assert found[both].tolist() == expected[both].tolist()
+    assert tones[both].tolist() == expected[both].tolist()

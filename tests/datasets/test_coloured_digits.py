@@ -42,13 +42,13 @@ def test_colours_are_as_frequent_as_asked_for(tmp_path, correlation):
     weights = np.array([6, 5, 4, 3, 2, 1])
     samples = load(tmp_path, correlation=correlation, frequencies=tuple(weights))
     codes = samples.attributes["color"].cat.codes.to_numpy()
-    for digit, own in enumerate([0, 0, 0, 1, 1, 2, 2, 3, 4, 5]):
-        found = np.bincount(codes[samples.y == digit], minlength=6)
-        expected = (1 - correlation) * weights / 21 + correlation * np.eye(6)[own]
+    for digit, favoured in enumerate([0, 0, 0, 1, 1, 2, 2, 3, 4, 5]):
+        counts = np.bincount(codes[samples.y == digit], minlength=6)
+        expected = (1 - correlation) * weights / 21 + correlation * np.eye(6)[favoured]
         if correlation == 1:
-            assert found[own] == found.sum()
+            assert counts[favoured] == counts.sum()
         else:
-            assert stats.chisquare(found, expected * found.sum()).pvalue > 1e-3
+            assert stats.chisquare(counts, expected * counts.sum()).pvalue > 1e-3
     if correlation == 0:
         table = np.array([np.bincount(codes[samples.y == d], minlength=6) for d in range(10)])
         assert stats.chi2_contingency(table).pvalue > 1e-3
@@ -82,14 +82,14 @@ def test_half_of_every_class_is_tested(tmp_path):
 def test_colours_are_read_off_the_images(tmp_path):
     """Of every digit, also of a faint one; and of ink that is a little off its colour."""
     samples = load(tmp_path)
-    found = coloured_digits.nearest_colors(samples.x)
-    assert list(found.categories) == NAMES
-    assert (found == samples.attributes["color"].array).all()
+    nearest = coloured_digits.nearest_colors(samples.x)
+    assert list(nearest.categories) == NAMES
+    assert (nearest == samples.attributes["color"].array).all()
     faint = (samples.x // 8).astype(np.uint8)
-    assert (coloured_digits.nearest_colors(faint) == found).mean() > 0.99
+    assert (coloured_digits.nearest_colors(faint) == nearest).mean() > 0.99
     noisy = samples.x + np.random.default_rng(0).integers(0, 30, samples.x.shape)
     noisy = noisy.clip(0, 255).astype(np.uint8)
-    assert (coloured_digits.nearest_colors(noisy) == found).mean() > 0.95
+    assert (coloured_digits.nearest_colors(noisy) == nearest).mean() > 0.95
 
 
 def test_grey_images_have_no_colour():

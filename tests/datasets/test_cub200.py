@@ -1,4 +1,4 @@
-"""CUB-200-2011 in its official layout, with generated images: the data are not at hand."""
+"""CUB-200-2011 in its official layout, with generated images: the data are not available."""
 
 from collections import Counter
 from functools import partial
@@ -28,10 +28,6 @@ ATTRIBUTES = [
 
 
 load = partial(loading.load, "cub200", splits=2, size=8)
-
-
-def jpeg(pixels: np.ndarray) -> bytes:
-    return encoded(Image.fromarray(pixels))
 
 
 def numbered(texts, start: int = 1) -> str:
@@ -64,7 +60,7 @@ def make(root, counts=(12, 10, 8), seen=None, beside: bool = True, zipped: bool 
     lines[3] = lines[3].rpartition(" ")[0] + " 0 7.1"  # as some rows of the official file
     (folder / "attributes" / "image_attribute_labels.txt").write_text("\n".join(lines) + "\n")
     contents = {
-        name: jpeg(np.full((12, 16, 3), (8 * row, 100, 200), dtype=np.uint8))
+        name: encoded(Image.new("RGB", (16, 12), (8 * row, 100, 200)))
         for row, name in enumerate(names)
     }
     write(folder / "images", contents, zipped, "CUB_200_2011/images")
@@ -78,24 +74,24 @@ def column(part: str, color: str) -> int:
 
 def mode_of_species(species, seen) -> list[str | None]:
     """The most frequent primary colour of each image's species, told one by one."""
-    found = {}
+    modes = {}
     for number in set(species):
         votes = Counter()
         for row in np.flatnonzero(species == number):
             votes.update(color for color in COLORS if seen[row, column("primary", color)])
         best = max(votes.values(), default=0)
-        found[number] = next((c for c in COLORS if votes[c] == best), None) if best else None
-    return [found[number] for number in species]
+        modes[number] = next((c for c in COLORS if votes[c] == best), None) if best else None
+    return [modes[number] for number in species]
 
 
 def mode_of_image(seen) -> list[str | None]:
     """Of each image's primary colours the one that most other parts have, told one by one."""
-    found: list[str | None] = []
+    modes: list[str | None] = []
     for row in seen:
         primary = [color for color in COLORS if row[column("primary", color)]]
         count = {color: sum(row[column(part, color)] for part in PARTS) for color in primary}
-        found.append(max(primary, key=lambda color: count[color]) if primary else None)
-    return found
+        modes.append(max(primary, key=lambda color: count[color]) if primary else None)
+    return modes
 
 
 @pytest.mark.parametrize(("beside", "zipped"), [(True, False), (False, True)])

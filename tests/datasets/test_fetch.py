@@ -16,6 +16,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import fetch as _fetch
 from robust_fairness.datasets.fetch import REMOTES, Remote, fetch
 from robust_fairness.datasets.files import Files
+from tests.datasets import images
 
 CONTENT = b"1,2,3\n" * 1000
 
@@ -86,29 +87,24 @@ def test_sound_file_is_not_fetched_again_and_a_damaged_one_is(
 
 
 @pytest.mark.usefixtures("toy")
-def test_wrong_checksum_keeps_nothing(address: str, web: Path, tmp_path: Path) -> None:
-    (web / "toy.data").write_bytes(CONTENT + b"tampered")
+@pytest.mark.parametrize(
+    ("served", "answers", "message"),
+    [
+        (CONTENT + b"tampered", True, r"toy\.data: .*not the official one"),
+        (None, True, r"toy\.data: 404"),
+        (None, False, r"toy\.data: ConnectionError"),
+    ],
+)
+def test_failed_download_is_one_line_and_keeps_nothing(
+    address: str, web: Path, tmp_path: Path, served: bytes | None, answers: bool, message: str
+) -> None:
+    if served is not None:
+        (web / "toy.data").write_bytes(served)
     root = tmp_path / "raw"
-    with pytest.raises(InputError, match=r"toy\.data: .*not the official one") as error:
-        fetch("toy", root, address=address)
+    with pytest.raises(InputError, match=message) as error:
+        fetch("toy", root, address=address if answers else None)
     assert "\n" not in str(error.value)
     assert files_below(root) == []
-
-
-@pytest.mark.usefixtures("toy")
-def test_file_that_the_server_lacks_is_named_with_the_answer(address: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"toy\.data: 404") as error:
-        fetch("toy", tmp_path / "raw", address=address)
-    assert "\n" not in str(error.value)
-    assert files_below(tmp_path / "raw") == []
-
-
-@pytest.mark.usefixtures("toy")
-def test_failed_connection_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"toy\.data: ConnectionError") as error:
-        fetch("toy", tmp_path / "raw")
-    assert "\n" not in str(error.value)
-    assert files_below(tmp_path / "raw") == []
 
 
 @pytest.mark.usefixtures("toy")
@@ -158,17 +154,12 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(REMOTES, "toy", remote)
 
 
-def pack(web: Path, **contents: bytes) -> None:
-    with zipfile.ZipFile(web / "toy.zip", "w") as archive:
-        for name, content in contents.items():
-            archive.writestr(f"{name}.csv", content)
-
-
 @pytest.mark.usefixtures("packed")
 def test_files_of_an_archive_are_unpacked_and_it_is_not_kept(
     address: str, web: Path, tmp_path: Path, requests: list[str]
 ) -> None:
-    pack(web, other=b"more", b=CONTENT + b"b", a=CONTENT + b"a")
+    contents = {"other.csv": b"more", "b.csv": CONTENT + b"b", "a.csv": CONTENT + b"a"}
+    (web / "toy.zip").write_bytes(images.packed(contents))
     root = tmp_path / "raw"
     targets = [root / "toy_folder" / "a.csv", root / "toy_folder" / "b.csv"]
     assert fetch("toy", root, address=address) == targets
@@ -187,7 +178,7 @@ def test_file_in_a_folder_of_an_archive_keeps_its_folder(
     sha256 = {"inner/a.csv": hashlib.sha256(CONTENT).hexdigest()}
     remote = Remote(address, "toy_folder", sha256, archive="toy.zip")
     monkeypatch.setitem(REMOTES, "toy", remote)
-    pack(web, **{"inner/a": CONTENT})
+    (web / "toy.zip").write_bytes(images.packed({"inner/a.csv": CONTENT}))
     assert fetch("toy", tmp_path) == [tmp_path / "toy_folder" / "inner" / "a.csv"]
     for missing in ("toy_folder/inner/a.csv", "toy_folder/toy.zip"):
         with pytest.raises(InputError, match=r"robust-fairness fetch toy"):
@@ -196,20 +187,23 @@ def test_file_in_a_folder_of_an_archive_keeps_its_folder(
 
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize(
-    ("contents", "message"),
+    ("content", "message"),
     [
-        ({"a": CONTENT + b"a", "b": CONTENT}, r"toy\.zip: the b\.csv received is not the official"),
-        ({"a": CONTENT + b"a"}, r"toy\.zip: the archive does not contain b\.csv"),
-        (None, r"toy\.zip: the file received is not a valid zip file"),
+        (
+            images.packed({"a.csv": CONTENT + b"a", "b.csv": CONTENT}),
+            r"toy\.zip: the b\.csv received is not the official",
+        ),
+        (
+            images.packed({"a.csv": CONTENT + b"a"}),
+            r"toy\.zip: the archive does not contain b\.csv",
+        ),
+        (CONTENT, r"toy\.zip: the file received is not a valid zip file"),
     ],
 )
 def test_wrong_archive_keeps_nothing(
-    address: str, web: Path, tmp_path: Path, contents: dict[str, bytes] | None, message: str
+    address: str, web: Path, tmp_path: Path, content: bytes, message: str
 ) -> None:
-    if contents is None:
-        (web / "toy.zip").write_bytes(CONTENT)
-    else:
-        pack(web, **contents)
+    (web / "toy.zip").write_bytes(content)
     root = tmp_path / "raw"
     with pytest.raises(InputError, match=message) as error:
         fetch("toy", root, address=address)

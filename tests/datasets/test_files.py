@@ -27,7 +27,7 @@ def test_plain_and_gzipped_file_are_the_same_source(root: Path) -> None:
     assert plain.sources == {"adult/adult.data": hashlib.sha256(content.encode()).hexdigest()}
 
 
-def test_missing_file_says_which_file_where_and_the_command_that_brings_it(root: Path) -> None:
+def test_missing_file_says_which_file_where_and_the_command_that_downloads_it(root: Path) -> None:
     with pytest.raises(InputError) as error:
         Files(root).text("adult/adult.data")
     message = str(error.value)
@@ -37,7 +37,7 @@ def test_missing_file_says_which_file_where_and_the_command_that_brings_it(root:
     assert "ROBUST_FAIRNESS_DATA" in message
 
 
-def test_missing_file_that_no_command_brings_names_no_command(root: Path) -> None:
+def test_missing_file_that_no_command_downloads_names_no_command(root: Path) -> None:
     with pytest.raises(InputError, match=r"Put it into") as error:
         Files(root).text("adult/notes.txt")
     assert "fetch" not in str(error.value)

@@ -105,7 +105,7 @@ def test_a_larger_training_set_begins_with_the_smaller_one_and_leaves_the_others
     """Twice as many rows, no multiple of batch or chunk: the study of dataset sizes."""
     small, large = generate(), generate(train_rows=2 * ROWS["train"])
     for part in ("val", "test"):
-        ours, theirs = (one.rows("split_0", part) for one in (small, large))
+        ours, theirs = (samples.rows("split_0", part) for samples in (small, large))
         np.testing.assert_array_equal(small.x[ours], large.x[theirs])
         np.testing.assert_array_equal(small.y[ours], large.y[theirs])
         np.testing.assert_array_equal(small.id[ours], large.id[theirs])
@@ -157,10 +157,10 @@ def test_colors_are_read_off_every_image_also_off_shifted_ones():
     test = samples.take(samples.rows("split_0", "test"))
     given = parameters(attribute="color")
     shifted = generated.Generated(given).shifted(test, subset("extend", 90), Inked(), "d.shifted.s")
-    for one in (test, shifted):
-        expected = np.where(one.x[:, 0, 0, 0] > 0, "red", "blue")
+    for rows in (test, shifted):
+        expected = np.where(rows.x[:, 0, 0, 0] > 0, "red", "blue")
         assert set(expected) == {"red", "blue"}
-        assert one.attributes["color"].tolist() == expected.tolist()
+        assert rows.attributes["color"].tolist() == expected.tolist()
     assert (test.attributes["color"] != shifted.attributes["color"]).any()
     np.testing.assert_array_equal(test.y, shifted.y)
     with pytest.raises(InputError, match="color: images of 1 channels, allowed: 3"):
@@ -250,8 +250,8 @@ def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves()
     assert set(samples.y) == {0, 1}
     z = latents.draws(5, samples.id, prod(SHAPE))
     moved = Extend().subset(z, 0.0, latents.targets(0, prod(SHAPE)))
-    own = torch.from_numpy(np.array([2, 0])[samples.y])
-    drawn = images_of(torch.from_numpy(moved).reshape(-1, *SHAPE), own)
+    labels = torch.from_numpy(np.array([2, 0])[samples.y])
+    drawn = images_of(torch.from_numpy(moved).reshape(-1, *SHAPE), labels)
     np.testing.assert_array_equal(samples.x, drawn.numpy())
 
 

@@ -28,7 +28,6 @@ from robust_fairness.datasets.questions._scenes import (
     PARTS,
     TOYS,
     WorldParameters,
-    best_accuracies,
     draw,
     priors,
 )
@@ -38,6 +37,7 @@ from robust_fairness.datasets.questions.generated_scenes import (
     head_and_tail,
     records_of,
 )
+from tests.datasets.worlds import best_accuracies
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}
 HALVES = ("head", "tail")
@@ -113,11 +113,11 @@ def test_published_groups_all_have_a_head_and_a_tail(shared_data):
 
 
 def test_every_image_that_is_asked_about_has_twice_as_many_boxes_as_toys(parameters):
-    found = boxes_of(parameters)
+    features = boxes_of(parameters)
     asked = {record["imageId"] for part in PARTS for record in questions(parameters, part).values()}
-    assert set(found) == asked
-    assert {boxes.shape for boxes in found.values()} == {(2 * parameters.objects, 32)}
-    assert {boxes.dtype.name for boxes in found.values()} == {"float32"}
+    assert set(features) == asked
+    assert {boxes.shape for boxes in features.values()} == {(2 * parameters.objects, 32)}
+    assert {boxes.dtype.name for boxes in features.values()} == {"float32"}
 
 
 def answer_from(boxes: np.ndarray, record: dict) -> str:
@@ -209,14 +209,14 @@ def test_best_accuracies_are_those_of_guesses_learned_from_many_questions(bias, 
         keys["image"].append(())
     expected = best_accuracies(parameters)
     half = len(asked) // 2
-    for name, found in keys.items():
+    for name, keys_of_guess in keys.items():
         table = defaultdict(Counter)
-        for key, question in zip(found[:half], asked[:half], strict=True):
+        for key, question in zip(keys_of_guess[:half], asked[:half], strict=True):
             table[key][question.answer] += 1
         guesses = {key: answers.most_common(1)[0][0] for key, answers in table.items()}
         right = [
             guesses.get(key) == question.answer
-            for key, question in zip(found[half:], asked[half:], strict=True)
+            for key, question in zip(keys_of_guess[half:], asked[half:], strict=True)
         ]
         # tables of rare keys are a little worse than the best guess, never better by chance
         value = getattr(expected, name)
@@ -323,8 +323,8 @@ def test_loaded_samples_are_the_questions(parameters):
         assert samples.classes[samples.y[row]] == record["answer"]
         assert samples.attributes["local_group"][row] == record["groups"]["local"]
         assert samples.attributes["global_group"][row] == (record["groups"]["global"] or "none")
-        found = boxes.features[samples.x["image"][row]]
-        np.testing.assert_array_equal(found, images[record["imageId"]].astype(np.float16))
+        features = boxes.features[samples.x["image"][row]]
+        np.testing.assert_array_equal(features, images[record["imageId"]].astype(np.float16))
     for part, names in (("val", halves[:2]), ("test", halves[2:])):
         sides = samples.attributes["head_tail"][samples.rows("split_1", part)].value_counts()
         assert sides.to_dict() == dict(zip(HALVES, map(len, names), strict=True))

@@ -188,15 +188,15 @@ def test_each_question_is_on_its_image_s_features(root, tmp_path):
     images = ["n4", "n2", "n1", "unasked", "n10", "n3"]
     features = write_features(root / "gqa/objects", images)
     samples = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"))
-    found = samples.questions.boxes
-    assert found.shape == (5, 3, 8)
+    boxes = samples.questions.boxes
+    assert boxes.shape == (5, 3, 8)
     every = TRAINING | VALIDATION["head"] | VALIDATION["tail"] | TESTING["head"] | TESTING["tail"]
     for row, question in enumerate(samples.id):
-        own = features[images.index(every[question]["imageId"])]
-        expected = own[:3].astype(np.float16)
-        np.testing.assert_array_equal(found.features[samples.x["image"][row]], expected)
+        features_of_image = features[images.index(every[question]["imageId"])]
+        expected = features_of_image[:3].astype(np.float16)
+        np.testing.assert_array_equal(boxes.features[samples.x["image"][row]], expected)
     again = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"), train_share=0.5)
-    assert again.questions.boxes == found
+    assert again.questions.boxes == boxes
 
 
 def test_a_question_on_a_image_without_features_is_refused(root, tmp_path):
@@ -225,7 +225,7 @@ def test_a_share_of_the_training_questions_is_drawn_by_split(root, requests):
     whole, tenth = load(root, splits=2), load(root, splits=2, train_share=0.1)
     assert (whole.splits["split_0"] == "train").sum() == 100
     rows = [tenth.rows(split, "train") for split in tenth.split_names]
-    assert [len(own) for own in rows] == [10, 10]
+    assert list(map(len, rows)) == [10, 10]
     assert set(rows[0]) != set(rows[1])
     assert len(tenth) == len(set(rows[0]) | set(rows[1])) + 5
     for split in tenth.split_names:
@@ -248,7 +248,7 @@ def test_parts_without_files_of_gqa_ood_are_labelled_by_the_rule(root, requests)
     for part, name in (("val", VAL), ("testdev", TEST)):
         for side in ("head", "tail"):
             (root / f"gqa_ood/ood_{part}_{side}.json").unlink()
-        write(root / name, {f"{part}{number}": one for number, one in TRAINING.items()})
+        write(root / name, {f"{part}{number}": question for number, question in TRAINING.items()})
     samples = load(root)
     sides = ["head", "head", "head", "tail", "tail", "tail"]
     assert samples.attributes["head_tail"].tolist() == sides * 3
@@ -267,16 +267,16 @@ def test_beta_is_the_size_of_the_tail_of_training_questions(root, requests, beta
         for n in range(200)
     }
     write(root / TRAIN, questions)
-    counts = Counter((one["groups"]["local"], one["answer"]) for one in questions.values())
+    counts = Counter((asked["groups"]["local"], asked["answer"]) for asked in questions.values())
     expected = []
-    for one in questions.values():
-        group = one["groups"]["local"]
-        own = [count for (local, _), count in counts.items() if local == group]
-        mean = Fraction(sum(own), len(own))
-        rare = counts[group, one["answer"]] < (1 + Fraction(str(beta))) * mean
+    for question in questions.values():
+        group = question["groups"]["local"]
+        counts_of_group = [count for (local, _), count in counts.items() if local == group]
+        mean = Fraction(sum(counts_of_group), len(counts_of_group))
+        rare = counts[group, question["answer"]] < (1 + Fraction(str(beta))) * mean
         expected.append("tail" if rare else "head")
-    found = load(root, beta=beta).attributes["head_tail"]
-    assert found.tolist() == expected + ["head", "tail", "head", "tail", "tail"]
+    sides = load(root, beta=beta).attributes["head_tail"]
+    assert sides.tolist() == expected + ["head", "tail", "head", "tail", "tail"]
 
 
 def test_the_published_labels_follow_the_strict_rule(shared_data):
@@ -318,16 +318,17 @@ def test_real_files_are_read_as_a_parser_of_whole_files_reads_them(shared_data, 
         name: np.array(list(getattr(book, f"{name}s")), dtype=object)[getattr(rows, name)].tolist()
         for name in ("answer", "image", "local_group", "global_group")
     }
-    assert columns["answer"] == [one["answer"] for one in whole.values()]
-    assert columns["image"] == [one["imageId"] for one in whole.values()]
+    assert columns["answer"] == [question["answer"] for question in whole.values()]
+    assert columns["image"] == [question["imageId"] for question in whole.values()]
     named = {None: "none", "": "unnamed"}
     for kind in ("local", "global"):
-        expected = [named.get(one["groups"][kind], one["groups"][kind]) for one in whole.values()]
+        groups = [question["groups"][kind] for question in whole.values()]
+        expected = [named.get(group, group) for group in groups]
         assert columns[f"{kind}_group"] == expected
     assert {"none", "unnamed"} < set(columns["global_group"])
     words = list(book.words)
-    for tokens, one in zip(rows.tokens, whole.values(), strict=True):
-        text = re.sub(r"[,?]", "", one["question"].lower())
+    for tokens, question in zip(rows.tokens, whole.values(), strict=True):
+        text = re.sub(r"[,?]", "", question["question"].lower())
         split = re.sub(r"'s(?=\s|$)", " 's", text).split()  # what published code makes of it
         assert [words[token] for token in tokens if token] == split[:14]
         assert (np.diff((tokens > 0).astype(int)) >= 0).all()
@@ -373,9 +374,9 @@ def test_gzipped_and_plain_files_are_the_same(root, requests):
 
 def without(name):
     """An entry that lacks a field."""
-    one = entry("Is it?", "yes", "there")
-    del one[name]
-    return {"1": one}
+    without_field = entry("Is it?", "yes", "there")
+    del without_field[name]
+    return {"1": without_field}
 
 
 @pytest.mark.parametrize(
@@ -457,7 +458,7 @@ def test_a_question_in_head_and_tail_is_refused(root, requests):
 
 
 def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
-    """And with the command that brings them, where there is one."""
+    """And with the command that downloads them, where there is one."""
     (root / "gqa_ood/ood_testdev_tail.json").unlink()
     with pytest.raises(InputError, match="ood_testdev_tail.json is missing.*fetch gqa_ood"):
         load(root)

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from scipy.io import savemat
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
@@ -23,8 +21,8 @@ from tests.datasets import test_celeba_identity as identity
 from tests.datasets import test_cifar10 as cifar
 from tests.datasets import test_cub200 as cub
 from tests.datasets import test_lfw as lfw
-from tests.datasets import test_raw_tables as own
-from tests.datasets.images import encoded, framed
+from tests.datasets import test_raw_tables as users
+from tests.datasets.images import encoded, framed, matlab, write
 from tests.datasets.loading import load
 
 ONES = np.ones((len(lfw.NAMES), len(lfw.COLUMNS)))
@@ -69,7 +67,9 @@ MADE = {
         (IMAGES, SPECIES, OF_IMAGE, LABELS, "cub200/attributes.txt"), (SIZE,),
     ),
     "lfw": Made(partial(lfw.make, scores=ONES), "lfw/lfw-deepfunneled", (KUMAR,), (SIZE,)),
-    "image_folder": Made(own.faces, "faces/files", ("faces/list.csv",), tuple(own.FACES.items())),
+    "image_folder": Made(
+        users.faces, "faces/files", ("faces/list.csv",), tuple(users.FACES.items()),
+    ),
     "cifar10": Made(cifar.make, options=tuple(cifar.NPZ.items())),
     "biased_mnist": Made(mnist.mnist),
 }  # fmt: skip
@@ -94,7 +94,9 @@ def test_a_missing_image_is_named_or_left_out(tmp_path, name):
     load_again = partial(made.load, name, tmp_path)
     if name == "lfw":  # in whose files some have no row
         assert len(load_again(only_present=True)) == len(samples) - 1
-    with pytest.raises(InputError, match=rf"1 images in .* are missing, first .*{first.name}"):
+    with pytest.raises(
+        InputError, match=rf"1 images in .* are missing, first .*{first.name}; only_present"
+    ):
         load_again()
     assert len(load_again(only_present=True)) == len(samples) - 1
     for path in filter(Path.is_file, (tmp_path / made.images).rglob("*")):
@@ -122,8 +124,9 @@ def test_a_damaged_image_is_named_with_its_row(tmp_path, name):
     MADE[name].make(tmp_path)
     samples = MADE[name].load(name, tmp_path)
     whole = celeba.noise(0)
+    unknown = "no JPEG or PNG file" if name == "image_folder" else "no JPEG file"
     for content, reason in (
-        (b"", "no JPEG"), (b"GIF89a", "no JPEG"), (whole[:300], "Truncated File Read"),
+        (b"", unknown), (b"GIF89a", unknown), (whole[:300], "Truncated File Read"),
         (whole[:-400], "image file is truncated"),
     ):  # fmt: skip
         image(tmp_path, name, samples, 4).write_bytes(content)
@@ -158,18 +161,18 @@ def test_a_missing_file_is_named(tmp_path, name):
 @pytest.mark.parametrize("name", [name for name in OFFICIAL if name != "celeba_identity"])
 def test_folder_and_zip_are_the_same_source(tmp_path, name):
     """Same pixels, same checksums; two images of one name in a zip file are refused."""
-    found = []
+    both = []
     for zipped in (False, True):
         root = tmp_path / str(zipped)
         root.mkdir()
         MADE[name].make(root, zipped=zipped)
-        found.append(MADE[name].load(name, root))
-    assert np.array_equal(found[0].x, found[1].x)
-    assert found[0].sources[MADE[name].images] == found[1].sources[MADE[name].images]
-    one = str(found[0].id[0]).removeprefix("cars_train/")
+        both.append(MADE[name].load(name, root))
+    assert np.array_equal(both[0].x, both[1].x)
+    assert both[0].sources[MADE[name].images] == both[1].sources[MADE[name].images]
+    jpeg = str(both[0].id[0]).removeprefix("cars_train/")
     with zipfile.ZipFile(root / f"{MADE[name].images}.zip", "a") as archive:
-        archive.writestr(f"elsewhere/{one}", framed((9, 100, 200), (20, 30)))
-    with pytest.raises(InputError, match=f"two images are named {one}; names must be unique"):
+        archive.writestr(f"elsewhere/{jpeg}", framed((9, 100, 200), (20, 30)))
+    with pytest.raises(InputError, match=f"two images are named {jpeg}; names must be unique"):
         MADE[name].load(name, root)
 
 
@@ -187,16 +190,10 @@ def rows(change: Callable[[list[bytes]], list[bytes]]) -> Callable[[bytes], byte
     return lambda content: b"\n".join(change(content.splitlines()))
 
 
-def matlab(**variables: object) -> bytes:
+def alone(array: np.ndarray) -> bytes:
+    """A file of one array, no archive of some."""
     content = io.BytesIO()
-    savemat(content, variables, do_compression=True)
-    return content.getvalue()
-
-
-def annotated(numbers: list[object], fields: tuple[str, ...] = cars.FIELDS) -> bytes:
-    """A file of annotations of CARS196."""
-    content = io.BytesIO()
-    cars.annotations(content, [f"{k}.jpg" for k in range(len(numbers))], numbers, fields)
+    np.save(content, array)
     return content.getvalue()
 
 
@@ -244,10 +241,10 @@ DAMAGED = {
             matlab(others=np.arange(3)),
         )),
         *(
-            (ANNOTATIONS, annotated([1, number]), {}, DIFFERS)
+            (ANNOTATIONS, cars.annotations([1, number]), {}, DIFFERS)
             for number in (0, 4, 1.5, "a", [], [1, 2])
         ),
-        (ANNOTATIONS, annotated([1], ("bbox_x1", "fname")), {}, f"{DIFFERS}.*class"),
+        (ANNOTATIONS, cars.annotations([1], ("bbox_x1", "fname")), {}, f"{DIFFERS}.*class"),
         (ANNOTATIONS, matlab(annotations=np.arange(3)), {}, DIFFERS),
         (
             CLASSES, matlab(class_names=np.array(["a", "a"], dtype=object)), {},
@@ -346,6 +343,7 @@ DAMAGED = {
         ("cifar10/train.npz", lambda content: content[: len(content) // 2], {}, DIFFERS),
         ("cifar10/train.npz", b"", {}, DIFFERS),
         ("cifar10/train.npz", b"\x80\x04.", {}, DIFFERS),
+        ("cifar10/train.npz", alone(cifar.arrays()["labels"]), {}, DIFFERS),
         *(
             (f"cifar10/cifar-10-batches-bin/{file}", change, cifar.BINARY, message)
             for file, change, message in (
@@ -390,14 +388,16 @@ def test_what_does_not_fit_is_one_line(tmp_path, name, file, change, options, me
 
 
 def test_archives_of_the_binary_version_of_cifar_that_are_damaged(tmp_path):
-    """Without a member, no archive, cut."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("cifar-10-batches-bin/data_batch_1.bin"))
-    (tmp_path / "cifar10").mkdir()
-    target = tmp_path / "cifar10" / "cifar-10-binary.tar"
-    for content in (packed.getvalue(), b"no tar" * 200, b""):
-        target.write_bytes(content)
+    """Without most members, no archive, cut; packed or not."""
+    archive = cifar.packed({"data_batch_1.bin": b""})
+    for content in (archive, archive[:50], gzip.compress(b"no tar" * 200), gzip.compress(b"")):
+        write(tmp_path / "cifar10", {"cifar-10-binary.tar.gz": content})
+        with pytest.raises(InputError, match=r"cifar10/cifar-10-binary\.tar") as error:
+            load("cifar10", tmp_path)
+        assert "\n" not in str(error.value)
+    (tmp_path / "cifar10" / "cifar-10-binary.tar.gz").unlink()
+    for content in (gzip.decompress(archive), b"no tar" * 200, b""):
+        write(tmp_path / "cifar10", {"cifar-10-binary.tar": content})
         with pytest.raises(InputError, match=rf"^cifar10/cifar-10-binary\.tar: {DIFFERS}"):
             load("cifar10", tmp_path)
 

@@ -63,11 +63,11 @@ def counted(samples: Samples, rows: np.ndarray) -> np.ndarray:
 def minority_of(samples: Samples, split: str) -> np.ndarray:
     """Which classes are cut, bool ``[classes]``, and that all their rows say so."""
     kinds = samples.of_split(split).attributes["class_size"]
-    found = np.zeros(len(samples.classes), dtype=bool)
+    is_minority = np.zeros(len(samples.classes), dtype=bool)
     for code in range(len(samples.classes)):
         (kind,) = set(kinds[samples.y == code]) or {"majority"}
-        found[code] = kind == "minority"
-    return found
+        is_minority[code] = kind == "minority"
+    return is_minority
 
 
 FIXTURE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -139,10 +139,10 @@ def test_the_control_is_the_largest_that_can_be_refilled(classes, pool, minority
 def test_shares_are_in_proportion_and_never_more_than_there_are(spare, data):
     """Whole rows, within one of the exact share."""
     total = data.draw(st.integers(0, sum(spare)))
-    found = imbalanced._shared(total, np.array(spare))
+    shared = imbalanced._shared(total, np.array(spare))
     exact = total * np.array(spare) / max(1, sum(spare))
-    assert found.sum() == total
-    assert (found <= spare).all() and (abs(found - exact) < 1).all()
+    assert shared.sum() == total
+    assert (shared <= spare).all() and (abs(shared - exact) < 1).all()
 
 
 @pytest.mark.parametrize("minority", [4, 10, 13])
@@ -161,16 +161,16 @@ def test_percent_is_the_ratio_of_a_class_of_either_kind(load_of, minority, perce
 def test_degrees_of_imbalance_share_their_control_and_their_rows(load_of):
     """More of it takes rows away from the minority and adds some to the majority."""
     original = made_of([50] * 12, splits=3)
-    found = [
+    degrees = [
         load_of(original, 3, minority=5, **level)
         for level in ({"cut": 0}, {"percent": 60}, {"percent": 80}, {"cut": 0.9})
     ]
     for split in original.split_names:
-        cut = minority_of(found[0], split)[original.y]
-        for less, more in zip(found, found[1:], strict=False):
+        cut = minority_of(degrees[0], split)[original.y]
+        for less, more in zip(degrees, degrees[1:], strict=False):
             assert less.downstream.equals(more.downstream)
             assert less.attributes.equals(more.attributes)
-            fewer, further = (set(one.rows(split, "train")) for one in (less, more))
+            fewer, further = (set(samples.rows(split, "train")) for samples in (less, more))
             assert all(cut[row] for row in fewer - further) and fewer - further
             assert not any(cut[row] for row in further - fewer)
 
@@ -184,8 +184,8 @@ def test_ten_splits_cut_ten_sets_of_classes(load_of):
         cut = {tuple(minority_of(samples, split)) for split in samples.split_names}
         assert len(cut) == 10
         for k, split in enumerate(samples.split_names):
-            own = original.rows(f"split_{k % splits}", "test")
-            assert np.array_equal(samples.rows(split, "test"), own)
+            tested = original.rows(f"split_{k % splits}", "test")
+            assert np.array_equal(samples.rows(split, "test"), tested)
     fewer, other = load_of(original, 3, minority=8), load_of(original, 10, minority=8, seed=1)
     pd.testing.assert_frame_equal(fewer.splits, samples.splits[list(fewer.splits)])
     assert not other.splits.equals(samples.splits)
@@ -213,10 +213,10 @@ def test_values_of_an_attribute_are_cut_and_missing_ones_stay(load_of):
     for split in ("split_0", "split_1"):
         available = original.rows(split, "train")
         trained, control = samples.rows(split, "train"), samples.downstream_rows(split)
-        own = samples.of_split(split).attributes
-        assert own.loc[codes == -1, "class_size"].isna().all()
-        assert own.loc[np.isin(codes, (1, 3)), "class_size"].eq("minority").all()
-        assert own.loc[np.isin(codes, (0, 2)), "class_size"].eq("majority").all()
+        attributes = samples.of_split(split).attributes
+        assert attributes.loc[codes == -1, "class_size"].isna().all()
+        assert attributes.loc[np.isin(codes, (1, 3)), "class_size"].eq("minority").all()
+        assert attributes.loc[np.isin(codes, (0, 2)), "class_size"].eq("majority").all()
         missing = set(available[codes[available] == -1])
         assert missing <= set(trained) and missing <= set(control)
         assert len(trained) == len(control) < len(available)

@@ -60,12 +60,12 @@ def make(root, scores=None, zipped: bool = False) -> np.ndarray:
 
 def races(scores) -> list[str | None]:
     """The highest of the four scores, where it is over 0; told one by one."""
-    found = []
+    highest = []
     for values in scores:
-        own = dict(zip(COLUMNS, values, strict=True))
-        best = max(lfw.RACES, key=lambda race: own[race])
-        found.append(best if own[best] > 0 else None)
-    return found
+        score_of = dict(zip(COLUMNS, values, strict=True))
+        best = max(lfw.RACES, key=lambda race: score_of[race])
+        highest.append(best if score_of[best] > 0 else None)
+    return highest
 
 
 @pytest.mark.parametrize("zipped", [False, True])
@@ -116,8 +116,8 @@ def test_one_race_of_several_scores(tmp_path, asian, white, black, indian, race)
     scores[4, 1:5] = (asian, white, black, indian)
     make(tmp_path, scores)
     samples = load(tmp_path)
-    found = dict(zip(samples.id, samples.attributes["race"], strict=True))
-    assert found.get(NAMES[4]) == race
+    race_of = dict(zip(samples.id, samples.attributes["race"], strict=True))
+    assert race_of.get(NAMES[4]) == race
     assert len(samples) == len(NAMES) - (race is None)
 
 

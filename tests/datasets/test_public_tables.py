@@ -1,6 +1,5 @@
 """Public tables: real files read independently, made-up files of the same form, damaged files."""
 
-import csv
 import io
 import json
 import re
@@ -20,6 +19,7 @@ from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import public
 from robust_fairness.samples import Samples
+from tests.datasets.images import packed, write
 from tests.datasets.loading import load
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
@@ -372,11 +372,11 @@ def test_groups_of_drugs_have_the_counts_of_their_page(shared_data: Path) -> Non
     """Counts of all 1,885 rows, as the page of the dataset at UCI gives them."""
     frame = real(shared_data, "drugs")
     groups = public.Drugs.groups
-    found = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
+    counts = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
     ages = dict(zip(groups["age"].values(), [643, 481, 356, 294, 93, 18], strict=True))
     ethnicities = {"White": 1720, "other": 26 + 33 + 3 + 20 + 20 + 63}
     genders = {"male": 943, "female": 942}
-    assert found == {"age": ages, "gender": genders, "ethnicity": ethnicities}
+    assert counts == {"age": ages, "gender": genders, "ethnicity": ethnicities}
 
 
 @pytest.mark.parametrize(("subject", "rows"), [("portuguese", 649), ("maths", 395)])
@@ -613,19 +613,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
             cells = made(name, number)
             if number == file % len(files):
                 cells = change(cells)
-            text = io.StringIO(newline="")
             delimiter = " " if name == "german" else table.delimiter
-            writer = csv.writer(text, delimiter=delimiter)
-            if table.header:
-                writer.writerow(cells.columns)
-            writer.writerows(cells.itertuples(index=False))
-            target = tmp_path / path
-            target.parent.mkdir(exist_ok=True, parents=True)
+            text = cells.to_csv(sep=delimiter, header=table.header, index=False)
+            content = text.encode()
             if path.endswith(".zip"):
-                with zipfile.ZipFile(target, "w") as members:
-                    members.writestr(options.pop("member", MEMBER), text.getvalue())
-            else:
-                target.write_text(text.getvalue(), newline="")
+                content = packed({options.pop("member", MEMBER): content})
+            write(tmp_path, {path: content})
         return load(name, tmp_path, splits, **options)
 
     return loaded

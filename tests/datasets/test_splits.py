@@ -39,24 +39,6 @@ def test_parts_have_exact_sizes_and_cover_every_row(
         assert parts.value_counts().to_dict() == sizes
 
 
-@given(seeds, st.integers(1, 5), st.integers(1, 5))
-def test_split_does_not_depend_on_how_many_there_are(seed: int, few: int, many: int) -> None:
-    parameters = SplitParameters(train_rows=0.6, seed=seed)
-    fewer, more = (random_splits(50, count, parameters) for count in sorted((few, many)))
-    pd.testing.assert_frame_equal(fewer, more[list(fewer)])
-
-
-def test_splits_differ_from_each_other_and_by_seed() -> None:
-    splits = pd.concat(
-        [
-            random_splits(200, 5, SplitParameters(seed=seed)).add_suffix(f" {seed}")
-            for seed in (0, 1)
-        ],
-        axis=1,
-    )
-    assert splits.T.drop_duplicates().shape[0] == 10
-
-
 def test_fractions_give_sixty_twenty_twenty() -> None:
     splits = random_splits(1000, 1, SplitParameters(train_rows=0.8, val_fraction=0.25))
     assert splits["split_0"].value_counts().to_dict() == {"train": 600, "val": 200, "test": 200}
@@ -114,15 +96,6 @@ def test_no_split_is_refused() -> None:
         random_splits(10, 0, SplitParameters())
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"train_rows": 0}, {"train_rows": 1.5}, {"val_fraction": 0}, {"seed": -1}, {"sed": 1}],
-)
-def test_wrong_parameters_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValidationError):
-        SplitParameters(**wrong)
-
-
 def test_class_missing_from_a_part_is_named_with_split_and_part() -> None:
     labels = pd.Series(pd.Categorical(["no", "no", "yes", "no", "yes", "yes"]))
     parts = pd.Categorical(["train", "val", "train", "test", "test", "test"])
@@ -135,6 +108,49 @@ def classes_of(sizes: list[int], seed: int = 0) -> pd.Series:
     names = [f"class {code}" for code in range(len(sizes))]
     codes = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(names)))
+
+
+def rows_split(count: int, seed: int) -> pd.DataFrame:
+    return random_splits(200, count, SplitParameters(train_rows=0.6, seed=seed))
+
+
+def classes_split(count: int, seed: int) -> pd.DataFrame:
+    return class_splits(classes_of([20] * 10), count, ClassSplitParameters(seed=seed))
+
+
+BOTH = pytest.mark.parametrize("split", [rows_split, classes_split])
+
+
+@BOTH
+@given(seed=seeds, few=st.integers(1, 5), many=st.integers(1, 5))
+def test_split_does_not_depend_on_how_many_there_are(split, seed: int, few: int, many: int) -> None:
+    fewer, more = (split(count, seed) for count in sorted((few, many)))
+    pd.testing.assert_frame_equal(fewer, more[list(fewer)])
+
+
+@BOTH
+def test_splits_differ_from_each_other_and_by_seed(split) -> None:
+    splits = pd.concat([split(5, seed).add_suffix(f" {seed}") for seed in (0, 1)], axis=1)
+    assert splits.T.drop_duplicates().shape[0] == 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        (SplitParameters, "train_rows", 0),
+        (SplitParameters, "train_rows", 1.5),
+        (SplitParameters, "val_fraction", 0),
+        (SplitParameters, "seed", -1),
+        (SplitParameters, "sed", 1),
+        (ClassSplitParameters, "test_fraction", 0),
+        (ClassSplitParameters, "test_fraction", 1),
+        (ClassSplitParameters, "val_fraction", 1),
+        (ClassSplitParameters, "train_rows", 3),
+    ],
+)
+def test_wrong_parameters_are_refused(kind, field: str, value: float) -> None:
+    with pytest.raises(ValidationError):
+        kind(**{field: value})
 
 
 @given(
@@ -158,12 +174,12 @@ def test_parts_of_a_class_have_the_sizes_that_counting_by_hand_gives(
         assert list(parts.cat.categories) == ["train", "val", "test"]
         assert parts.notna().all()
         for code, size in enumerate(sizes):
-            found = [parts[labels.cat.codes == code].eq(part).sum() for part in ("test", "val")]
+            counts = [parts[labels.cat.codes == code].eq(part).sum() for part in ("test", "val")]
             tested = min(range(size + 1), key=lambda n: abs(test_fraction * size - n))
             tested = 0 if size < 2 else min(max(tested, 1), size - 1)
             left = size - tested
             near = min(range(left + 1), key=lambda n: abs(val_fraction * left - n))
-            assert found == [tested, max(0, min(near, left - 1))]
+            assert counts == [tested, max(0, min(near, left - 1))]
 
 
 def test_small_classes_train_first_and_are_tested_second() -> None:
@@ -171,26 +187,6 @@ def test_small_classes_train_first_and_are_tested_second() -> None:
     parts = class_splits(labels, 1, ClassSplitParameters())["split_0"]
     counts = pd.crosstab(labels, parts)[["train", "val", "test"]].to_numpy().tolist()
     assert counts == [[1, 0, 0], [1, 0, 1], [2, 0, 1], [2, 0, 2], [10, 2, 12]]
-
-
-@given(seeds, st.integers(1, 4), st.integers(1, 4))
-def test_class_splits_do_not_depend_on_how_many_there_are(seed: int, few: int, many: int) -> None:
-    labels = classes_of([5, 9, 14])
-    parameters = ClassSplitParameters(seed=seed)
-    fewer, more = (class_splits(labels, count, parameters) for count in sorted((few, many)))
-    pd.testing.assert_frame_equal(fewer, more[list(fewer)])
-
-
-def test_class_splits_differ_from_each_other_and_by_seed() -> None:
-    labels = classes_of([20] * 10)
-    splits = pd.concat(
-        [
-            class_splits(labels, 5, ClassSplitParameters(seed=seed)).add_suffix(f" {seed}")
-            for seed in (0, 1)
-        ],
-        axis=1,
-    )
-    assert splits.T.drop_duplicates().shape[0] == 10
 
 
 def test_every_row_of_a_class_is_equally_often_in_every_part() -> None:
@@ -225,20 +221,12 @@ def test_no_class_split_and_rows_without_a_class_are_refused() -> None:
         class_splits(labels, 1, ClassSplitParameters())
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"test_fraction": 0}, {"test_fraction": 1}, {"val_fraction": 1}, {"train_rows": 3}]
-)
-def test_wrong_parameters_of_class_splits_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValidationError):
-        ClassSplitParameters(**wrong)
-
-
 @given(st.lists(st.integers(-1, 5), max_size=40), seeds)
 def test_ranks_count_the_rows_of_every_code_once(codes: list[int], seed: int) -> None:
     rank = ranks(np.array(codes, dtype=np.int64), np.random.default_rng(seed))
     for code in set(codes):
-        found = sorted(rank[np.array(codes) == code].tolist())
-        assert found == list(range(codes.count(code)))
+        ranks_of_code = sorted(rank[np.array(codes) == code].tolist())
+        assert ranks_of_code == list(range(codes.count(code)))
 
 
 @given(rows=st.integers(3, 30), count=st.integers(1, 4), seed=st.integers(0, 99))
@@ -246,8 +234,8 @@ def test_described_splits_are_counted_row_by_row(rows: int, count: int, seed: in
     splits = random_splits(
         rows, count, SplitParameters(train_rows=0.7, val_fraction=0.4, seed=seed)
     )
-    found = described("d", splits, ("sex", "race"))
-    assert list(found.columns) == list(tables.SPLITS)
+    table = described("d", splits, ("sex", "race"))
+    assert list(table.columns) == list(tables.SPLITS)
     for place, name in enumerate(splits):
         tested = [row for row in range(rows) if splits[name][row] == "test"]
         trained = [row for row in range(rows) if splits[name][row] == "train"]
@@ -255,10 +243,10 @@ def test_described_splits_are_counted_row_by_row(rows: int, count: int, seed: in
         shares = [np.mean([splits[other][row] == "train" for row in tested]) for other in others]
         expected = ["d", name, len(trained), len(tested), np.mean(shares) if shares else 0.0]
         expected.append("sex, race")
-        assert found.iloc[place].tolist() == pytest.approx(expected)
+        assert table.iloc[place].tolist() == pytest.approx(expected)
 
 
 def test_an_official_test_file_is_reused_by_no_split() -> None:
-    found = described("d", official_splits(20, 10, 3, SplitParameters()))
-    assert found["test_rows"].tolist() == [10] * 3
-    assert found["reused"].tolist() == [0.0] * 3
+    table = described("d", official_splits(20, 10, 3, SplitParameters()))
+    assert table["test_rows"].tolist() == [10] * 3
+    assert table["reused"].tolist() == [0.0] * 3

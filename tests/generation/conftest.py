@@ -1,8 +1,12 @@
-"""Small generators."""
+"""Small generators, and how good trained ones are."""
 
+import numpy as np
+import pytest
 import torch
+from sklearn.datasets import load_digits
+from sklearn.svm import SVC
 
-from robust_fairness.generation import edm, unet
+from robust_fairness.generation import edm, generator, unet
 from robust_fairness.generation.fitting import GeneratorParameters
 from robust_fairness.generation.generator import Generator, GeneratorSettings
 
@@ -40,3 +44,22 @@ def make_parameters(**changes) -> GeneratorParameters:
     """A training of some steps."""
     values = {"network": NETWORK, "images": 400, "batch_size": 20, "sampler": {"steps": 6}}
     return GeneratorParameters.model_validate({**values, "device": "cpu", **changes})
+
+
+def recognised(trained: Generator) -> float:
+    """Share of 200 generated digits that a classifier of the real ones assigns to their class."""
+    digits = load_digits()
+    classifier = SVC(C=10).fit(digits.data / 16, digits.target)
+    images = trained.grid(20).numpy().reshape(200, -1) / 255
+    return float((classifier.predict(images) == np.repeat(np.arange(10), 20)).mean())
+
+
+@pytest.fixture
+def full_disk(monkeypatch) -> None:
+    """Files of generators are written by half."""
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(generator, "save_file", full)

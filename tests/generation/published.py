@@ -1,10 +1,13 @@
 """Networks of published form, made here: their weights, and what they compute, restated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+Resize = Callable[[Tensor], Tensor]
 
 
 class Weights(dict):
@@ -26,8 +29,8 @@ class Weights(dict):
         return functional.conv2d(x, weight, self.of(f"{name}.bias", out), padding=kernel // 2)
 
     def normed(self, x: Tensor, name: str) -> Tensor:
-        own = [self.of(f"{name}.{part}", x.shape[1]) for part in ("weight", "bias")]
-        return functional.group_norm(x, 32, *own, eps=1e-5)
+        parameters = [self.of(f"{name}.{part}", x.shape[1]) for part in ("weight", "bias")]
+        return functional.group_norm(x, 32, *parameters, eps=1e-5)
 
     def mapped(self, x: Tensor, name: str, out: int) -> Tensor:
         weight = self.of(f"{name}.weight", out, x.shape[1])
@@ -46,129 +49,134 @@ def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("nhqk,nhck->nhcq", weights.softmax(-1), v)
 
 
-def openai(
+def adm(
     w: Weights,
     x: Tensor,
-    time: Tensor,
-    label: Tensor,
-    *,
+    emb: Tensor,
+    parts: dict[str, str],
+    names: Iterator[tuple[str, str]],
+    joint: Callable[[Tensor, int], Tensor],
     widths: Sequence[int],
     layers: int,
     attends: Sequence[bool],
     heads_of: int,
-    classes: int,
 ) -> Tensor:
+    """The network, from the first level on.
+
+    Args:
+        w: its weights.
+        x: images after the first convolution.
+        emb: embedding of time and class, activated.
+        parts: names of weights in a block.
+        names: names of a residual block and of the attention after it, in the order of their use.
+        joint: queries, keys and values ``[3, n, head, width, place]`` of ``[n, channel, y, x]``.
+        widths, layers, attends, heads_of: its sizes.
+    """
+
+    def block(x: Tensor, name: str, out: int, resize: Resize | None = None) -> Tensor:
+        fit = resize or (lambda x: x)
+        filtered = ("conv0", "skip") if resize and parts["conv0"] == "conv0" else ()
+        for part in filtered:  # NVlabs stores them
+            w[f"{name}.{part}.resample_filter"] = torch.full((1, 1, 2, 2), 0.25)
+        h = fit(functional.silu(w.normed(x, f"{name}.{parts['norm0']}")))
+        h = w.convolved(h, f"{name}.{parts['conv0']}", out)
+        entering = w.mapped(emb, f"{name}.{parts['affine']}", 2 * out)
+        scale, shift = entering[:, :, None, None].chunk(2, 1)
+        h = functional.silu(w.normed(h, f"{name}.{parts['norm1']}") * (1 + scale) + shift)
+        h = w.convolved(h, f"{name}.{parts['conv1']}", out)
+        x = fit(x)
+        skip = f"{name}.{parts['skip']}"
+        return h + (x if x.shape[1] == out else w.convolved(x, skip, out, 1))
+
+    def attention(x: Tensor, name: str) -> Tensor:
+        width = x.shape[1]
+        qkv = w.convolved(w.normed(x, f"{name}.{parts['norm2']}"), f"{name}.qkv", 3 * width, 1)
+        seen = attended(*joint(qkv, width // heads_of)).reshape(x.shape)
+        return x + w.convolved(seen, f"{name}.{parts['proj']}", width, 1)
+
+    def both(x: Tensor, width: int, attending: bool) -> Tensor:
+        name, place = next(names)
+        x = block(x, name, width)
+        return attention(x, place) if attending else x
+
+    kept = [x]
+    for level, width in enumerate(widths):
+        for _ in range(layers):
+            x = both(x, width, attends[level])
+            kept.append(x)
+        if level + 1 < len(widths):
+            x = block(x, next(names)[0], width, lambda x: functional.avg_pool2d(x, 2))
+            kept.append(x)
+    x = both(both(x, widths[-1], True), widths[-1], False)
+    for level in reversed(range(len(widths))):
+        for _ in range(layers + 1):
+            x = both(torch.cat([x, kept.pop()], 1), widths[level], attends[level])
+        if level:
+            grown = partial(functional.interpolate, scale_factor=2)
+            x = block(x, next(names)[0], widths[level], grown)
+    return x
+
+
+PARTS = ("norm0", "conv0", "affine", "norm1", "conv1", "skip", "norm2", "proj")
+
+
+def openai(w: Weights, x: Tensor, time: Tensor, label: Tensor, *, classes: int, **sizes) -> Tensor:
     """The network of OpenAI's consistency models, by its names of weights."""
+    widths, layers, attends = sizes["widths"], sizes["layers"], sizes["attends"]
     size = 4 * widths[0]
     emb = functional.silu(w.mapped(waves(time, widths[0]), "time_embed.0", size))
     emb = w.mapped(emb, "time_embed.2", size) + w.of("label_emb.weight", classes, size)[label]
 
-    def block(x: Tensor, name: str, out: int, resize=lambda x: x) -> Tensor:
-        h = resize(functional.silu(w.normed(x, f"{name}.in_layers.0")))
-        h = w.convolved(h, f"{name}.in_layers.2", out)
-        entering = w.mapped(functional.silu(emb), f"{name}.emb_layers.1", 2 * out)
-        scale, shift = entering[:, :, None, None].chunk(2, 1)
-        h = functional.silu(w.normed(h, f"{name}.out_layers.0") * (1 + scale) + shift)
-        h = w.convolved(h, f"{name}.out_layers.3", out)
-        x = resize(x)
-        return h + (x if x.shape[1] == out else w.convolved(x, f"{name}.skip_connection", out, 1))
+    def names() -> Iterator[tuple[str, str]]:
+        for number in range(1, len(widths) * (layers + 1)):
+            yield f"input_blocks.{number}.0", f"input_blocks.{number}.1"
+        yield "middle_block.0", "middle_block.1"
+        yield "middle_block.2", ""
+        number = 0
+        for level in reversed(range(len(widths))):
+            for _ in range(layers + 1):
+                block = f"output_blocks.{number}"
+                number += 1
+                yield f"{block}.0", f"{block}.1"
+            if level:
+                yield f"{block}.{2 if attends[level] else 1}", ""
 
-    def attention(x: Tensor, name: str) -> Tensor:
-        width = x.shape[1]
-        joint = w.convolved(w.normed(x, f"{name}.norm"), f"{name}.qkv", 3 * width, 1)
-        q, k, v = joint.reshape(len(x), 3, width // heads_of, heads_of, -1).unbind(1)
-        return x + w.convolved(attended(q, k, v).reshape(x.shape), f"{name}.proj_out", width, 1)
+    def joint(qkv: Tensor, heads: int) -> Tensor:
+        return qkv.reshape(len(qkv), 3, heads, sizes["heads_of"], -1).transpose(0, 1)
 
+    parts = (
+        "in_layers.0", "in_layers.2", "emb_layers.1", "out_layers.0", "out_layers.3",
+        "skip_connection", "norm", "proj_out",
+    )  # fmt: skip
     x = w.convolved(x, "input_blocks.0.0", widths[0])
-    kept, number = [x], 1
-    for level, width in enumerate(widths):
-        for _ in range(layers):
-            x = block(x, f"input_blocks.{number}.0", width)
-            x = attention(x, f"input_blocks.{number}.1") if attends[level] else x
-            kept.append(x)
-            number += 1
-        if level + 1 < len(widths):
-            x = block(x, f"input_blocks.{number}.0", width, lambda x: functional.avg_pool2d(x, 2))
-            kept.append(x)
-            number += 1
-    x = block(x, "middle_block.0", widths[-1])
-    x = block(attention(x, "middle_block.1"), "middle_block.2", widths[-1])
-    number = 0
-    for level in reversed(range(len(widths))):
-        for layer in range(layers + 1):
-            name, part = f"output_blocks.{number}", 1
-            x = block(torch.cat([x, kept.pop()], 1), f"{name}.0", widths[level])
-            if attends[level]:
-                x, part = attention(x, f"{name}.1"), 2
-            if level and layer == layers:
-                x = block(
-                    x,
-                    f"{name}.{part}",
-                    widths[level],
-                    lambda x: functional.interpolate(x, scale_factor=2),
-                )
-            number += 1
+    named = dict(zip(PARTS, parts, strict=True))
+    x = adm(w, x, functional.silu(emb), named, names(), joint, **sizes)
     return w.convolved(functional.silu(w.normed(x, "out.0")), "out.2", 3)
 
 
-def nvlabs(
-    w: Weights,
-    x: Tensor,
-    time: Tensor,
-    label: Tensor,
-    *,
-    widths: Sequence[int],
-    layers: int,
-    attends: Sequence[bool],
-    heads_of: int,
-    classes: int,
-) -> Tensor:
+def nvlabs(w: Weights, x: Tensor, time: Tensor, label: Tensor, *, classes: int, **sizes) -> Tensor:
     """NVlabs' module DhariwalUNet, by its names of weights."""
+    widths, layers = sizes["widths"], sizes["layers"]
     size = 4 * widths[0]
     emb = functional.silu(w.mapped(waves(time, widths[0]), "map_layer0", size))
     emb = w.mapped(emb, "map_layer1", size)
     one_hot = functional.one_hot(label, classes).float()
     emb = functional.silu(emb + one_hot @ w.of("map_label.weight", size, classes).T)
+    sides = [f"{x.shape[-1] >> level}x{x.shape[-1] >> level}" for level in range(len(widths))]
 
-    def block(x: Tensor, name: str, out: int, resize=None, heads: int = 0) -> Tensor:
-        fit = resize or (lambda x: x)
-        for conv in ("conv0", "skip") if resize else ():
-            w[f"{name}.{conv}.resample_filter"] = torch.full((1, 1, 2, 2), 0.25)
-        h = w.convolved(fit(functional.silu(w.normed(x, f"{name}.norm0"))), f"{name}.conv0", out)
-        scale, shift = w.mapped(emb, f"{name}.affine", 2 * out)[:, :, None, None].chunk(2, 1)
-        h = functional.silu(w.normed(h, f"{name}.norm1") * (scale + 1) + shift)
-        h = w.convolved(h, f"{name}.conv1", out)
-        x = fit(x)
-        x = h + (x if x.shape[1] == out else w.convolved(x, f"{name}.skip", out, 1))
-        if not heads:
-            return x
-        joint = w.convolved(w.normed(x, f"{name}.norm2"), f"{name}.qkv", 3 * out, 1)
-        q, k, v = joint.reshape(len(x), heads, out // heads, 3, -1).unbind(3)
-        return x + w.convolved(attended(q, k, v).reshape(x.shape), f"{name}.proj", out, 1)
+    def names() -> Iterator[str]:
+        for level, side in enumerate(sides):
+            yield from [f"enc.{side}_down"] if level else []
+            yield from (f"enc.{side}_block{layer}" for layer in range(layers))
+        yield from (f"dec.{sides[-1]}_in0", f"dec.{sides[-1]}_in1")
+        for side in reversed(sides):
+            yield from [f"dec.{side}_up"] if side != sides[-1] else []
+            yield from (f"dec.{side}_block{layer}" for layer in range(layers + 1))
 
-    side, kept = x.shape[-1], []
-    for level, width in enumerate(widths):
-        here = side >> level
-        if level:
-            name = f"enc.{here}x{here}_down"
-            x = block(x, name, x.shape[1], lambda x: functional.avg_pool2d(x, 2))
-        else:
-            x = w.convolved(x, f"enc.{here}x{here}_conv", width)
-        kept.append(x)
-        for layer in range(layers):
-            heads = width // heads_of if attends[level] else 0
-            x = block(x, f"enc.{here}x{here}_block{layer}", width, None, heads)
-            kept.append(x)
-    for level in reversed(range(len(widths))):
-        here, width = side >> level, widths[level]
-        if level == len(widths) - 1:
-            x = block(x, f"dec.{here}x{here}_in0", width, None, width // heads_of)
-            x = block(x, f"dec.{here}x{here}_in1", width)
-        else:
-            name = f"dec.{here}x{here}_up"
-            x = block(x, name, x.shape[1], lambda x: functional.interpolate(x, scale_factor=2))
-        for layer in range(layers + 1):
-            heads = width // heads_of if attends[level] else 0
-            joined = torch.cat([x, kept.pop()], 1)
-            x = block(joined, f"dec.{here}x{here}_block{layer}", width, None, heads)
+    def joint(qkv: Tensor, heads: int) -> Tensor:
+        return qkv.reshape(len(qkv), heads, sizes["heads_of"], 3, -1).movedim(3, 0)
+
+    x = w.convolved(x, f"enc.{sides[0]}_conv", widths[0])
+    named = dict(zip(PARTS, PARTS, strict=True))
+    x = adm(w, x, emb, named, ((name, name) for name in names()), joint, **sizes)
     return w.convolved(functional.silu(w.normed(x, "out_norm")), "out_conv", 3)

@@ -3,11 +3,7 @@
 import errno
 import os
 import random
-import resource
 import shutil
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +24,8 @@ from robust_fairness.generation.chunks import Chunks
 from robust_fairness.generation.families import Family
 from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
 from robust_fairness.shifts.noise import GaussianNoise
+from tests.faults.test_disk import room_for
+from tests.forking import killed
 
 SHAPE = (1, 4, 4)
 FAMILY = Family("extend", 15.0, Extend.Parameters(), seed=3)
@@ -63,7 +61,7 @@ def chunks(root: Path, decoder: Dependent | None = None, **options) -> Chunks:
 
 def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.ndarray:
     """Restated: the image at a place is that of the whole batch it belongs to."""
-    found = []
+    images = []
     for place in places.tolist():
         first = place // batch * batch
         beside = np.arange(first, first + batch)
@@ -72,8 +70,8 @@ def expected(places: np.ndarray, batch: int = 4, family: Family = FAMILY) -> np.
         moved = Extend().subset(z, family.severity, targets)
         labels = torch.from_numpy(latents.labels(family.seed, beside, 3))
         whole = Dependent().decode(torch.from_numpy(moved).reshape(batch, *SHAPE), labels)
-        found.append(whole[place - first].numpy())
-    return np.stack(found)
+        images.append(whole[place - first].numpy())
+    return np.stack(images)
 
 
 @given(places=PLACES, more=PLACES, chunk=st.integers(1, 9))
@@ -113,9 +111,9 @@ def test_severities_share_places_and_labels(tmp_path):
     both = [family.latents(places, 16) for family in (FAMILY, stronger)]
     whole = replace(FAMILY, severity=90.0).latents(places, 16)
     target = latents.targets(0, 16).first
-    for severity, found in zip((15, 60), both, strict=True):
+    for severity, images in zip((15, 60), both, strict=True):
         share = (severity + 90) / 180
-        np.testing.assert_allclose(found, 4 * latents.slerp(target, whole, share), atol=1e-5)
+        np.testing.assert_allclose(images, 4 * latents.slerp(target, whole, share), atol=1e-5)
     made = chunks(tmp_path)
     np.testing.assert_array_equal(made.labels(places), latents.labels(3, places, 3))
     assert not np.array_equal(made.images(places), chunks(tmp_path, family=stronger).images(places))
@@ -159,9 +157,9 @@ def test_an_interrupted_work_goes_on_and_equals_an_undisturbed_one(tmp_path):
         "12+12.safetensors",
     ]
     resumed = Dependent()
-    found = chunks(tmp_path / "a", resumed).images(places)
+    images = chunks(tmp_path / "a", resumed).images(places)
     assert len(resumed.sizes) == 10 - 6
-    np.testing.assert_array_equal(found, chunks(tmp_path / "b").images(places))
+    np.testing.assert_array_equal(images, chunks(tmp_path / "b").images(places))
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
@@ -170,10 +168,8 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 CHILD = """
-import sys
 from pathlib import Path
 import numpy as np
-sys.path.insert(0, {root!r})
 from tests.generation.test_chunks import Dependent, chunks
 chunks(Path({folder!r}), Dependent(wait=0.02)).make(np.arange(600))
 """
@@ -181,16 +177,13 @@ chunks(Path({folder!r}), Dependent(wait=0.02)).make(np.arange(600))
 
 def test_generation_survives_sigkill(tmp_path):
     """A process killed in its midst: the next one goes on to the same bytes."""
-    root, folder = str(Path(__file__).parents[2]), tmp_path / "killed"
-    code = CHILD.format(root=root, folder=str(folder))
-    child = subprocess.Popen([sys.executable, "-c", code], env=os.environ)
-    deadline = time.monotonic() + 120
-    while len(list(folder.rglob("[0-9]*.safetensors"))) < 2:
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
-    finished = len(list(folder.rglob("[0-9]*.safetensors")))
+    folder = tmp_path / "killed"
+
+    def count() -> int:
+        return len(list(folder.rglob("[0-9]*.safetensors")))
+
+    killed(CHILD.format(folder=str(folder)), tmp_path, lambda: count() >= 2)
+    finished = count()
     assert 2 <= finished < 50
     again = Dependent()
     chunks(folder, again).make(np.arange(600))
@@ -216,21 +209,17 @@ def test_a_full_disk_is_one_line_and_keeps_finished_chunks(tmp_path, monkeypatch
     assert [Path(name).name for name in contents(tmp_path)] == ["0+12.safetensors"]
     monkeypatch.undo()
     decoder = Dependent()
-    found = chunks(tmp_path, decoder).images(np.arange(36))
+    images = chunks(tmp_path, decoder).images(np.arange(36))
     assert len(decoder.sizes) == 6
-    np.testing.assert_array_equal(found, expected(np.arange(36)))
+    np.testing.assert_array_equal(images, expected(np.arange(36)))
 
 
 def test_a_file_that_the_system_lets_grow_no_further_is_one_line_too(tmp_path):
     """A real failing write: the first chunk is small, the second one is not."""
     made = chunks(tmp_path, chunk=400)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    try:
-        with pytest.raises(InputError, match=r"400\+400.*chunk not written") as caught:
-            made.make(np.arange(390, 800))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    message = r"400\+400.*chunk not written"
+    with room_for(4096), pytest.raises(InputError, match=message) as caught:
+        made.make(np.arange(390, 800))
     assert "\n" not in str(caught.value)
     assert [Path(name).name for name in contents(tmp_path)] == ["0+400.safetensors"]
     np.testing.assert_array_equal(made.images(np.arange(390, 420)), expected(np.arange(390, 420)))

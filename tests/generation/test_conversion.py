@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import generator
 from robust_fairness.generation.conversion import convert
 from robust_fairness.generation.generator import HEADER
 from tests.generation import published
@@ -107,10 +106,10 @@ def test_openai_form_computes_the_same(tmp_path, plain, zipped, half) -> None:
     torch.save(kept, path, _use_new_zipfile_serialization=zipped)
     given = {"size": SIDE, "head_width": 8}
     convert(path, output, given)
-    found = computed(output, SMALL["classes"])
+    outputs = computed(output, SMALL["classes"])
     assert expected.std() > 0.1
     tolerance = 2e-2 if half else 2e-4
-    assert torch.allclose(found, expected, atol=tolerance * float(expected.std()))
+    assert torch.allclose(outputs, expected, atol=tolerance * float(expected.std()))
     assert {tensor.dtype for tensor in load_file(output).values()} == {torch.float32}
     assert settings_of(output) == {
         "kind": "generator",
@@ -162,8 +161,8 @@ def test_nvlabs_form_computes_the_same(tmp_path, stored) -> None:
     names = ["ant", "bee", "cat", "dog"]
     convert(exported(tmp_path, weights, ADM), output, ADM | {"classes": names})
     assert expected.std() > 0.1
-    found = computed(output, WIDE["classes"])
-    assert torch.allclose(found, expected, atol=2e-4 * float(expected.std()))
+    outputs = computed(output, WIDE["classes"])
+    assert torch.allclose(outputs, expected, atol=2e-4 * float(expected.std()))
     settings = settings_of(output)
     assert settings["classes"] == names
     assert settings["preconditioning"] == {"noise_factor": 1.0, "sigma_data": 0.5}
@@ -242,15 +241,15 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
     torch.save(dict(plain[0]), tmp_path / "edm.pt")
     whole = (tmp_path / "edm.pt").read_bytes()
     save_file(dict(plain[0]), tmp_path / "own.safetensors")
-    own = (tmp_path / "own.safetensors").read_bytes()
+    written = (tmp_path / "own.safetensors").read_bytes()
     pickled = pickle.dumps({"ema": list(range(100))}, protocol=2)
     called = pickle.dumps(Command(), protocol=2)
     for name, content, words in (
         ("a.safetensors", whole, "corrupted safetensors file"),
         ("b.safetensors", pickled, "corrupted safetensors file"),
-        ("c.safetensors", own[:-10], "corrupted safetensors file"),
-        ("d.safetensors", own[:20], "corrupted safetensors file"),
-        ("e.pt", own, "is truncated or damaged, allowed: a plain state dictionary"),
+        ("c.safetensors", written[:-10], "corrupted safetensors file"),
+        ("d.safetensors", written[:20], "corrupted safetensors file"),
+        ("e.pt", written, "is truncated or damaged, allowed: a plain state dictionary"),
         ("g.pkl", whole, "allowed: names that end in .safetensors, .pt or .pth"),
         ("h.pt", whole[:-100], "is truncated or damaged, allowed: a plain state dictionary"),
         ("i.pt", whole[:1000], "is truncated or damaged, allowed: a plain state dictionary"),
@@ -267,20 +266,16 @@ def test_suffix_content_and_length_have_to_agree(tmp_path, plain) -> None:
         convert(tmp_path / "edm.pt", tmp_path / "out.bin")
 
 
-def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, monkeypatch) -> None:
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, request) -> None:
     torch.save(dict(plain[0]), tmp_path / "edm.pt")
     (tmp_path / "file").touch()
     output = tmp_path / "file" / "out.safetensors"
     with pytest.raises(InputError, match=r"out\.safetensors: cannot be written"):
         convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 8})
 
-    def full(weights, path, metadata):
-        path.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
     target = tmp_path / "out.safetensors"
     target.write_bytes(b"old")
-    monkeypatch.setattr(generator, "save_file", full)
+    request.getfixturevalue("full_disk")
     with pytest.raises(InputError, match="No space left"):
         convert(tmp_path / "edm.pt", target, {"size": 8, "head_width": 8})
     assert target.read_bytes() == b"old"

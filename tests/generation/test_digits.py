@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
-from sklearn.svm import SVC
 
-from robust_fairness.generation.generator import BUNDLED, Generator, load
+from robust_fairness.generation.generator import BUNDLED, load
+from tests.generation.conftest import recognised
 from tests.modules import module
 
 SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
@@ -18,14 +16,6 @@ SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
 def script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return module(SCRIPT)
-
-
-def recognised(generator: Generator) -> float:
-    """Share of 200 generated digits that a classifier of the real ones assigns to their class."""
-    digits = load_digits()
-    classifier = SVC(C=10).fit(digits.data / 16, digits.target)
-    found = generator.grid(20).numpy().reshape(200, -1) / 255
-    return float((classifier.predict(found) == np.repeat(np.arange(10), 20)).mean())
 
 
 def test_bundled_digits_are_recognised():
@@ -38,10 +28,10 @@ def test_command_trains_the_bundled_generator(script, tmp_path, monkeypatch):
     monkeypatch.setitem(script.SETTINGS, "images", 128)
     generator = script.trained()
     script.save(generator, tmp_path / "digits.safetensors")
-    found, bundled = load(tmp_path / "digits.safetensors"), load(Path("digits"))
-    assert found.settings == bundled.settings == generator.settings
+    trained, bundled = load(tmp_path / "digits.safetensors"), load(Path("digits"))
+    assert trained.settings == bundled.settings == generator.settings
     for name, weight in generator.weights.items():
-        torch.testing.assert_close(found.weights[name], weight, rtol=2**-11, atol=1e-7)
+        torch.testing.assert_close(trained.weights[name], weight, rtol=2**-11, atol=1e-7)
     assert not list(tmp_path.rglob("checkpoints/*"))
 
 

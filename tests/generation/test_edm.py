@@ -77,8 +77,8 @@ def test_sampler_converges_to_the_solution_of_gaussian_data(mean, deviation):
     latents = torch.linspace(-2.5, 2.5, 11, dtype=torch.float64).reshape(11, 1, 1, 1)
     shrink = deviation / np.hypot(deviation, 80.0)
     exact = mean + (latents * 80.0 - mean) * shrink
-    found = solve(gaussian(mean, deviation), latents, steps=400, sigma_min=1e-4)
-    assert (found - exact).abs().max() < 2e-3 * deviation
+    solved = solve(gaussian(mean, deviation), latents, steps=400, sigma_min=1e-4)
+    assert (solved - exact).abs().max() < 2e-3 * deviation
 
 
 def test_sampler_is_of_second_order():
@@ -101,14 +101,14 @@ def test_sampler_moves_a_mixture_of_gaussians_along_its_quantiles():
         return float((shares * norm.cdf(x, means, np.hypot(deviations, sigma))).sum())
 
     def denoise(x, sigma, labels):
-        m, v, p = (torch.from_numpy(one) for one in (means, deviations**2, shares))
+        m, v, p = (torch.from_numpy(array) for array in (means, deviations**2, shares))
         x, total = x[..., None], v + sigma**2
         log = p.log() - total.log() / 2 - (x - m) ** 2 / (2 * total)
         return (log.softmax(-1) * (v * x + sigma**2 * m) / total).sum(-1)
 
     latents = torch.linspace(-2, 2, 9, dtype=torch.float64).reshape(9, 1, 1, 1)
-    found = solve(denoise, latents, steps=300, sigma_min=1e-4).flatten().tolist()
-    for latent, x in zip(latents.flatten().tolist(), found, strict=True):
+    solved = solve(denoise, latents, steps=300, sigma_min=1e-4).flatten().tolist()
+    for latent, x in zip(latents.flatten().tolist(), solved, strict=True):
         quantile = cumulative(80.0 * latent, 80.0)
         exact = brentq(lambda y, q=quantile: cumulative(y, 0.0) - q, -5, 5)
         assert abs(x - exact) < 2e-3
@@ -138,11 +138,11 @@ def test_sampling_asks_no_tensor_for_its_value():
     labels = torch.empty(5, dtype=torch.int64, device="meta")
     denoiser = Denoiser(network, Preconditioning())
     with torch.inference_mode():
-        found = edm.to_pixels(edm.heun(denoiser, latents, labels, edm.schedule(Sampler(steps=3))))
-    assert found.device.type == "meta"
-    assert found.shape == latents.shape
+        pixels = edm.to_pixels(edm.heun(denoiser, latents, labels, edm.schedule(Sampler(steps=3))))
+    assert pixels.device.type == "meta"
+    assert pixels.shape == latents.shape
     with pytest.raises(RuntimeError):
-        found.float().mean().item()
+        pixels.float().mean().item()
 
 
 @pytest.mark.parametrize(("answer", "expected"), [(0.0, 1.0), (0.5, 1.25), (-1.0, 2.0)])
@@ -168,11 +168,11 @@ def test_loss_is_the_weighted_squared_error():
     images, noise = rng.normal(size=(2, 3, 1, 2, 2)).astype(np.float32)
     sigmas = np.array([0.05, 0.8, 12.0], dtype=np.float32)
     wanted = 0.0
-    for image, one, sigma in zip(images, noise, sigmas, strict=True):
-        noisy = image + sigma * one
+    for image, draw, sigma in zip(images, noise, sigmas, strict=True):
+        noisy = image + sigma * draw
         denoised = 0.25 / (sigma**2 + 0.25) * noisy + 0.3 * sigma * 0.5 / np.sqrt(sigma**2 + 0.25)
         wanted += (sigma**2 + 0.25) / (sigma * 0.5) ** 2 * ((denoised - image) ** 2).mean() / 3
-    given = [torch.from_numpy(one) for one in (images, sigmas, noise)]
+    given = [torch.from_numpy(array) for array in (images, sigmas, noise)]
     labels = torch.zeros(3, dtype=torch.int64)
     loss = edm.loss(Denoiser(Fixed(0.3), Preconditioning()), given[0], labels, given[1], given[2])
     assert loss.item() == pytest.approx(wanted, rel=1e-4)
@@ -193,9 +193,9 @@ def test_pixels_survive_the_way_to_images_and_back():
 
 @given(st.lists(st.floats(-3, 3, width=32), min_size=1))
 def test_pixels_are_clipped_and_rounded(values):
-    found = edm.to_pixels(torch.tensor(values)).numpy()
+    pixels = edm.to_pixels(torch.tensor(values)).numpy()
     scaled = (np.clip(np.array(values), -1, 1) + 1) * 127.5
-    assert (np.abs(found - scaled) <= 0.5 + 1e-4).all()
+    assert (np.abs(pixels - scaled) <= 0.5 + 1e-4).all()
 
 
 @pytest.mark.parametrize(

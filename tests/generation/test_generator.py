@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import edm, generator
+from robust_fairness.generation import edm
 from robust_fairness.generation.generator import Generator, load
 from tests.generation.conftest import CLASSES, NETWORK, make_generator
 
@@ -27,7 +27,7 @@ def test_a_saved_generator_decodes_the_same(tmp_path):
     assert again.settings == made.settings
     assert again.fingerprint == made.fingerprint
     assert torch.equal(again.decode(*latents_and_labels()), made.decode(*latents_and_labels()))
-    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
     with safe_open(path, framework="pt") as file:
         assert "conv_in.weight" in file.keys()  # noqa: SIM118 - not a dictionary
 
@@ -52,8 +52,8 @@ def test_decoding_is_heuns_method_on_the_denoiser():
     latents, labels = latents_and_labels()
     with torch.no_grad():
         denoiser = edm.Denoiser(network, edm.Preconditioning())
-        found = edm.heun(denoiser, latents, labels, edm.schedule(edm.Sampler(steps=3)))
-    expected = np.clip(np.rint((found.numpy() + 1) * 127.5), 0, 255).astype(np.uint8)
+        images = edm.heun(denoiser, latents, labels, edm.schedule(edm.Sampler(steps=3)))
+    expected = np.clip(np.rint((images.numpy() + 1) * 127.5), 0, 255).astype(np.uint8)
     pixels = made.decode(latents, labels)
     assert pixels.dtype == torch.uint8
     np.testing.assert_array_equal(pixels.numpy(), expected)
@@ -76,8 +76,8 @@ def test_fingerprint_tells_weights_settings_and_sampler_apart():
     nudged = dict(made.weights)
     nudged["conv_out.bias"] = nudged["conv_out.bias"] + 1e-6
     prints = [
-        one.fingerprint
-        for one in (
+        generator.fingerprint
+        for generator in (
             made,
             make_generator(seed=1),
             make_generator(classes=("dark", "light", "dotted")),
@@ -110,8 +110,8 @@ def test_compiled_network_is_asked_for_the_same_images():
     made = make_generator()
     compiled = make_generator(sampler=edm.Sampler(steps=3, compiled=True))
     with torch.compiler.set_stance("force_eager"):
-        found = compiled.decode(*latents_and_labels())
-    assert torch.equal(found, made.decode(*latents_and_labels()))
+        images = compiled.decode(*latents_and_labels())
+    assert torch.equal(images, made.decode(*latents_and_labels()))
 
 
 def test_grid_has_the_same_latents_in_every_class():
@@ -119,8 +119,8 @@ def test_grid_has_the_same_latents_in_every_class():
     grid = made.grid(4, seed=3)
     assert grid.shape == (3, 4, 1, 4, 4)
     latents = torch.randn(4, 1, 4, 4, generator=torch.Generator().manual_seed(3))
-    one = made.decode(latents.repeat(3, 1, 1, 1), torch.arange(3).repeat_interleave(4))
-    assert torch.equal(grid.flatten(0, 1), one)
+    images = made.decode(latents.repeat(3, 1, 1, 1), torch.arange(3).repeat_interleave(4))
+    assert torch.equal(grid.flatten(0, 1), images)
 
 
 @pytest.mark.parametrize(
@@ -226,20 +226,16 @@ def test_other_classes_are_refused(tmp_path):
         load(path, classes=["dark", "light"])
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+def test_a_failed_save_leaves_the_old_file(tmp_path, request):
     path, made = tmp_path / "generator.safetensors", make_generator()
     made.save(path)
     before = path.read_bytes()
 
-    def full(tensors, aside, metadata):
-        aside.write_bytes(b"half")
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(generator, "save_file", full)
+    request.getfixturevalue("full_disk")
     with pytest.raises(OSError, match="No space"):
         make_generator(seed=1).save(path)
     assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a cuda device")

@@ -30,13 +30,13 @@ def rotated(start: np.ndarray, end: np.ndarray, angle: float) -> np.ndarray:
 
 
 @given(SEEDS, st.integers(2, 40), SHARES, st.floats(0.01, 100), st.floats(0.01, 100))
-def test_slerp_is_a_rotation_by_a_share_of_the_angle(seed, dimension, share, one, other):
+def test_slerp_is_a_rotation_by_a_share_of_the_angle(seed, dimension, share, scale, other):
     """Of the directions, whatever the norms."""
     start, end = unit_pair(seed, dimension)
     angle = np.arccos(np.clip(start @ end, -1, 1))
-    found = latents.slerp(one * start, other * end, share)
-    np.testing.assert_allclose(found, rotated(start, end, share * angle), atol=1e-6)
-    assert np.linalg.norm(found) == pytest.approx(1, abs=1e-9)
+    points = latents.slerp(scale * start, other * end, share)
+    np.testing.assert_allclose(points, rotated(start, end, share * angle), atol=1e-6)
+    assert np.linalg.norm(points) == pytest.approx(1, abs=1e-9)
 
 
 @given(SEEDS, st.integers(2, 40), SHARES)
@@ -69,17 +69,17 @@ def test_slerp_and_angles_stay_exact_near_no_angle_and_near_a_straight_one(expon
     if small > latents.OPPOSITE * 1.01:
         far = np.array([-np.cos(small), np.sin(small), 0.0])
         expected = share * (np.pi - small)
-        found = latents.slerp(start, far, share)
+        points = latents.slerp(start, far, share)
         np.testing.assert_allclose(
-            found, [np.cos(expected), np.sin(expected), 0], atol=1e-15 / small + 1e-12
+            points, [np.cos(expected), np.sin(expected), 0], atol=1e-15 / small + 1e-12
         )
 
 
 def test_slerp_of_the_same_direction_is_it():
     """The limit; rows of a batch may be of either kind."""
     start = np.array([[0.0, 2.0], [1.0, 0.0]])
-    found = latents.slerp(start, np.array([0.0, 3.0]), 0.25)
-    np.testing.assert_allclose(found, [[0, 1], [np.cos(np.pi / 8), np.sin(np.pi / 8)]])
+    points = latents.slerp(start, np.array([0.0, 3.0]), 0.25)
+    np.testing.assert_allclose(points, [[0, 1], [np.cos(np.pi / 8), np.sin(np.pi / 8)]])
 
 
 @pytest.mark.parametrize(
@@ -122,40 +122,40 @@ def test_draws_are_those_of_rows():
 def test_labels_are_uniform_and_independent_of_seed_neighbours(classes):
     """By a test of counts, all classes occur; another seed gives others."""
     places = np.arange(30 * classes)
-    found = latents.labels(0, places, classes)
-    counts = np.bincount(found, minlength=classes)
+    labels = latents.labels(0, places, classes)
+    counts = np.bincount(labels, minlength=classes)
     assert len(counts) == classes
     assert stats.chisquare(counts).pvalue > 1e-4
-    assert not np.array_equal(found, latents.labels(1, places, classes))
+    assert not np.array_equal(labels, latents.labels(1, places, classes))
     # no order: pairs of neighbours agree as often as chance lets them
-    share = np.mean(found[1:] == found[:-1])
+    share = np.mean(labels[1:] == labels[:-1])
     assert abs(share - 1 / classes) < 5 * np.sqrt(1 / classes / len(places))
 
 
 @pytest.mark.parametrize("dimension", [2, 64, 3072])
 def test_targets_are_unit_vectors_of_their_seed_and_of_no_row(dimension):
     """Nor of the stream of the labels."""
-    found, again = latents.targets(5, dimension), latents.targets(5, dimension)
-    np.testing.assert_array_equal(found.first, again.first)
-    np.testing.assert_array_equal(found.second, again.second)
-    for target in (found.first, found.second, found.orthogonal_second):
+    targets, again = latents.targets(5, dimension), latents.targets(5, dimension)
+    np.testing.assert_array_equal(targets.first, again.first)
+    np.testing.assert_array_equal(targets.second, again.second)
+    for target in (targets.first, targets.second, targets.orthogonal_second):
         assert np.linalg.norm(target) == pytest.approx(1)
-    assert abs(found.orthogonal_second @ found.first) < 1e-12
+    assert abs(targets.orthogonal_second @ targets.first) < 1e-12
     # in the plane of both, on t2's side
-    plane = np.linalg.lstsq(np.stack([found.first, found.second], 1), found.orthogonal_second)
+    plane = np.linalg.lstsq(np.stack([targets.first, targets.second], 1), targets.orthogonal_second)
     assert plane[1].max(initial=0) < 1e-20
     assert plane[0][1] > 0
-    assert not np.array_equal(found.first, latents.targets(6, dimension).first)
+    assert not np.array_equal(targets.first, latents.targets(6, dimension).first)
     rows = latents.draws(5, np.arange(20), dimension)
     if dimension > 2:
-        assert latents.angles(rows, found.first).min() > 40
-        assert latents.angles(rows, found.second).min() > 40
+        assert latents.angles(rows, targets.first).min() > 40
+        assert latents.angles(rows, targets.second).min() > 40
 
 
 def test_points_of_the_sphere_have_the_norm_of_draws():
-    found = latents.on_sphere(latents.directions(latents.draws(0, np.arange(9), 48)))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), np.sqrt(48), rtol=1e-6)
+    points = latents.on_sphere(latents.directions(latents.draws(0, np.arange(9), 48)))
+    assert points.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), np.sqrt(48), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dimension", [1, 0])

@@ -47,11 +47,11 @@ def test_network_and_sampler_agree_with_the_authors(reference, kind: str, tmp_pa
     )
     assert made.settings.sampler == edm.Sampler(steps=18)
     with torch.inference_mode():
-        found = made._denoiser(x, sigma, labels.argmax(1))
+        computed = made._denoiser(x, sigma, labels.argmax(1))
         levels = edm.schedule(made.settings.sampler)
         sampled = edm.heun(made._denoiser, latents.double(), labels.argmax(1), levels)
     assert denoised.std() > 0.1
-    torch.testing.assert_close(found, denoised, rtol=0, atol=1e-5)
+    torch.testing.assert_close(computed, denoised, rtol=0, atol=1e-5)
     torch.testing.assert_close(sampled.float(), images.float(), rtol=0, atol=1e-5)
 
 

@@ -45,16 +45,16 @@ def test_the_answer_depends_on_noise_and_class():
     network = unet.build(NETWORK, 1, (4, 4), 3, 0)
     torch.nn.init.normal_(network.unet.conv_out.weight)
     x = torch.randn(1, 1, 4, 4).expand(3, -1, -1, -1)
-    one, other, third = network(x, torch.tensor([-1.5, 1.0, -1.5]), torch.tensor([0, 0, 2]))
-    assert not torch.allclose(one, other, atol=1e-3)
-    assert not torch.allclose(one, third, atol=1e-3)
+    first, other, third = network(x, torch.tensor([-1.5, 1.0, -1.5]), torch.tensor([0, 0, 2]))
+    assert not torch.allclose(first, other, atol=1e-3)
+    assert not torch.allclose(first, third, atol=1e-3)
 
 
 def test_published_network_has_its_published_size():
     """296 million parameters (Karras et al., Table 7, ADM for ImageNet-64)."""
     with torch.device("meta"):
         network = UNet2DModel(**unet.options(IMAGENET_64, 3, (64, 64), 1000))
-    assert round(sum(one.numel() for one in network.parameters()) / 1e6) == 296
+    assert round(sum(tensor.numel() for tensor in network.parameters()) / 1e6) == 296
 
 
 def test_level_with_attention_is_the_one_that_is_named():

@@ -1,9 +1,8 @@
 """Noise shifts: what they add, and that they add nothing else."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.samples import Samples
 from robust_fairness.shifts.base import SampleShift
 from robust_fairness.shifts.noise import GaussianNoise, UniformNoise
+from tests.shifts.rows import changed_fields, samples_of
 
 NOISES = pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])
 UNIT = {
@@ -23,15 +23,8 @@ UNIT = {
 
 
 def samples(rows: int = 7, columns: int = 3, seed: int = 0) -> Samples:
-    generator = np.random.default_rng(seed)
-    return Samples(
-        x=generator.normal(size=(rows, columns)).astype(np.float32),
-        y=generator.integers(2, size=rows),
-        attributes=pd.DataFrame({"sex": pd.Categorical(generator.choice(["f", "m"], rows))}),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"split_0": pd.Categorical(["test"] * rows)}),
-        classes=("no", "yes"),
-    )
+    draws = np.random.default_rng(seed).normal(size=(rows, columns))
+    return samples_of(draws.astype(np.float32))
 
 
 def noise_of(noise: type[SampleShift], severity: float, seed: int = 0, **shape: int) -> np.ndarray:
@@ -50,9 +43,7 @@ def test_only_the_perturbation_changes(noise: type[SampleShift]) -> None:
     original = samples()
     before = original.x.copy()
     shifted = noise().apply(original, 0.5)
-    for field in fields(Samples):
-        if field.name != "perturbation":
-            assert getattr(shifted, field.name) is getattr(original, field.name)
+    assert changed_fields(original, shifted) == {"perturbation"}
     np.testing.assert_array_equal(original.x, before)
     assert original.perturbation is None
     assert shifted.perturbation.shape == original.x.shape
@@ -86,10 +77,10 @@ def test_every_severity_scales_the_same_draw(
 @NOISES
 def test_noise_depends_on_the_seed_and_not_on_the_data(noise: type[SampleShift]) -> None:
     parameters = noise.Parameters(seed=5)
-    one = noise(parameters).apply(samples(seed=1), 0.1).perturbation
+    first = noise(parameters).apply(samples(seed=1), 0.1).perturbation
     other = noise(parameters).apply(samples(seed=2), 0.1).perturbation
-    np.testing.assert_array_equal(one, other)
-    assert not np.isin(one, noise_of(noise, 0.1, seed=6)).any()
+    np.testing.assert_array_equal(first, other)
+    assert not np.isin(first, noise_of(noise, 0.1, seed=6)).any()
 
 
 @NOISES
@@ -132,17 +123,6 @@ def test_noise_adds_to_an_earlier_perturbation(noise: type[SampleShift]) -> None
     earlier = GaussianNoise(GaussianNoise.Parameters(seed=9)).apply(samples(), 0.2)
     both = noise().apply(earlier, 0.1)
     np.testing.assert_array_equal(both.perturbation, earlier.perturbation + noise_of(noise, 0.1))
-
-
-@NOISES
-@pytest.mark.parametrize("severity", [-0.01, float("nan"), float("inf"), -float("inf")])
-def test_severity_that_is_no_deviation_is_refused(
-    noise: type[SampleShift], severity: float
-) -> None:
-    with pytest.raises(InputError, match=r"severity .*: a standard deviation, allowed: 0 and"):
-        noise().check(severity)
-    with pytest.raises(InputError, match=r"a standard deviation"):
-        noise().apply(samples(), severity)
 
 
 @NOISES

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.questions._scenes import best_accuracies
 from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, PADDING
 from robust_fairness.training import train
 from robust_fairness.training.prediction import predict
+from tests.datasets.worlds import best_accuracies
 
 CELL = {
     "dataset": "scenes",

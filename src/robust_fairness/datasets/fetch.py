@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import atomic_path
+from robust_fairness.core.files import atomic_path, sha256_of
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,10 @@ def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) ->
     Checksums are those of the files: a zip file that was packed anew is as good.
     """
     targets = {file: folder / file for file in remote.sha256}
-    if all(_is_sound(targets[file], sha256) for file, sha256 in remote.sha256.items()):
+    if all(
+        target.is_file() and sha256_of(target) == remote.sha256[file]
+        for file, target in targets.items()
+    ):
         return list(targets.values())
     with TemporaryDirectory() as scratch:
         archive = _download(url, Path(scratch, remote.archive), None, progress)
@@ -132,10 +135,6 @@ def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) ->
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
     return list(targets.values())
-
-
-def _is_sound(target: Path, sha256: str) -> bool:
-    return target.is_file() and hashlib.sha256(target.read_bytes()).hexdigest() == sha256
 
 
 def _unpacked(archive: Path, file: str, url: str, remote: Remote) -> bytes:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -36,18 +36,18 @@ REST = "rest"  # all values of a target that are not positive
 UNKNOWN = "unknown"  # the group of rows without a value, if they are one
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> object:
     """A number of YAML as text; a truth value has to be quoted."""
     if isinstance(value, bool):
         raise ValueError(f"YAML read it as {value}; put it in quotes as it is in the table")
     return str(value) if isinstance(value, int | float) else value
 
 
-def _as_list(value: Any) -> Any:
+def _as_list(value: object) -> object:
     return value if isinstance(value, list | tuple) or value is None else (value,)
 
 
-def _as_names(value: Any) -> Any:
+def _as_names(value: object) -> object:
     """Names, or one alone; several in one text are refused."""
     if isinstance(value, str) and "," in value:
         raise ValueError(f"several names are a list, write [{value}]")

@@ -3,12 +3,12 @@
 Architecture: Dhariwal and Nichol, "Diffusion Models Beat GANs on Image Synthesis" (2021); as a
 denoiser of EDM: Karras et al. (2022), Table 7, column "ADM". Two forms are known: plain state
 dictionaries (OpenAI's consistency models) and NVlabs' stored modules. They are the same network
-but for names, the order of queries, keys and values, and how the class enters.
+except for names, the order of queries, keys and values, and how the class enters.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 import torch
@@ -24,34 +24,18 @@ NAMES = pd.read_csv(Path(__file__).with_name("published.csv"))
 
 Weights = Mapping[str, Tensor]
 Form = Literal["openai", "nvlabs"]
+Settings = dict[str, Any]  # fields of ``unet.UNetParameters``
 
 
-class Shape(NamedTuple):
-    """The architecture, as far as weights determine it.
-
-    Attributes:
-        widths: channels of every level.
-        layers: residual blocks of a level on the way down.
-        attends: whether a level has attention.
-        scale_shift: whether noise and class enter as scale and shift.
-        classes: number of classes.
-        channels: of an image.
-    """
-
-    widths: tuple[int, ...]
-    layers: int
-    attends: tuple[bool, ...]
-    scale_shift: bool
-    classes: int
-    channels: int
-
-
-def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
-    """Shape and weights of a plain state dictionary.
+def from_openai(
+    weights: Weights, size: int, head_width: int, file: str
+) -> tuple[Settings, dict[str, Tensor]]:
+    """The network of a plain state dictionary, and its weights by their new names.
 
     Args:
         weights: by the names of OpenAI's consistency models. Guided diffusion has the same names
             and another order of queries, keys and values, which files do not mention.
+        size: height and width of an image.
         head_width: channels of a head of the attention.
         file: its name, for errors.
     """
@@ -71,35 +55,33 @@ def from_openai(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
             f"{file}: no network of the ADM architecture, whose levels are residual blocks"
         )
     layers -= 1
-    starts = [1 + level * (layers + 1) for level in range(levels)]
-    attends = [f"input_blocks.{start}.1.qkv.weight" in weights for start in starts]
-    blocks = {
-        "mid_block.resnets.0": "middle_block.0",
-        "mid_block.attentions.0": "middle_block.1",
-        "mid_block.resnets.1": "middle_block.2",
-    }
-    for level, start in enumerate(starts):
-        for layer in range(layers):
-            blocks[f"down_blocks.{level}.resnets.{layer}"] = f"input_blocks.{start + layer}.0"
-            if attends[level]:
-                blocks[f"down_blocks.{level}.attentions.{layer}"] = (
-                    f"input_blocks.{start + layer}.1"
-                )
-        if level + 1 < levels:
-            blocks[f"down_blocks.{level}.downsamplers.0"] = f"input_blocks.{start + layers}.0"
-    for up, level in enumerate(reversed(range(levels))):
-        for layer in range(layers + 1):
-            source = f"output_blocks.{up * (layers + 1) + layer}"
-            blocks[f"up_blocks.{up}.resnets.{layer}"] = f"{source}.0"
-            if attends[level]:
-                blocks[f"up_blocks.{up}.attentions.{layer}"] = f"{source}.1"
-        if level:
-            blocks[f"up_blocks.{up}.upsamplers.0"] = f"{source}.{2 if attends[level] else 1}"
-    return _converted(weights, "openai", blocks, layers, attends, head_width, file)
+    attends = [
+        f"input_blocks.{1 + level * (layers + 1)}.1.qkv.weight" in weights
+        for level in range(levels)
+    ]
+    blocks = _blocks(layers, attends, _openai_names(layers, attends))
+    converted = _converted(weights, "openai", blocks, head_width, file)
+    return _network(converted, layers, attends, size, head_width), converted
 
 
-def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, dict[str, Tensor]]:
-    """Shape and weights of NVlabs' stored modules."""
+def _openai_names(layers: int, attends: list[bool]) -> Iterator[tuple[str, str]]:
+    """OpenAI's names of residual blocks and their attention, in the order of the network."""
+    levels, blocks = len(attends), layers + 1
+    for number in range(1, levels * blocks):
+        yield f"input_blocks.{number}.0", f"input_blocks.{number}.1"
+    yield "middle_block.0", "middle_block.1"
+    yield "middle_block.2", ""
+    for up, attending in enumerate(reversed(attends)):
+        for number in range(up * blocks, (up + 1) * blocks):
+            yield f"output_blocks.{number}.0", f"output_blocks.{number}.1"
+        if up + 1 < levels:
+            yield f"output_blocks.{number}.{2 if attending else 1}", ""
+
+
+def from_nvlabs(
+    weights: Weights, size: int, head_width: int, file: str
+) -> tuple[Settings, dict[str, Tensor]]:
+    """The network of NVlabs' stored modules, and its weights by their new names."""
     sides = sorted(
         {int(name.split(".")[1].split("x")[0]) for name in _of(weights, "enc") if "_block" in name},
         reverse=True,
@@ -109,41 +91,64 @@ def from_nvlabs(weights: Weights, head_width: int, file: str) -> tuple[Shape, di
     if not sides or sides != [sides[0] >> level for level in range(len(sides))]:
         raise InputError(f"{file}: no network of the ADM architecture: levels of {sides} pixels")
     attends = [f"enc.{side}x{side}_block0.qkv.weight" in weights for side in sides]
-    lowest = f"dec.{sides[-1]}x{sides[-1]}"
-    blocks = {
-        "mid_block.resnets.0": f"{lowest}_in0",
-        "mid_block.attentions.0": f"{lowest}_in0",
-        "mid_block.resnets.1": f"{lowest}_in1",
-    }
-    for level, side in enumerate(sides):
-        if level:
-            blocks[f"down_blocks.{level - 1}.downsamplers.0"] = f"enc.{side}x{side}_down"
-        for layer in range(layers):
-            blocks[f"down_blocks.{level}.resnets.{layer}"] = f"enc.{side}x{side}_block{layer}"
-            if attends[level]:
-                blocks[f"down_blocks.{level}.attentions.{layer}"] = (
-                    f"enc.{side}x{side}_block{layer}"
-                )
-    for up, level in enumerate(reversed(range(len(sides)))):
-        side = sides[level]
-        for layer in range(layers + 1):
-            blocks[f"up_blocks.{up}.resnets.{layer}"] = f"dec.{side}x{side}_block{layer}"
-            if attends[level]:
-                blocks[f"up_blocks.{up}.attentions.{layer}"] = f"dec.{side}x{side}_block{layer}"
-        if level:
-            blocks[f"up_blocks.{up}.upsamplers.0"] = f"dec.{2 * side}x{2 * side}_up"
+    names = ((name, name) for name in _nvlabs_names(sides, layers))
+    blocks = _blocks(layers, attends, names)
     known = {name: tensor for name, tensor in weights.items() if not _is_filter(name, tensor)}
     # labels of augmentation are zero when images are made
     known.pop("map_augment.weight", None)
     for part in ("weight", "bias"):
         known[f"conv_in.{part}"] = _taken(known, f"{first}_conv.{part}", file)
     known["map_label.weight"] = _taken(known, "map_label.weight", file).T.contiguous()
-    shape, converted = _converted(known, "nvlabs", blocks, layers, attends, head_width, file)
-    if min(shape.widths) < LEAST_WIDTH:
+    converted = _converted(known, "nvlabs", blocks, head_width, file)
+    network = _network(converted, layers, attends, size, head_width)
+    widths = network["channels"]
+    if min(widths) < LEAST_WIDTH:
         raise InputError(
-            f"{file}: levels of {shape.widths} channels, allowed: {LEAST_WIDTH} or more"
+            f"{file}: levels of {tuple(widths)} channels, allowed: {LEAST_WIDTH} or more"
         )
-    return shape, converted
+    return network, converted
+
+
+def _nvlabs_names(sides: list[int], layers: int) -> Iterator[str]:
+    """NVlabs' names of blocks, which have their attention, in the order of the network."""
+    levels = [f"{side}x{side}" for side in sides]
+    for level in levels:
+        if level != levels[0]:
+            yield f"enc.{level}_down"
+        yield from (f"enc.{level}_block{layer}" for layer in range(layers))
+    yield from (f"dec.{levels[-1]}_in0", f"dec.{levels[-1]}_in1")
+    for level in reversed(levels):
+        if level != levels[-1]:
+            yield f"dec.{level}_up"
+        yield from (f"dec.{level}_block{layer}" for layer in range(layers + 1))
+
+
+def _blocks(
+    layers: int, attends: list[bool], names: Iterator[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Diffusers' name of every block, and its other name.
+
+    ``names`` are those of residual blocks and the attention after them, in the network's order.
+    """
+
+    def both(part: str, layer: int, attending: bool) -> Iterator[tuple[str, str]]:
+        block, attention = next(names)
+        yield f"{part}.resnets.{layer}", block
+        if attending:
+            yield f"{part}.attentions.{layer}", attention
+
+    for level, attending in enumerate(attends):
+        for layer in range(layers):
+            yield from both(f"down_blocks.{level}", layer, attending)
+        if level + 1 < len(attends):
+            yield f"down_blocks.{level}.downsamplers.0", next(names)[0]
+    yield from both("mid_block", 0, True)
+    yield from both("mid_block", 1, False)
+    for up, attending in enumerate(reversed(attends)):
+        for layer in range(layers + 1):
+            yield from both(f"up_blocks.{up}", layer, attending)
+        if up + 1 < len(attends):
+            yield f"up_blocks.{up}.upsamplers.0", next(names)[0]
 
 
 def _of(weights: Weights, part: str) -> list[str]:
@@ -167,12 +172,10 @@ def _taken(left: dict[str, Tensor], name: str, file: str) -> Tensor:
 def _converted(
     weights: Weights,
     form: Form,
-    blocks: Mapping[str, str],
-    layers: int,
-    attends: list[bool],
+    blocks: Iterable[tuple[str, str]],
     head_width: int,
     file: str,
-) -> tuple[Shape, dict[str, Tensor]]:
+) -> dict[str, Tensor]:
     """All weights under their new names; each is used once and none is left over."""
     left, result = dict(weights), {}
     names = {
@@ -182,7 +185,7 @@ def _converted(
     for target, source in names["ends"].items():
         for part in ("weight",) if target == "class_embedding" else ("weight", "bias"):
             result[f"{target}.{part}"] = _taken(left, f"{source}.{part}", file)
-    for target, source in blocks.items():
+    for target, source in blocks:
         attention = ".attentions." in target
         for new, old in names["attention" if attention else "block"].items():
             if new == "conv_shortcut" and f"{source}.{old}.weight" not in left:
@@ -195,18 +198,30 @@ def _converted(
             result[f"{target}.to_out.0.weight"] = matrix.flatten(1)
     if left:
         raise InputError(f"{file}: weight {min(left)} is unknown, allowed: an ADM network")
-    widths = tuple(
-        len(result[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
-    )
-    shape = Shape(
-        widths=widths,
-        layers=layers,
-        attends=tuple(attends),
-        scale_shift=len(result["down_blocks.0.resnets.0.time_emb_proj.weight"]) == 2 * widths[0],
-        classes=len(result["class_embedding.weight"]),
-        channels=len(result["conv_out.weight"]),
-    )
-    return shape, result
+    return result
+
+
+def _network(
+    weights: Weights, layers: int, attends: list[bool], size: int, head_width: int
+) -> Settings:
+    """Settings of the network that has some weights, which have their new names."""
+    widths = [
+        len(weights[f"down_blocks.{level}.resnets.0.conv2.weight"]) for level in range(len(attends))
+    ]
+    entering = len(weights["down_blocks.0.resnets.0.time_emb_proj.weight"])
+    return {
+        "channels": widths,
+        "layers": layers,
+        "attention": [size >> level for level, attending in enumerate(attends) if attending],
+        "middle_attention": True,
+        "head_width": head_width,
+        "groups": GROUPS,
+        "dropout": 0.0,
+        "conditioning": "scale_shift" if entering == 2 * widths[0] else "default",
+        "resampling": "resnet",
+        "frequency_shift": 0,
+        "cosine_first": True,
+    }
 
 
 def _attention(
@@ -225,20 +240,3 @@ def _attention(
         for role, tensor in zip("qkv", by_role, strict=True):
             result[f"{target}.to_{role}.{part}"] = tensor.contiguous()
     return result
-
-
-def network_settings(shape: Shape, size: int, head_width: int) -> dict[str, Any]:
-    """Fields of the generator's network that describe a published one."""
-    return {
-        "channels": list(shape.widths),
-        "layers": shape.layers,
-        "attention": [size >> level for level, attends in enumerate(shape.attends) if attends],
-        "middle_attention": True,
-        "head_width": head_width,
-        "groups": GROUPS,
-        "dropout": 0.0,
-        "conditioning": "scale_shift" if shape.scale_shift else "default",
-        "resampling": "resnet",
-        "frequency_shift": 0,
-        "cosine_first": True,
-    }

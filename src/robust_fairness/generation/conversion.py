@@ -17,7 +17,7 @@ from torch import Tensor
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.generation import generator, songunet
-from robust_fairness.generation._published import Shape, from_nvlabs, from_openai, network_settings
+from robust_fairness.generation._published import Settings, Weights, from_nvlabs, from_openai
 from robust_fairness.generation.generator import (
     HEADER,
     LONGEST_MESSAGE,
@@ -30,8 +30,6 @@ from robust_fairness.generation.generator import (
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
 CIFAR_SIZE, CIFAR_STEPS, STEPS = 32, 18, 40  # steps of the sampler for images of that size, others
 
-Weights = Mapping[str, Tensor]
-Settings = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -119,8 +117,8 @@ def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = 
         settings = written_settings(metadata, path)
     elif "input_blocks.0.0.weight" in weights:
         configured = _validated(Configuration, path, given)
-        shape, weights = from_openai(weights, configured.head_width, str(path))
-        settings = _settings(path, configured, shape, OPENAI_NOISE_FACTOR)
+        network, weights = from_openai(weights, configured.size, configured.head_width, str(path))
+        settings = _settings(path, configured, network, *_sizes(weights), OPENAI_NOISE_FACTOR)
     elif "model.map_layer0.weight" in weights:
         settings, weights = _nvlabs(path, weights, _validated(Exported, path, given))
     elif given:
@@ -181,8 +179,8 @@ def _nvlabs(path: Path, weights: Weights, exported: Exported) -> tuple[Settings,
         classes=exported.classes or tuple(map(str, range(exported.label_dim))),
     )
     if exported.model_type == "DhariwalUNet":
-        shape, converted = from_nvlabs(inner, configured.head_width, str(path))
-        return _settings(path, configured, shape, 1.0), converted
+        network, converted = from_nvlabs(inner, configured.size, configured.head_width, str(path))
+        return _settings(path, configured, network, *_sizes(converted)), converted
     return _songunet(path, inner, exported, configured)
 
 
@@ -218,8 +216,8 @@ def _songunet(
             raise InputError(f"{path}: {name} is not the filter of {network.architecture}")
     # labels of augmentation are zero when images are made
     kept.pop("map_augment.weight", None)
-    shape = Shape((), 0, (), False, exported.label_dim, exported.img_channels)
-    return _settings(path, configured, shape, 1.0) | {"network": network.model_dump()}, kept
+    sizes = exported.label_dim, exported.img_channels
+    return _settings(path, configured, network.model_dump(), *sizes), kept
 
 
 def _validated(model: type[Model], path: Path, given: Settings) -> Model:
@@ -231,16 +229,26 @@ def _validated(model: type[Model], path: Path, given: Settings) -> Model:
         raise InputError(f"configuration of {path}, {field}: {first['msg']}") from error
 
 
-def _settings(path: Path, configured: Configuration, shape: Shape, factor: float) -> Settings:
-    """Settings of a generator with a published network."""
-    classes = configured.classes or tuple(map(str, range(shape.classes)))
-    if len(classes) != shape.classes:
-        raise InputError(
-            f"{path}: weights of {shape.classes} classes, configured: {len(classes)} names"
-        )
+def _sizes(weights: Weights) -> tuple[int, int]:
+    """Number of classes, and of the channels of an image, by weights under diffusers' names."""
+    return len(weights["class_embedding.weight"]), len(weights["conv_out.weight"])
+
+
+def _settings(
+    path: Path,
+    configured: Configuration,
+    network: Settings,
+    count: int,
+    channels: int,
+    factor: float = 1.0,
+) -> Settings:
+    """Settings of a generator with a published network of ``count`` classes."""
+    classes = configured.classes or tuple(map(str, range(count)))
+    if len(classes) != count:
+        raise InputError(f"{path}: weights of {count} classes, configured: {len(classes)} names")
     steps = configured.steps or (CIFAR_STEPS if configured.size == CIFAR_SIZE else STEPS)
     return {
-        "network": network_settings(shape, configured.size, configured.head_width),
+        "network": network,
         "preconditioning": {"sigma_data": configured.sigma_data, "noise_factor": factor},
         "sampler": {
             "steps": steps,
@@ -249,7 +257,7 @@ def _settings(path: Path, configured: Configuration, shape: Shape, factor: float
             "rho": configured.rho,
         },
         "classes": list(classes),
-        "shape": [shape.channels, configured.size, configured.size],
+        "shape": [channels, configured.size, configured.size],
     }
 
 

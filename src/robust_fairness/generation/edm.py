@@ -131,7 +131,7 @@ def heun(
         sigmas: falling noise levels, the last one 0.
 
     Returns:
-        Images, in [-1, 1] but for errors; dtype and device of the latents.
+        Images, in [-1, 1] except for errors; dtype and device of the latents.
     """
     levels = torch.tensor(sigmas, dtype=latents.dtype).to(latents.device)
     x = latents * sigmas[0]

@@ -1,7 +1,6 @@
 """Families: images of one subset of latent space, each decided by a seed and its place."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -56,7 +55,7 @@ class Family:
         """Labels of the rows at some places, int64 ``[n]`` both."""
         return latents.labels(self.seed, places, classes)
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         """All that decides the latents and labels, as JSON can hold it."""
         return {
             "shift": self.shift,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -30,7 +31,7 @@ BUNDLED = {"digits": Path(__file__).with_name("digits.safetensors")}
 Device = Literal["auto", "cpu", "cuda"]
 
 
-def _architecture(network: Any) -> str:
+def _architecture(network: object) -> str:
     """Which of the networks some parameters describe: those of UNet2DModel name none."""
     named = "architecture" in network if isinstance(network, Mapping) else None
     return "song" if named or isinstance(network, songunet.SongUNetParameters) else "unet"
@@ -169,7 +170,7 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
         raise InputError(f"{path}: {error}") from None
 
 
-def same_every_time() -> Any:
+def same_every_time() -> AbstractContextManager[None]:
     """A block in which cuDNN uses deterministic algorithms only."""
     return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
 

@@ -64,26 +64,8 @@ def options(
     A learned Fourier embedding of time is not offered: the library's takes the logarithm of its
     input and divides the output by it, unlike EDM.
     """
-    p, levels = parameters, len(parameters.channels)
-    if classes < 1:
-        raise InputError("generator: at least one class is needed")
-    if any(side < 1 or side % 2 ** (levels - 1) for side in size):
-        raise InputError(
-            f"network.channels: {levels} levels for images of {size[0]} x {size[1]}, "
-            f"allowed: height and width that are multiples of {2 ** (levels - 1)}"
-        )
-    if any(width % p.groups for width in p.channels):
-        raise InputError(f"network.groups: {p.groups}, allowed: a divisor of all of {p.channels}")
-    sides = [size[0] // 2**level for level in range(levels)]
-    attending = [side in p.attention for side in sides]
-    widths = [width for width, attends in zip(p.channels, attending, strict=True) if attends]
-    if p.middle_attention:
-        widths.append(p.channels[-1])
-    if any(width % p.head_width for width in widths):
-        raise InputError(f"network.head_width: {p.head_width}, allowed: a divisor of {widths}")
-    unknown = set(p.attention) - set(sides)
-    if unknown:
-        raise InputError(f"network.attention: {min(unknown)}, allowed: the levels' heights {sides}")
+    p = parameters
+    attending = _attending(p, size, classes)
     plain = {
         "conv": ("DownBlock2D", "UpBlock2D"),
         "resnet": ("ResnetDownsampleBlock2D", "ResnetUpsampleBlock2D"),
@@ -111,6 +93,31 @@ def options(
         "upsample_type": p.resampling,
         "num_class_embeds": classes,
     }
+
+
+def _attending(p: UNetParameters, size: tuple[int, int], classes: int) -> list[bool]:
+    """Which levels have attention; raises an error if sizes do not divide one another."""
+    levels = len(p.channels)
+    if classes < 1:
+        raise InputError("generator: at least one class is needed")
+    if any(side < 1 or side % 2 ** (levels - 1) for side in size):
+        raise InputError(
+            f"network.channels: {levels} levels for images of {size[0]} x {size[1]}, "
+            f"allowed: height and width that are multiples of {2 ** (levels - 1)}"
+        )
+    if any(width % p.groups for width in p.channels):
+        raise InputError(f"network.groups: {p.groups}, allowed: a divisor of all of {p.channels}")
+    sides = [size[0] // 2**level for level in range(levels)]
+    attending = [side in p.attention for side in sides]
+    widths = [width for width, attends in zip(p.channels, attending, strict=True) if attends]
+    if p.middle_attention:
+        widths.append(p.channels[-1])
+    if any(width % p.head_width for width in widths):
+        raise InputError(f"network.head_width: {p.head_width}, allowed: a divisor of {widths}")
+    unknown = set(p.attention) - set(sides)
+    if unknown:
+        raise InputError(f"network.attention: {min(unknown)}, allowed: the levels' heights {sides}")
+    return attending
 
 
 def build(

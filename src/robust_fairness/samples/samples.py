@@ -1,8 +1,8 @@
 """Samples: the only thing that travels between ingestion, shifts, training and evaluation."""
 
+from collections.abc import Sized
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -77,7 +77,7 @@ class Samples:
 
     def __post_init__(self) -> None:
         """Check that all parts describe the same rows."""
-        parts: dict[str, Any] = {
+        parts: dict[str, Sized | None] = {
             **self.arrays,
             "y": self.y,
             "attributes": self.attributes,

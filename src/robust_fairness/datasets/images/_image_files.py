@@ -63,7 +63,7 @@ class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
 
     @field_validator("size", mode="before")
     @classmethod
-    def _of_a_square(cls, size: Any) -> Any:
+    def _of_a_square(cls, size: object) -> object:
         return (size, size) if isinstance(size, int) else size
 
 

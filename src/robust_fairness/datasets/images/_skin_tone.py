@@ -6,7 +6,7 @@ Source: "Is Fairness Only Metric Deep?" (ICLR 2022), appendix D.2 and Table 23, 
 V. Cheng et al., "Can You Fake It Until You Make It?" (FAccT 2021) for the cuts.
 """
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -68,7 +68,7 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_a_word(cls, given: Any) -> Any:
+    def _of_a_word(cls, given: object) -> object:
         return {"positions": given} if isinstance(given, str) else given
 
 

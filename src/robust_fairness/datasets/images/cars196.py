@@ -46,7 +46,7 @@ class Cars196(ImageDataset):
 
         @field_validator("images", "annotations", mode="before")
         @classmethod
-        def _as_list(cls, names: Any) -> Any:
+        def _as_list(cls, names: object) -> object:
             return (names,) if isinstance(names, str) else names
 
         @model_validator(mode="after")

@@ -7,7 +7,7 @@ training rows, and the others are given more, so that there are as many as in a 
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ EVENLY = 50  # per cent of the rows in either half of the control
 logger = logging.getLogger(__name__)
 
 
-def _source(value: Any) -> Any:
+def _source(value: object) -> object:
     """``{source: digits, ...}``, as datasets are written, is ``{name: digits, ...}``."""
     if isinstance(value, Mapping) and "source" in value and "name" not in value:
         return {"name": value["source"], **{key: value[key] for key in value if key != "source"}}

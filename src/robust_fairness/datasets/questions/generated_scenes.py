@@ -2,8 +2,7 @@
 
 The questions of a world of toys (``_scenes``) have the fields of GQA's questions that are read, its
 test and validation questions the head and tail of GQA-OOD, and their images features of boxes.
-Answers follow the prior of their local group as far as ``bias`` says, and the best accuracies with
-and without the image follow from the parameters (``_scenes.best_accuracies``).
+Answers follow the prior of their local group as far as ``bias`` says.
 """
 
 import hashlib

@@ -1,7 +1,5 @@
 """The configuration of a table, drafted from its outline and the roles of its columns."""
 
-from typing import Any
-
 import pandas as pd
 import yaml
 
@@ -32,7 +30,7 @@ METRICS = {
 def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     """YAML that says what the columns of a table are."""
     columns = table.columns
-    lines: dict[str, tuple[Any, str]] = {
+    lines: dict[str, tuple[object, str]] = {
         "source": ("table", ""),
         "file": (file, "below the data root"),
         "target": (roles.target, ""),
@@ -79,7 +77,7 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
 def experiment(table: Profile, roles: Roles, name: str) -> str:
     """YAML of a first grid: three methods, other domains or a little noise."""
     binary = outcome_of(table.columns[roles.target]) != "continuous"
-    lines: dict[str, tuple[Any, str]] = {"seeds": (5, "")}
+    lines: dict[str, tuple[object, str]] = {"seeds": (5, "")}
     if roles.domain:
         lines["domains"] = (design(table.columns[roles.domain], table), "docs: natural_shift")
     else:
@@ -105,7 +103,7 @@ def outcome_of(target: ColumnProfile) -> str:
     return "continuous" if is_number else "classes"
 
 
-def design(domain: ColumnProfile, table: Profile) -> dict[str, Any]:
+def design(domain: ColumnProfile, table: Profile) -> dict[str, object]:
     """Domains to train on: each left out once if they are few; the past if they are ordered."""
     values = domain.values
     if domain.type == "date":
@@ -128,7 +126,7 @@ def _is_mixed(column: ColumnProfile, roles: Roles) -> bool:
     return column.type == "mixed" and used and len(column.counts) <= MOST_CATEGORIES
 
 
-def _section(title: str, datasets: dict[str, dict[str, tuple[Any, str]]]) -> str:
+def _section(title: str, datasets: dict[str, dict[str, tuple[object, str]]]) -> str:
     """A YAML file of datasets, a line for each field, with comments."""
     written = [f"# {title}", "datasets:"]
     for name, fields in datasets.items():

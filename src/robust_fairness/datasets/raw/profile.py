@@ -145,8 +145,8 @@ def _type(values: list[str], rows: int) -> Type:
 
 def _suffix(values: Iterable[str]) -> str:
     """What follows the number in each of the values, if it is the same text."""
-    found = [MEASURE.fullmatch(value.strip()) for value in values]
-    suffixes = {match[1] if match else "" for match in found}
+    matches = [MEASURE.fullmatch(value.strip()) for value in values]
+    suffixes = {match[1] if match else "" for match in matches}
     return suffixes.pop() if len(suffixes) == 1 else ""
 
 

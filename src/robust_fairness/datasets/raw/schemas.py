@@ -110,7 +110,7 @@ def validated(cells: pd.DataFrame, fields: Mapping[str, Field | None], file: str
 
     ``cells`` are categories of text, as ``reading.read_cells`` reads them.
     """
-    table: dict[str, Any] = {}
+    table: dict[str, pd.Series | np.ndarray | pd.Categorical] = {}
     for name, declared in fields.items():
         if name not in cells:
             raise InputError(f"{file}: {unknown_name('column', name, cells.columns)}")

@@ -239,8 +239,10 @@ def _records(content: bytes, state: str, year: int, columns: tuple[str, ...]) ->
     fields: dict[str, Cell | None] = {field: FIELDS[field] for field in columns}
     table = validated(cells, fields | {"SERIALNO": None}, name)
     place = column("ST", year)
+    # earlier serial numbers do not say their year
+    of_year = table["SERIALNO"].str.startswith(str(year)) | (year < SERIAL_WITH_YEAR)
     for field, wrong, allowed in (
-        ("SERIALNO", ~_of_year(table["SERIALNO"], year), f"records of {year}"),
+        ("SERIALNO", ~of_year, f"records of {year}"),
         (place, table[place] != FIPS[state], f"{FIPS[state]} ({state})"),
     ):
         if wrong.any():
@@ -248,11 +250,6 @@ def _records(content: bytes, state: str, year: int, columns: tuple[str, ...]) ->
             cell = str(cells[field].iloc[row - 1])
             raise InputError(f"{name}, row {row}, column {field}: {cell!r}, allowed: {allowed}")
     return table.assign(state=state)
-
-
-def _of_year(serials: pd.Series, year: int) -> pd.Series:
-    """Which serial numbers are those of a year, as far as they say."""
-    return serials.str.startswith(str(year)) | (year < SERIAL_WITH_YEAR)
 
 
 def _label(values: pd.Series, task: Task, threshold: float | None) -> pd.Series:

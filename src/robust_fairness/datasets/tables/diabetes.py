@@ -32,7 +32,6 @@ class Diabetes(TableDataset):
 
         target: Literal["binary", "continuous"] = "binary"
         sensitive: tuple[Literal["sex", "age_group", "age"], ...] = ("sex",)
-        drop_sensitive: bool = False
 
     feature_columns: ClassVar = {"age_group": ("age",)}
 

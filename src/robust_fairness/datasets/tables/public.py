@@ -92,6 +92,12 @@ class PublicTable(TableDataset):
         """The bytes of one of the files."""
         return files.blocks(file)
 
+    def official_splits(self, training: int, rows: int, splits: int) -> pd.DataFrame | None:
+        """Splits whose test part is the test file, after ``training`` rows; None of random ones."""
+        if self.parameters.split == "random":
+            return None
+        return official_splits(training, rows - training, splits, self.parameters)
+
 
 class Adult(PublicTable):
     """Adult: income above 50,000 dollars in the US census of 1994 (Kohavi 1996).
@@ -133,14 +139,11 @@ class Adult(PublicTable):
             for name in incomplete:
                 table[name] = without(table[name], "?")
         first = int((table.index < len(parts[0])).sum())  # rows of the training file
-        official = self.parameters.split == "official"
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=list(self.parameters.drop)),
-            attributes={name: table[name] for name in ("sex", "race", "age")},
-            splits=official_splits(first, len(table) - first, splits, self.parameters)
-            if official
-            else None,
+            attributes=dict(table[["sex", "race", "age"]]),
+            splits=self.official_splits(first, len(table), splits),
         )
 
 
@@ -346,8 +349,7 @@ class CreditCard(PublicTable):
             for name in undocumented:
                 table[name] = without(table[name], "undocumented").fillna("others")
         target = table.pop(present[0])
-        names = ("SEX", "MARRIAGE", "EDUCATION", "AGE")
-        return TypedTable(table, target, {name: table[name] for name in names})
+        return TypedTable(table, target, dict(table[["SEX", "MARRIAGE", "EDUCATION", "AGE"]]))
 
 
 class Drugs(PublicTable):
@@ -610,7 +612,6 @@ class KddCensus(PublicTable):
                 first[name] = pd.Categorical(first[name], pd.Index(kinds, dtype=object))
         second = self.typed(files, test, fields)
         table = pd.concat([first, second], ignore_index=True)
-        official = self.parameters.split == "official"
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=["instance weight", *self.parameters.drop]),
@@ -620,9 +621,7 @@ class KddCensus(PublicTable):
                 "race_full": table["race"],
                 "age": table["age"],
             },
-            splits=official_splits(len(first), len(second), splits, self.parameters)
-            if official
-            else None,
+            splits=self.official_splits(len(first), len(table), splits),
         )
 
     @staticmethod
@@ -717,7 +716,7 @@ class LawSchool(PublicTable):
         files.note_values(file, table)
         table["male"] = two_categories(table["male"] == 1, ("female", "male"))
         passed = two_categories(table.pop("pass_bar") == 1, ("failed", "passed"))
-        attributes = {name: table[name] for name in ("male", "race")}
+        attributes = dict(table[["male", "race"]])
         if self.parameters.domain:
             attributes["tier"] = table.pop("tier").astype(int).astype(str).astype("category")
         return TypedTable(table, passed, attributes, domain=self.parameters.domain)
@@ -755,7 +754,6 @@ class Oulad(PublicTable):
         files.note_values(file, table)
         if self.parameters.withdrawn == "drop":
             table = table[table["final_result"] != "Withdrawn"]
-        names = ("gender", "disability", "age_band", "imd_band")
         domains = {
             "presentation": table["code_presentation"],
             "module": table["code_module"],
@@ -767,7 +765,7 @@ class Oulad(PublicTable):
             target=two_categories(
                 table["final_result"].isin(["Pass", "Distinction"]), ("not passed", "passed")
             ),
-            attributes={name: table[name] for name in names} | domains,
+            attributes=dict(table[["gender", "disability", "age_band", "imd_band"]]) | domains,
             domain=domain,
             units=table["id_student"],
         )
@@ -893,7 +891,7 @@ class Students(PublicTable):
         table = self.typed(files, file)
         grade = table.pop("G3")
         passed = two_categories(grade >= 10, ("failed", "passed"))
-        attributes = {"age": table["age"], "sex": table["sex"]}
+        attributes = dict(table[["age", "sex"]])
         if parameters.domain:
             attributes["school"] = table.pop("school")
         return TypedTable(

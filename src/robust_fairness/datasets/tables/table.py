@@ -52,15 +52,10 @@ class TableOfColumns(TableDataset):
             )
         for name in names:
             with wrong.noting():
-                features[name] = self._feature(table[name])
+                kind, most = parameters.types.get(name), parameters.most_categories
+                features[name] = raw_columns.typed(table[name], parameters.place(name), kind, most)
         typed = typed_table(table, pd.DataFrame(features), parameters, wrong)
         return replace(typed, features=_with_missing(typed.features))
-
-    def _feature(self, cells: pd.Series) -> pd.Series:
-        """A column as a feature, of the declared type or by the rules."""
-        name, parameters = str(cells.name), self.parameters
-        kind = parameters.types.get(name)
-        return raw_columns.typed(cells, parameters.place(name), kind, parameters.most_categories)
 
 
 def _with_missing(features: pd.DataFrame) -> pd.DataFrame:
