@@ -89,7 +89,7 @@ def measure(
 ) -> Row:
     """Both ways in turn, after a warm-up."""
     stack = own_stack(pictures(rows, size), method, options.batch_size)
-    visited = sum(one.shape[1] for one in stack.data.epoch_batches(stack.method.visiting_order))
+    visited = sum(rows.shape[1] for rows in stack.data.epoch_batches(stack.method.visiting_order))
     theirs = partial(
         other.submit, published_seconds, options.threads, method, rows, size, options.batch_size
     )
@@ -97,12 +97,12 @@ def measure(
         (seconds(stack.run_epoch) / visited, theirs().result() / rows)
         for _ in range(options.repeats + 1)
     ][1:]
-    ratios = [published / own for own, published in pairs]
-    own, published = np.median(pairs, axis=0)
+    ratios = [published / ours for ours, published in pairs]
+    ours, published = np.median(pairs, axis=0)
     return {
         "pixels": size,
         "method": method,
-        "images per CPU s": rounded(1 / own),
+        "images per CPU s": rounded(1 / ours),
         "published loop": rounded(1 / published),
         "ratio": rounded(statistics.median(ratios)),
         "lowest": rounded(min(ratios)),
@@ -129,8 +129,8 @@ def main() -> None:
         threads(options.threads),
     ):
         cases = product(map(int, options.sizes.split(",")), options.methods.split(","))
-        found = [measure(other, method, rows, size, options) for size, method in cases]
-    save(__file__, vars(options), found)
+        measured = [measure(other, method, rows, size, options) for size, method in cases]
+    save(__file__, vars(options), measured)
 
 
 if __name__ == "__main__":

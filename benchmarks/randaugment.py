@@ -78,7 +78,7 @@ def main() -> None:
         rows = [
             {
                 "what": "a batch",
-                "ms": rounded(statistics.median(one for one, _ in pairs)),
+                "ms": rounded(statistics.median(batched for batched, _ in pairs)),
                 "torchvision image by image / at once": spread([b / a for a, b in pairs], ".1f"),
             }
         ]
@@ -92,7 +92,7 @@ def main() -> None:
                 {
                     "what": f"a step of {network} with it",
                     "ms": rounded(statistics.median(two for _, two in pairs)),
-                    "its share": spread([one / two for one, two in pairs], ".1%"),
+                    "its share": spread([batched / two for batched, two in pairs], ".1%"),
                 }
             )
     save(__file__, vars(options), rows)

@@ -72,12 +72,12 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
     alone = replicas[:MEASURED_ALONE]
     ways = [
         [fitting.Stack(samples, cell, group).run_epoch for group in groups],
-        [fitting.Stack(samples, cell, [one]).run_epoch for one in alone],
+        [fitting.Stack(samples, cell, [replica]).run_epoch for replica in alone],
         [plain(samples, method, batch_size) for _ in alone],
     ]
     rounds = np.array([[seconds(way) for way in ways] for _ in range(repeats + 1)])[1:]
     rounds[:, 1:] *= count / len(alone)
-    stacked, own, written_plainly = np.median(rounds, axis=0)
+    stacked, ours, written_plainly = np.median(rounds, axis=0)
     ratios = rounds[:, 2] / rounds[:, 0]
     return {
         "method": method,
@@ -85,7 +85,7 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
         "batch size": batch_size,
         "stacks": len(groups),
         "epoch of the stacks, CPU s": rounded(stacked),
-        "of our loop, CPU s": rounded(own),
+        "of our loop, CPU s": rounded(ours),
         "of a plain loop, CPU s": rounded(written_plainly),
         "plain loop / stacks": rounded(float(np.median(ratios))),
         "lowest": rounded(float(ratios.min())),
@@ -108,7 +108,8 @@ def main() -> None:
     keep_freed_memory()
     samples = adult_like(options.rows, options.features)
     counts, batch_sizes = (
-        [int(one) for one in text.split(",")] for text in (options.replicas, options.batch_sizes)
+        [int(number) for number in text.split(",")]
+        for text in (options.replicas, options.batch_sizes)
     )
     with threads(options.threads):
         rows = [

@@ -45,12 +45,12 @@ def repository_files() -> list[Path]:
 
 def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
     """Where a pattern occurs, this file's own examples of it left out."""
-    found = []
+    places = []
     for path in set(repository_files()) - {Path(__file__)}:
         for number, line in enumerate(path.read_bytes().splitlines(), start=1):
             if pattern.search(line.decode(errors="replace")):
-                found.append(f"{path.relative_to(ROOT)}:{number}")
-    return found
+                places.append(f"{path.relative_to(ROOT)}:{number}")
+    return places
 
 
 def locked() -> dict[str, tuple[Requirement, str]]:
@@ -58,7 +58,10 @@ def locked() -> dict[str, tuple[Requirement, str]]:
     text = (ROOT / "requirements.lock").read_text()
     entries = re.findall(r"^[^\s#].*(?:\n[ \t]+.*)*", text, flags=re.MULTILINE)
     requirements = [(Requirement(entry.splitlines()[0].rstrip("\\ ")), entry) for entry in entries]
-    return {canonicalize_name(found.name): (found, entry) for found, entry in requirements}
+    return {
+        canonicalize_name(requirement.name): (requirement, entry)
+        for requirement, entry in requirements
+    }
 
 
 def declared() -> list[Requirement]:
@@ -66,10 +69,12 @@ def declared() -> list[Requirement]:
     project = PYPROJECT["project"]
     locked_extras = project["optional-dependencies"].keys() - {"trees"}
     extras = [
-        name for one in sorted(locked_extras) for name in project["optional-dependencies"][one]
+        name for extra in sorted(locked_extras) for name in project["optional-dependencies"][extra]
     ]
     requirements = [Requirement(name) for name in project["dependencies"] + extras]
-    return [one for one in requirements if one.name != project["name"]]  # extras of extras
+    return [
+        requirement for requirement in requirements if requirement.name != project["name"]
+    ]  # extras of extras
 
 
 @pytest.mark.parametrize("line", ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"])

@@ -110,12 +110,12 @@ def test_skin_types_are_averaged_type_by_type():
 
 
 @given(values, st.booleans(), st.integers(0, 100))
-def test_gaps_to_the_worst_and_between_halves_are_never_negative(found, higher, seed):
+def test_gaps_to_the_worst_and_between_halves_are_never_negative(drawn, higher, seed):
     """And both are 0 only where they must be; order of groups changes no value."""
-    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(found)}
+    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(drawn)}
     sign = 1 if higher else -1
-    best_first = sorted(found, reverse=higher)
-    half = len(found) // 2
+    best_first = sorted(drawn, reverse=higher)
+    half = len(drawn) // 2
     expected = {
         worst_gap: sign * (np.mean(best_first[:-1]) - best_first[-1]),
         halves_gap: sign * (np.mean(best_first[:half]) - np.mean(best_first[-half:])),
@@ -168,11 +168,11 @@ def test_metrics_are_gaps_of_the_group_metrics_rows(case, quantity):
     names.append(f"worst_group_{quantity}")
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["metric"] == names[0]}
-    found = {row["metric"]: row["value"] for row in rows if not row["group"]}
+    gaps = {row["metric"]: row["value"] for row in rows if not row["group"]}
     ranked = sorted(of.values(), reverse=quantity not in LOWER)
     assert len(of) == 6
     assert len(set(ranked)) > 1
-    assert found == {
+    assert gaps == {
         f"{quantity}_majority_gap": pytest.approx(of["V"] - of["II"]),
         f"{quantity}_worst_gap": pytest.approx(abs(np.mean(ranked[:-1]) - ranked[-1])),
         f"{quantity}_halves_gap": pytest.approx(abs(np.mean(ranked[:3]) - np.mean(ranked[3:]))),
@@ -205,9 +205,9 @@ def test_options_of_a_quantity_are_those_of_its_gaps(case):
     names = ["recall_at_by_group(k=4)", "recall_at_majority_gap(k=4)", "recall_at_majority_gap"]
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["group"]}
-    four, one = (row["value"] for row in rows if not row["group"])
+    four, nearest = (row["value"] for row in rows if not row["group"])
     assert four == pytest.approx(of["V"] - of["II"])
-    assert four != one
+    assert four != nearest
     with pytest.raises(InputError, match="recall_at: k is 0"):
         evaluate(["worst_group_recall_at(k=0)"], samples, outputs, per_row, train)
     with pytest.raises(InputError, match="nmi_worst_gap takes no options"):

@@ -87,9 +87,9 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
     for weight in (None, rng.random(len(y)) + 0.1):
         of = {"sensitive_features": group, "sample_weight": weight}
         for name in MEASURES[:4]:
-            found = getattr(fairness, name)(y, p, **of).value
+            value = getattr(fairness, name)(y, p, **of).value
             expected = getattr(oracle, name)(y, p, **of)
-            assert found is None if np.isnan(expected) else found == pytest.approx(expected)
+            assert value is None if np.isnan(expected) else value == pytest.approx(expected)
         frame = oracle.MetricFrame(
             metrics=accuracy,
             y_true=y,
@@ -97,5 +97,5 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
             sensitive_features=group,
             sample_params=None if weight is None else {"sample_weight": weight},
         )
-        found = difference(by_group(accuracy, y, p, **of)).value
-        assert found == pytest.approx(frame.difference())
+        value = difference(by_group(accuracy, y, p, **of)).value
+        assert value == pytest.approx(frame.difference())

@@ -77,12 +77,12 @@ def test_pieces_fit_together(backbone, shape, width):
 def test_a_vector_of_length_0_stays_and_has_a_gradient():
     """Finite, as that of every other row."""
     x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
-    found = unit_length(x)
-    torch.testing.assert_close(found, torch.tensor([[0, 0], [0.6, 0.8]]))
-    found.square().sum().backward()
+    scaled = unit_length(x)
+    torch.testing.assert_close(scaled, torch.tensor([[0, 0], [0.6, 0.8]]))
+    scaled.square().sum().backward()
     assert x.grad.isfinite().all()
-    found = unit_length(x[:1])
-    (gradient,) = torch.autograd.grad(found.sum(), x)
+    scaled = unit_length(x[:1])
+    (gradient,) = torch.autograd.grad(scaled.sum(), x)
     assert gradient.equal(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
 
 
@@ -91,19 +91,19 @@ def test_gradients_reach_every_weight_and_none_is_idle():
     network = build(dimensions=4)
     outputs = network(rows(count=12), DropoutNoise(Randomness([0], "dropout")))[0]
     functional.cross_entropy(outputs, torch.arange(12) % 3).backward()
-    assert [name for name, one in network.named_parameters() if not one.grad.any()] == []
+    assert [name for name, weight in network.named_parameters() if not weight.grad.any()] == []
     assert not [name for name, _ in network.named_parameters() if name.startswith("backbone.top")]
 
 
 def test_initial_weights_do_not_depend_on_the_classifier():
     """Trials that differ in it start and end with the same embedding."""
-    one, other = build().state_dict(), build(classifier="k_means").state_dict()
-    assert {name for name in one if name not in other} == {
+    linear, other = build().state_dict(), build(classifier="k_means").state_dict()
+    assert {name for name in linear if name not in other} == {
         "top.layers.weight",
         "top.layers.bias",
     }
-    assert all(one[name].equal(value) for name, value in other.items())
-    assert not one["projection.layers.weight"].equal(
+    assert all(linear[name].equal(value) for name, value in other.items())
+    assert not linear["projection.layers.weight"].equal(
         build(seed=1).state_dict()["projection.layers.weight"]
     )
 
@@ -187,7 +187,7 @@ def test_oversampling_makes_groups_equal():
     """All rows are kept, only their own are drawn again, and rows without a group stand once."""
     group = torch.tensor([0] * 50 + [2] * 7 + [-1] * 5 + [1] * 20)
     (places,) = embedding.rebalanced("oversampling", group, Randomness([0], "heads"))
-    counts = {int(one): int((group[places] == one).sum()) for one in group.unique()}
+    counts = {int(number): int((group[places] == number).sum()) for number in group.unique()}
     assert counts == {-1: 5, 0: 50, 1: 50, 2: 50}
     assert set(places.tolist()) == set(range(len(group)))
     seen = places.bincount()
@@ -231,17 +231,17 @@ def test_a_class_that_a_group_lacks_has_its_lowest_output():
     network = fitted(
         5, data=(x, y, group), classifier="logistic_regression", rebalancing="domain_independent"
     )
-    found, parts = network.head(x)[0].numpy(), []
-    for number, own in ((0, [0, 3]), (1, [1, 2])):
+    outputs, parts = network.head(x)[0].numpy(), []
+    for number, present in ((0, [0, 3]), (1, [1, 2])):
         chosen = group[0] == number
         half = LogisticRegression(max_iter=1000).fit(x[0, chosen], y[0, chosen])
         half = half.decision_function(x[0]) / 2
         part = np.tile(-np.abs(half)[:, None], (1, 5))
-        part[:, own] = np.stack([-half, half], axis=1)
+        part[:, present] = np.stack([-half, half], axis=1)
         parts.append(part)
-    np.testing.assert_allclose(found[:, :4], sum(parts)[:, :4], atol=1e-9)
-    assert (found[:, 4] == ABSENT).all()
-    assert (found.argmax(1) == y[0].numpy()).mean() > 0.6
+    np.testing.assert_allclose(outputs[:, :4], sum(parts)[:, :4], atol=1e-9)
+    assert (outputs[:, 4] == ABSENT).all()
+    assert (outputs.argmax(1) == y[0].numpy()).mean() > 0.6
 
 
 def test_a_class_that_a_group_lacks_may_have_no_probability():
@@ -253,10 +253,10 @@ def test_a_class_that_a_group_lacks_may_have_no_probability():
         rebalancing="domain_independent", absent_classes="no_probability",
     )  # fmt: skip
     expected = np.zeros((x.shape[1], 4))
-    for number, own in ((0, [0, 3]), (1, [1, 2])):
+    for number, present in ((0, [0, 3]), (1, [1, 2])):
         chosen = group[0] == number
         machine = LogisticRegression(max_iter=1000).fit(x[0, chosen], y[0, chosen])
-        expected[:, own] += machine.predict_proba(x[0]) / 2
+        expected[:, present] += machine.predict_proba(x[0]) / 2
     np.testing.assert_allclose(network.head(x)[0].exp(), expected, atol=1e-7)
 
 
@@ -281,7 +281,7 @@ def test_another_classifier_after_the_same_training():
     assert network.head(data[0]).equal(expected.head(data[0]))
     (state,), (other,) = network.replica_states(), expected.replica_states()
     assert state.keys() == other.keys()
-    assert all(one.equal(other[name]) for name, one in state.items())
+    assert all(value.equal(other[name]) for name, value in state.items())
 
 
 @pytest.mark.parametrize("name", FITTED)
@@ -307,9 +307,9 @@ def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
     }
     prepared = {key: value.astype(np.float32) for key, value in prepared.items()}
     told = {"name": "embedding", **parameters.model_dump()}
-    one = Fitted("default", 0, "split_0", told, "none", model | prepared)
+    replica = Fitted("default", 0, "split_0", told, "none", model | prepared)
     dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
-    dataset.save([one])
+    dataset.save([replica])
     (again,) = dataset.load()
     cell = Cell.model_validate(
         make_cell(seeds=(0,)).model_dump()
@@ -325,8 +325,10 @@ def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
     x, _, _ = problem()
     options = {"classifier": "logistic_regression"}
     fits = [fitted(**options, rebalancing=name) for name in REBALANCINGS]
-    states = [{key: value.clone() for key, value in one.state_dict().items()} for one in fits]
-    outputs = [one.head(x) for one in fits]
+    states = [
+        {key: value.clone() for key, value in network.state_dict().items()} for network in fits
+    ]
+    outputs = [network.head(x) for network in fits]
     for other in (*fits, build(outputs=3, dimensions=64, **options).double()):
         for state, expected in zip(states, outputs, strict=True):
             other.load_state_dict(state)
@@ -343,9 +345,9 @@ def test_curvature_of_a_classified_embedding_is_a_number(name):
     network, x = build(classifier=name, dimensions=6).double().eval(), rows(count=20).double()
     y = torch.arange(20)[None] % 3
     network.fit_classifier(network.features(x), y, y * 0)
-    found = power_iteration_curvature(lambda one: task_loss(network(one), y), x)
-    assert found.isfinite().all()
-    assert found.any() == (name != "random_forest")
+    curvature = power_iteration_curvature(lambda inputs: task_loss(network(inputs), y), x)
+    assert curvature.isfinite().all()
+    assert curvature.any() == (name != "random_forest")
 
 
 @pytest.mark.parametrize("method", ["erm", "adv_debias"])
@@ -382,12 +384,12 @@ def test_trials_change_the_classifier():
     network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
     trials = ({"classifier": "rbf_svm"}, {"rebalancing": "oversampling"})
     replicas = make_cell(trials=trials, seeds=(0,), network=network).replicas()
-    assert [one.trial for one in replicas] == [
+    assert [replica.trial for replica in replicas] == [
         "default",
         "classifier=rbf_svm",
         "rebalancing=oversampling",
     ]
-    alike = [embedding.Embedding.trained_as(one.network) for one in replicas]
+    alike = [embedding.Embedding.trained_as(replica.network) for replica in replicas]
     assert alike[0] == alike[1] == alike[2]
 
 

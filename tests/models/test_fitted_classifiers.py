@@ -61,8 +61,8 @@ def drawn_seed(seed=0):
 
 def digits(classes, rows=300):
     """Real digits in [0, 1], and their classes."""
-    found = load_digits(n_class=classes)
-    return (found.data[:rows] / 16).astype(np.float32), found.target[:rows]
+    data = load_digits(n_class=classes)
+    return (data.data[:rows] / 16).astype(np.float32), data.target[:rows]
 
 
 @pytest.mark.parametrize("classes", [2, 3, 10])
@@ -72,12 +72,12 @@ def test_logistic_regression_is_scikit_learns(classes, penalty):
     x, y = digits(classes)
     network = fitted_on("logistic_regression", x[:200], y[:200], classes, penalty=penalty)
     expected = LogisticRegression(C=penalty, max_iter=1000).fit(x[:200].astype(float), y[:200])
-    found = outputs_of(network, x)
-    softmax = torch.tensor(found).softmax(1)
+    outputs = outputs_of(network, x)
+    softmax = torch.tensor(outputs).softmax(1)
     np.testing.assert_allclose(softmax, expected.predict_proba(x), atol=1e-9)
-    decision = found[:, 1] - found[:, 0] if classes == 2 else found
+    decision = outputs[:, 1] - outputs[:, 0] if classes == 2 else outputs
     np.testing.assert_allclose(decision, expected.decision_function(x.astype(float)), atol=1e-9)
-    np.testing.assert_array_equal(found.argmax(1), expected.predict(x))
+    np.testing.assert_array_equal(outputs.argmax(1), expected.predict(x))
 
 
 def test_logistic_regression_says_where_it_has_not_converged(caplog):
@@ -100,13 +100,13 @@ def test_k_means_gives_the_majority_class_of_scikit_learns_cluster(classes, clus
             for number in range(machine.n_clusters)
         ]
     )
-    found = outputs_of(network, x)
-    np.testing.assert_array_equal(found.argmax(1), owner[machine.predict(x.astype(float))])
+    outputs = outputs_of(network, x)
+    np.testing.assert_array_equal(outputs.argmax(1), owner[machine.predict(x.astype(float))])
     squares = ((x[:, None].astype(float) - machine.cluster_centers_) ** 2).sum(-1)
     for number in range(classes):
-        own = squares[:, owner == number]
-        expected = -own.min(1) if own.shape[1] else np.full(len(x), ABSENT)
-        np.testing.assert_allclose(found[:, number], expected, atol=1e-9)
+        of_class = squares[:, owner == number]
+        expected = -of_class.min(1) if of_class.shape[1] else np.full(len(x), ABSENT)
+        np.testing.assert_allclose(outputs[:, number], expected, atol=1e-9)
 
 
 def test_k_means_has_no_more_clusters_than_distinct_rows():
@@ -128,10 +128,10 @@ def test_random_forest_is_scikit_learns(classes, options):
         9, random_state=drawn_seed(3), **{names[name]: value for name, value in options.items()}
     )
     expected = machine.fit(x[:200], y[:200]).predict_proba(x)
-    found = outputs_of(network, x)
-    np.testing.assert_allclose(np.exp(found), expected, atol=1e-12)
-    np.testing.assert_allclose(torch.tensor(found).softmax(1), expected, atol=1e-12)
-    assert (found[expected == 0] == np.log(random_forest.LEAST_PROBABILITY)).all()
+    outputs = outputs_of(network, x)
+    np.testing.assert_allclose(np.exp(outputs), expected, atol=1e-12)
+    np.testing.assert_allclose(torch.tensor(outputs).softmax(1), expected, atol=1e-12)
+    assert (outputs[expected == 0] == np.log(random_forest.LEAST_PROBABILITY)).all()
     assert int((network.offsets.diff() > 0).sum()) == sum(
         tree.get_n_leaves() for tree in machine.estimators_
     )
@@ -160,9 +160,9 @@ def test_a_class_without_rows_is_never_predicted(name, caplog):
     assert caplog.messages == [f"{told}, the others are never predicted"]
     named = np.array([0, 1, 9, 2])[y[kept]]
     others = fitted_on(name, x[kept], named, 3, **CLASSIFIERS[name])
-    found = outputs_of(network, x)
-    np.testing.assert_array_equal(found[:, [0, 1, 3]], outputs_of(others, x))
-    assert (found[:, [2, 4]] == ABSENT).all()
+    outputs = outputs_of(network, x)
+    np.testing.assert_array_equal(outputs[:, [0, 1, 3]], outputs_of(others, x))
+    assert (outputs[:, [2, 4]] == ABSENT).all()
     single = network(torch.tensor(x)[None])
     assert single.dtype == torch.float32
     assert single.square().isfinite().all()
@@ -218,11 +218,11 @@ def test_blocks_of_rows_give_what_all_rows_give(name, monkeypatch):
 def test_draws_belong_to_the_seed(name):
     """And to nothing else, such as numpy's or torch's own generators."""
     x, y = digits(10)
-    one, again, other = (
+    first, again, other = (
         fitted_on(name, x[:150], y[:150], 10, seed=seed, **CLASSIFIERS[name]) for seed in (0, 0, 1)
     )
-    assert np.array_equal(outputs_of(one, x), outputs_of(again, x))
-    assert not np.array_equal(outputs_of(one, x), outputs_of(other, x))
+    assert np.array_equal(outputs_of(first, x), outputs_of(again, x))
+    assert not np.array_equal(outputs_of(first, x), outputs_of(other, x))
 
 
 MACHINES = {
@@ -245,8 +245,8 @@ def test_plain_training_fits_a_replicas_own_rows(name, samples):
     machine, decide = MACHINES[name]
     machine.fit(x[train], samples.y[train])
     expected = getattr(machine, decide)(x[validation.rows])
-    found = validation.outputs if decide != "predict_proba" else np.exp(validation.outputs)
-    far = np.abs(found - expected).max(1) > 1e-3
+    outputs = validation.outputs if decide != "predict_proba" else np.exp(validation.outputs)
+    far = np.abs(outputs - expected).max(1) > 1e-3
     # a row on a threshold may fall on its other side, since inputs differ by their rounding
     assert far.mean() <= (0.05 if name == "random_forest" else 0)
     assert history["epoch"].unique().tolist() == [0]
@@ -261,10 +261,10 @@ def test_saved_classifiers_predict_the_same(name, tmp_path):
     dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
     dataset.save(fitted)
     again = dataset.load()
-    for one, seen in zip(
+    for predicted, seen in zip(
         prediction.predict(samples, again, cell, {"": samples}, "val"), validation, strict=True
     ):
-        np.testing.assert_array_equal(one.outputs, seen.outputs)
+        np.testing.assert_array_equal(predicted.outputs, seen.outputs)
     for tested in prediction.predict(samples, again, cell, {"": samples}):
         curvature = tested.values["curvature"]
         assert np.isfinite(curvature).all()
@@ -281,11 +281,11 @@ def test_a_checkpoint_holds_the_classifier(name):
     first.train_to_end(checkpoint)
     second.model.fit = None
     second.train_to_end(checkpoint)
-    expected, found = (one.fitted(one.replicas)[0].state for one in (first, second))
-    assert expected.keys() == found.keys()
+    expected, restored = (stack.fitted(stack.replicas)[0].state for stack in (first, second))
+    assert expected.keys() == restored.keys()
     for key, value in expected.items():
-        assert value.dtype == found[key].dtype
-        np.testing.assert_array_equal(value, found[key])
+        assert value.dtype == restored[key].dtype
+        np.testing.assert_array_equal(value, restored[key])
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

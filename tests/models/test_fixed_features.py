@@ -23,8 +23,8 @@ def build(name, seeds=(3, 4, 3), **options):
 
 def rows(count=6):
     """Inputs of a stack of three, the same for all."""
-    one = torch.randn(count, 5, generator=torch.Generator().manual_seed(0))
-    return one.expand(3, count, 5)
+    x = torch.randn(count, 5, generator=torch.Generator().manual_seed(0))
+    return x.expand(3, count, 5)
 
 
 def test_linear_network_is_an_affine_map():
@@ -88,7 +88,9 @@ def test_other_methods_train_and_predict_with_them(name, classes, method):
     samples = make_samples(classes=classes)
     options = {"network": {"name": name}, "epochs": 2}
     fitted, validation, _, _ = train(samples, make_cell(method, seeds=(0, 1), **options))
-    for one in fitted:
-        (alone,), _, _, _ = train(samples, make_cell(method, seeds=(one.seed,), **options))
-        assert max(np.abs(one.state[key] - alone.state[key]).max() for key in one.state) < 1e-9
-    assert all(np.isfinite(one.outputs).all() for one in validation)
+    for replica in fitted:
+        (alone,), _, _, _ = train(samples, make_cell(method, seeds=(replica.seed,), **options))
+        assert (
+            max(np.abs(replica.state[key] - alone.state[key]).max() for key in replica.state) < 1e-9
+        )
+    assert all(np.isfinite(scored.outputs).all() for scored in validation)

@@ -53,8 +53,8 @@ def test_outputs_are_scikit_learns_decision_function(classes, options):
     machine = SVC(**{names_of[name]: value for name, value in options.items()}, break_ties=True)
     machine.fit(x[:200].astype(np.float64), y[:200])
     expected = machine.decision_function(x)
-    found = outputs if classes > 2 else outputs[:, 1] - outputs[:, 0]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    decisions = outputs if classes > 2 else outputs[:, 1] - outputs[:, 0]
+    np.testing.assert_allclose(decisions, expected, atol=1e-9)
     np.testing.assert_array_equal(outputs.argmax(1), machine.predict(x))
 
 
@@ -120,7 +120,7 @@ def test_a_checkpoint_holds_the_machine():
     first.train_to_end(checkpoint)
     second.model.fit = None
     second.train_to_end(checkpoint)
-    expected, found = first.state(), second.state()
-    assert expected.keys() == found.keys()
-    assert all(expected[key].equal(found[key]) or key == "history" for key in expected)
+    expected, restored = first.state(), second.state()
+    assert expected.keys() == restored.keys()
+    assert all(expected[key].equal(restored[key]) or key == "history" for key in expected)
     assert first.fitted(first.replicas)[0].state["model.support"].dtype == np.float64

@@ -39,8 +39,8 @@ def file(request, tmp_path_factory):
         return folder / "net.safetensors"
     if request.param == "bare":
         state = {
-            name: one
-            for name, one in state.items()
+            name: weight
+            for name, weight in state.items()
             if name[:3] != "fc." and not name.endswith("num_batches_tracked")
         }
     torch.save(state, folder / "net.pth")
@@ -77,9 +77,9 @@ def test_features_are_torchvisions_of_normalised_images(file):
 
 def test_normalisation_is_an_option():
     """0.5 for both, as for faces, is [-1, 1]."""
-    one, other, x = build().eval(), build(mean=[0.5] * 3, deviation=[0.5] * 3).eval(), rows()
-    scaled = (2 * x - 1) * one.deviation + one.mean
-    torch.testing.assert_close(other(x), one(scaled), rtol=1e-3, atol=1e-4)
+    default, other, x = build().eval(), build(mean=[0.5] * 3, deviation=[0.5] * 3).eval(), rows()
+    scaled = (2 * x - 1) * default.deviation + default.mean
+    torch.testing.assert_close(other(x), default(scaled), rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match="allowed: numbers above 0"):
         resnet50.ResNet50.Parameters(deviation=(0.1, 0.0, 1.0))
 
@@ -155,8 +155,8 @@ class Mischief:
 
 def test_bad_files_are_refused(tmp_path):
     """In one line that names the file and what is wrong with it; nothing in it is run."""
-    whole = {name: one for name, one in theirs().state_dict().items() if name[:3] != "fc."}
-    without = {name: one for name, one in whole.items() if name != "layer1.0.conv1.weight"}
+    whole = {name: weight for name, weight in theirs().state_dict().items() if name[:3] != "fc."}
+    without = {name: weight for name, weight in whole.items() if name != "layer1.0.conv1.weight"}
     narrow = whole | {"conv1.weight": torch.zeros(64, 1, 7, 7)}
     told = {
         "text.pth": (b"no weights", "not a file of weights"),
@@ -205,5 +205,5 @@ def test_other_rows_are_refused(shape, message):
 
 def test_weights_are_as_many_as_torchvisions():
     """23.5 million without its classifier."""
-    count = sum(one.numel() for one in build().net.parameters())
+    count = sum(weight.numel() for weight in build().net.parameters())
     assert count == 25_557_032 - 2049 * 1000

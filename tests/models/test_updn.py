@@ -71,14 +71,14 @@ def by_hand(network, normalised=False):
             joint = joint * relu(affine("fuse.attention.of_question", question))
         return affine("fuse.attention.logit", joint)[0]
 
-    found = []
-    for tokens, count, boxes in zip(*(one[0].numpy() for one in rows()), strict=True):
+    logits = []
+    for tokens, count, boxes in zip(*(array[0].numpy() for array in rows()), strict=True):
         hidden = np.zeros(SIZES["question"])
         for token in tokens:
             word = state["fuse.words.weight"][token]
-            own = state["fuse.reader.weight_ih_l0"] @ word + state["fuse.reader.bias_ih_l0"]
+            new = state["fuse.reader.weight_ih_l0"] @ word + state["fuse.reader.bias_ih_l0"]
             past = state["fuse.reader.weight_hh_l0"] @ hidden + state["fuse.reader.bias_hh_l0"]
-            (r, z, n), (past_r, past_z, past_n) = np.split(own, 3), np.split(past, 3)
+            (r, z, n), (past_r, past_z, past_n) = np.split(new, 3), np.split(past, 3)
             keep = sigmoid(z + past_z)
             hidden = (1 - keep) * np.tanh(n + sigmoid(r + past_r) * past_n) + keep * hidden
         seen = boxes[:count]
@@ -88,8 +88,8 @@ def by_hand(network, normalised=False):
         image = (shares / shares.sum()) @ seen
         product = relu(affine("fuse.of_question", hidden))
         product = product * relu(affine("fuse.of_image", image))
-        found.append(affine("top.linear", relu(affine("hidden", product))))
-    return np.array(found)
+        logits.append(affine("top.linear", relu(affine("hidden", product))))
+    return np.array(logits)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -134,8 +134,8 @@ def test_what_lies_behind_the_last_box_has_no_part(form):
     wider = build(attention=form, shape=SHAPE._replace(boxes=9))
     wider.load_replica_states(network.replica_states())
     more = torch.cat([boxes, torch.zeros(1, 3, 5, SHAPE.features).double()], dim=2)
-    found = wider(packed(tokens, counts, more, torch.float64))
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    padded = wider(packed(tokens, counts, more, torch.float64))
+    torch.testing.assert_close(padded, expected, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("normalised", [False, True])
@@ -154,7 +154,7 @@ def test_weights_are_a_direction_and_one_length():
     """Making a direction longer changes no output; the length is that of the whole weight."""
     network, x = build(), inputs()
     expected = network(x)
-    layers = [one for one in network.modules() if hasattr(one, "parametrizations")]
+    layers = [layer for layer in network.modules() if hasattr(layer, "parametrizations")]
     assert len(layers) == 7
     for layer in layers:
         weight = layer.parametrizations.weight
@@ -272,7 +272,7 @@ def test_words_of_a_file_start_from_its_vectors(file):
     """Those that it does not know start from the seed, the padding from zeros."""
     network, plain = build(word_vectors=file), build()
     network(inputs())
-    weight, other = (one.fuse.words.weight.detach() for one in (network, plain))
+    weight, other = (built.fuse.words.weight.detach() for built in (network, plain))
     known = {"the": [0.5, -1.25, 0.03], "red": [1.0, 2.0, 3.0]}
     for place, word in enumerate(WORDS):
         expected = other[place].tolist() if word not in known else known[word]
@@ -284,9 +284,9 @@ def test_words_of_a_file_start_from_its_vectors(file):
 
 def test_only_words_of_the_questions_are_kept(file):
     """Places of words, nothing of the padding."""
-    found = word_vectors(file, WORDS, 3)
-    assert {place: WORDS[place] for place in found} == {4: "red", 5: "the"}
-    assert all(vector.dtype == np.float32 for vector in found.values())
+    vectors = word_vectors(file, WORDS, 3)
+    assert {place: WORDS[place] for place in vectors} == {4: "red", 5: "the"}
+    assert all(vector.dtype == np.float32 for vector in vectors.values())
     accented = word_vectors(file, ["", "caf\N{LATIN SMALL LETTER E WITH ACUTE}"], 3)
     assert list(accented) == [1]
 
