@@ -52,9 +52,8 @@ def by_group(
     by_need = dict(zip(quantity.needs, arrays, strict=True))
     if sample_weight is None:
         return quantity.by_group(by_need, groups, options)
-    return replace(quantity, needs=(*quantity.needs, WEIGHTS), by_groups=None).by_group(
-        {**by_need, WEIGHTS: sample_weight}, groups, options
-    )
+    weighted = replace(quantity, needs=(*quantity.needs, WEIGHTS))
+    return weighted.by_group({**by_need, WEIGHTS: sample_weight}, groups, options)
 
 
 def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
@@ -117,11 +116,11 @@ def mean_group(scores: Scores) -> Score:
     The mean of ``accuracy`` over head and tail is the unbiased accuracy of questions (Shrestha et
     al. 2022, Table 2).
     """
-    counts = np.array([score.n for score in scores.values()])
+    counts = [score.n for score in scores.values()]
     if absent := missing(counts, tuple(scores)) or _no_value(scores):
         return absent
     mean = float(np.mean([_value(item) for item in scores.values()]))
-    return Score(mean, int(counts.sum()), variance=_variance_of_mean(scores, tuple(scores)))
+    return Score(mean, sum(counts), variance=_variance_of_mean(scores, tuple(scores)))
 
 
 def majority_gap(scores: Scores, training: np.ndarray) -> Score:
