@@ -20,9 +20,8 @@ from itertools import product
 from multiprocessing import get_context
 
 import numpy as np
-import pandas as pd
 import torch
-from _cells import cell_of
+from _cells import cell_of, samples_of
 from _published import epoch_of
 from _results import Row, peak_mib, rounded, save
 
@@ -42,18 +41,9 @@ def pictures(rows: int, size: int) -> Samples:
     """Random pictures with ten classes and a variable of ten values."""
     rng = np.random.default_rng(0)
     part = np.array(["train"] * rows + ["val"] * FEW + ["test"] * FEW)
-    names = list(map(str, range(CLASSES)))
-    return Samples(
-        x=rng.integers(0, 256, (len(part), 3, size, size), dtype=np.uint8),
-        y=rng.integers(0, CLASSES, len(part)),
-        attributes=pd.DataFrame(
-            {"shape": pd.Categorical.from_codes(rng.integers(0, CLASSES, len(part)), names)}
-        ),
-        id=np.arange(len(part)),
-        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
-        classes=tuple(names),
-        sensitive=("shape",),
-    )
+    x = rng.integers(0, 256, (len(part), 3, size, size), dtype=np.uint8)
+    y, shape = rng.integers(0, CLASSES, (2, len(part)))
+    return samples_of(x, y, CLASSES, part, shape=shape)
 
 
 def seconds(epoch: Callable[[], None]) -> float:

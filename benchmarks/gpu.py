@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import _cells
 import numpy as np
 import pandas as pd
 import torch
@@ -86,17 +87,9 @@ def in_domains(samples: Samples) -> Samples:
 
 
 def cell_of(method: str, network: dict[str, Any], seeds: int = 1, **protocol: Any) -> Cell:
-    """A cell with one trial."""
-    return Cell.model_validate(
-        {
-            "dataset": "random",
-            "label": method,
-            "method": {"name": method, **OPTIONS.get(method, {})},
-            "network": network,
-            "protocol": {"epochs": 1000, **protocol},
-            "seeds": list(range(seeds)),
-        }
-    )
+    """A cell of a method with its options."""
+    options = {"name": method, **OPTIONS.get(method, {})}
+    return _cells.cell_of(options, network, seeds, **protocol)
 
 
 def stack_of(samples: Samples, cell: Cell) -> fitting.Stack:

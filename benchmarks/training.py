@@ -16,9 +16,8 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import torch
-from _cells import cell_of
+from _cells import cell_of, samples_of
 from _plain import Replica as Plain
 from _results import Row, rounded, save
 
@@ -35,17 +34,9 @@ def adult_like(rows: int, features: int) -> Samples:
     rng = np.random.default_rng(0)
     part = np.where(np.arange(rows) < rows - 256, "train", "val")
     part[-128:] = "test"
-    return Samples(
-        x=rng.normal(size=(rows, features)).astype(np.float32),
-        y=rng.integers(0, 2, rows),
-        attributes=pd.DataFrame(
-            {"sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["f", "m"])}
-        ),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
-        classes=("no", "yes"),
-        sensitive=("sex",),
-    )
+    x = rng.normal(size=(rows, features)).astype(np.float32)
+    y, sex = rng.integers(0, 2, (2, rows))
+    return samples_of(x, y, 2, part, sex=sex)
 
 
 def seconds(epochs: Sequence[Callable[[], None]]) -> float:

@@ -87,7 +87,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _samples(
-        self, x: Any, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
+        self, x: np.ndarray, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
     ) -> Samples:
         if not 0 <= self.validation_fraction < 1:
             raise InputError(

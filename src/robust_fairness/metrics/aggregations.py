@@ -277,15 +277,15 @@ def _worst_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dic
 def _one_vs_rest(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     """Largest difference between a group and all other rows."""
     groups = arrays["sensitive_features"]
-    result = []
+    gaps = []
     for number, name in enumerate(groups.names):
         inside = Groups((groups.index != number).astype(np.int64), (name, f"not {name}"))
         if inside.counts.all():
-            result.append(difference(quantity.by_group(arrays, inside, options)))
-    undefined = [score for score in result if score.value is None]
-    if undefined or not result:
+            gaps.append(difference(quantity.by_group(arrays, inside, options)))
+    undefined = [score for score in gaps if score.value is None]
+    if undefined or not gaps:
         return {"": undefined[0] if undefined else Score(None, 0, FEW)}
-    return {"": max(result, key=_value)}
+    return {"": max(gaps, key=_value)}
 
 
 def _majority_gap(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:

@@ -94,14 +94,6 @@ def _means(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.divide(sums, weights, out=np.full(len(sums), np.nan), where=weights > 0)
 
 
-def named_scores(means: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> dict[str, Score]:
-    """One score per group, missing where it has no row."""
-    return {
-        name: Score(float(mean), int(n)) if n else Score(None, 0, NO_ROWS)
-        for name, mean, n in zip(names, means, counts, strict=True)
-    }
-
-
 def missing(counts: Iterable[int], names: Sequence[str], among: str = "") -> Score | None:
     """The missing value of a gap where a group is empty, which it names; None where none is."""
     empty = [name for name, n in zip(names, counts, strict=True) if not n]
