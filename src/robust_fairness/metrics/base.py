@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Any, Literal, Self, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class Definition:
         """Whether rows can have weights."""
         return WEIGHTS in self.function.__annotations__
 
-    def weighted(self) -> Self:
+    def weighted(self) -> "Definition":
         """The same, which also needs the array ``sample_weight``.
 
         Raises:
