@@ -45,12 +45,12 @@ def repository_files() -> list[Path]:
 
 def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
     """Where a pattern occurs, this file's own examples of it left out."""
-    places = []
-    for path in set(repository_files()) - {Path(__file__)}:
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            if pattern.search(line.decode(errors="replace")):
-                places.append(f"{path.relative_to(ROOT)}:{number}")
-    return places
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in set(repository_files()) - {Path(__file__)}
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+        if pattern.search(line.decode(errors="replace"))
+    ]
 
 
 def locked() -> dict[str, tuple[Requirement, str]]:
@@ -65,41 +65,37 @@ def locked() -> dict[str, tuple[Requirement, str]]:
 
 
 def declared() -> list[Requirement]:
-    """Requirements of the package and its extras, but for ``trees``, which is not locked."""
+    """Requirements of the package, its extras except ``trees``, and what builds it."""
     project = PYPROJECT["project"]
     locked_extras = project["optional-dependencies"].keys() - {"trees"}
     extras = [
         name for extra in sorted(locked_extras) for name in project["optional-dependencies"][extra]
     ]
-    requirements = [Requirement(name) for name in project["dependencies"] + extras]
+    build = PYPROJECT["build-system"]["requires"]
+    requirements = [Requirement(name) for name in project["dependencies"] + extras + build]
     return [
         requirement for requirement in requirements if requirement.name != project["name"]
     ]  # extras of extras
 
 
-@pytest.mark.parametrize("line", ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"])
-def test_a_machine_path_is_recognised(line):
-    assert MACHINE_PATH.search(line)
-
-
 @pytest.mark.parametrize(
-    "line",
+    ("pattern", "examples"),
     [
-        "https://mirror.example.org/api/simple/",
-        "--extra-index-url https://example.org",
-        "https://files.pythonhosted.org/packages/x.whl",
+        (MACHINE_PATH, ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"]),
+        (
+            INDEX_ADDRESS,
+            [
+                "https://mirror.example.org/api/simple/",
+                "--extra-index-url https://example.org",
+                "https://files.pythonhosted.org/packages/x.whl",
+            ],
+        ),
     ],
+    ids=["path of a machine", "package index"],
 )
-def test_an_index_address_is_recognised(line):
-    assert INDEX_ADDRESS.search(line)
-
-
-def test_no_file_names_a_path_of_one_machine():
-    assert lines_that_match(MACHINE_PATH) == []
-
-
-def test_no_file_names_a_package_index():
-    assert lines_that_match(INDEX_ADDRESS) == []
+def test_no_file_names(pattern, examples):
+    assert all(map(pattern.search, examples))
+    assert lines_that_match(pattern) == []
 
 
 def test_no_file_is_larger_than_a_mebibyte():
@@ -126,13 +122,6 @@ def test_the_lock_holds_a_version_that_pyproject_allows(requirement):
     pinned, _ = locked()[canonicalize_name(requirement.name)]
     (exact,) = pinned.specifier
     assert requirement.specifier.contains(exact.version)
-
-
-def test_the_lock_holds_what_builds_the_package():
-    for requirement in map(Requirement, PYPROJECT["build-system"]["requires"]):
-        pinned, _ = locked()[canonicalize_name(requirement.name)]
-        (exact,) = pinned.specifier
-        assert requirement.specifier.contains(exact.version)
 
 
 def test_the_version_is_the_same_everywhere():

@@ -16,7 +16,6 @@ from kedro.io import AbstractVersionedDataset, CatalogConfigResolver, DataCatalo
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 
-from robust_fairness import __version__
 from tests.project import ROOT
 
 PACKAGE = ROOT / "src" / "robust_fairness"
@@ -177,7 +176,3 @@ def test_no_other_private_name_of_kedro_is_used():
     uses = {name for path in importing for name in private_of_kedro(path, private)}
     assert uses == PRIVATE_OF_KEDRO.keys()
     assert len(uses) <= 10
-
-
-def test_the_citation_has_the_version_of_the_package():
-    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -16,9 +16,8 @@ from robust_fairness.metrics.aggregations import (
     worst_gap,
     worst_group,
 )
-from robust_fairness.samples import Samples
 
-from .helpers import score_of
+from .helpers import samples_of, score_of
 
 ENDINGS = ("majority_gap", "worst_gap", "halves_gap", "light_dark_gap")
 QUANTITIES = (
@@ -140,17 +139,8 @@ def case():
     x = rng.normal(size=(4, 6))[y] + rng.normal(size=(rows, 6)) * (1 + tone[:, None] / 3)
     x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
     outputs = x[:, :4].astype(np.float64)
-    splits = pd.DataFrame({"s": pd.Categorical(["test"] * rows, ["train", "val", "test"])})
-    samples = Samples(
-        x=np.zeros((rows, 0), np.float32),
-        y=y,
-        attributes=pd.DataFrame(
-            {"tone": pd.Categorical.from_codes(tone, ["I", "II", "III", "IV", "V", "VI"])}
-        ),
-        id=np.arange(rows),
-        splits=splits,
-        classes=("0", "1", "2", "3"),
-    )
+    tones = pd.Categorical.from_codes(tone, ["I", "II", "III", "IV", "V", "VI"])
+    samples = samples_of(y, ("0", "1", "2", "3"), tone=tones)
     per_row = {
         "embedding": x,
         "same_class_rank": same_class_rank(x, y),
@@ -218,9 +208,7 @@ def test_rows_of_unknown_group_are_left_out_of_wide_arrays(case):
     """Arrays of rows may have further axes; neighbours stay those of all rows."""
     samples, outputs, per_row, train = case
     tone = samples.attributes["tone"].where(samples.y > 0)
-    samples = Samples(
-        **{**vars(samples), "attributes": pd.DataFrame({"tone": tone.astype("category")})}
-    )
+    samples = samples_of(samples.y, samples.classes, tone=tone.astype("category"))
     known = samples.y > 0
     rows = evaluate(["u_kl_by_group", "recall_at_by_group"], samples, outputs, per_row, train)
     for row in rows:

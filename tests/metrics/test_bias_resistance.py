@@ -25,6 +25,8 @@ from robust_fairness.metrics.bias_resistance import (
 )
 from robust_fairness.samples import Groups, Samples
 
+from .helpers import samples_of
+
 GROUPS, CLASSES = ("red", "green", "blue"), ("no", "yes")
 ALPHAS = st.floats(-2, 3)
 
@@ -278,14 +280,7 @@ def make_samples(rows: int, seed: int) -> Samples:
         "shape": pd.Categorical.from_codes(rng.integers(-1, 2, rows), ["round", "square"]),
         "size": rng.normal(size=rows),
     }
-    return Samples(
-        x=np.zeros((rows, 0), dtype=np.float32),
-        y=y,
-        attributes=pd.DataFrame(attributes),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * rows)}),
-        classes=CLASSES,
-    )
+    return samples_of(y, CLASSES, **attributes)
 
 
 def test_averages_are_over_the_categorical_attributes():

@@ -11,6 +11,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.samples import Samples
 
+from .helpers import samples_of
+
 GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity_difference"]
 OF_TWO = GAPS[:3]
 
@@ -19,15 +21,7 @@ def make(y, group, names=None, classes=("no", "yes")) -> Samples:
     """Samples with one categorical attribute; -1 is a missing group."""
     y, group = np.asarray(y), np.asarray(group)
     names = names or [f"g{k}" for k in range(max(group.max() + 1, 2))]
-    return Samples(
-        x=np.zeros((len(y), 1), np.float32),
-        y=y,
-        attributes=pd.DataFrame({"a": pd.Categorical.from_codes(group, names)}),
-        id=np.arange(len(y)),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * len(y), ["train", "val", "test"])}),
-        classes=classes,
-        sensitive=("a",),
-    )
+    return samples_of(y, classes, ("a",), a=pd.Categorical.from_codes(group, names))
 
 
 def scores(names, samples, prediction) -> dict:

@@ -13,20 +13,13 @@ from robust_fairness.metrics import Score, evaluate, find_metric, parse_metrics
 from robust_fairness.metrics.base import DEFINITIONS, Measure
 from robust_fairness.samples import Groups, Samples
 
-SPLITS = pd.CategoricalDtype(["train", "val", "test"])
+from .helpers import samples_of
 
 
 def make_samples(**attributes) -> Samples:
     """Rows of two classes by turns."""
     rows = len(next(iter(attributes.values())))
-    return Samples(
-        x=np.zeros((rows, 0), dtype=np.float32),
-        y=np.arange(rows) % 2,
-        attributes=pd.DataFrame(attributes),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * rows, SPLITS.categories)}),
-        classes=("no", "yes"),
-    )
+    return samples_of(np.arange(rows) % 2, ("no", "yes"), **attributes)
 
 
 def letters(text: str, known: str = "abc") -> pd.Categorical:

@@ -5,7 +5,6 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables import kernel_features, linear
 from robust_fairness.training import train
@@ -69,15 +68,6 @@ def test_states_hold_everything(name):
     assert not other(x).equal(network(x))
     other.load_replica_states(network.replica_states())
     assert other(x).equal(network(x))
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_images_are_refused(name):
-    """In one line."""
-    module = NETWORKS[name]
-    message = rf"network {name}: rows have shape \(3, 8, 8\), allowed: one axis of features"
-    with pytest.raises(InputError, match=message):
-        module(module.Parameters(), (3, 8, 8), 2, Randomness([0], "weights"))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

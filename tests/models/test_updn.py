@@ -1,14 +1,11 @@
 """UpDn: its formula written out in NumPy, boxes that are none, its losses, files of words."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
 from robust_fairness.models.packing import packed
 from robust_fairness.models.questions import updn
 from robust_fairness.models.questions._word_vectors import word_vectors
@@ -194,17 +191,6 @@ def test_losses_are_torchs():
     assert not logistic.softmax
 
 
-def test_initial_weights_come_from_the_seed_alone():
-    """Whatever torch's own generator did before."""
-    first = build().state_dict()
-    torch.rand(7)
-    again, other = build().state_dict(), build(seed=1).state_dict()
-    assert all(first[name].equal(again[name]) for name in first)
-    assert not first["fuse.words.weight"].equal(other["fuse.words.weight"])
-    assert not first["top.linear.bias"].equal(other["top.linear.bias"])
-    assert not first["fuse.words.weight"][0].any()
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_second_derivatives_are_those_of_differences(form):
     """In the features, as the curvature takes them."""
@@ -225,29 +211,6 @@ def test_second_derivatives_are_those_of_differences(form):
     differences = (slope(x + h * direction)[0] - slope(x - h * direction)[0]) / (2 * h)
     torch.testing.assert_close(product, differences, rtol=1e-4, atol=1e-7)
     assert product.any()
-
-
-def test_other_rows_and_outcomes_are_refused():
-    """In one line each."""
-    parameters, weights = updn.UpDn.Parameters(**SIZES), Randomness([0], "weights")
-    with pytest.raises(InputError, match="updn: rows are other rows, allowed: questions on im"):
-        updn.UpDn(parameters, (6,), ANSWERS, weights)
-    with pytest.raises(InputError, match="updn: not applicable to a continuous outcome"):
-        updn.UpDn(parameters, SHAPE, 1, weights)
-
-
-def test_parameters_go_through_json():
-    """As the file of a model keeps them."""
-    parameters = updn.UpDn.Parameters(word_vectors="some/glove.txt", **SIZES)
-    kept = json.loads(json.dumps(parameters.model_dump()))
-    assert updn.UpDn.Parameters.model_validate(kept) == parameters
-    assert [str(path) for path in updn.UpDn.files(parameters)] == ["some/glove.txt"]
-    assert find("network", "updn").describe(parameters) == "updn, pretrained words"
-    plain = updn.UpDn.Parameters()
-    assert updn.UpDn.files(plain) == ()
-    assert find("network", "updn").describe(plain) == "updn"
-    with pytest.raises(ValueError, match="extra"):
-        updn.UpDn.Parameters(layers=2)
 
 
 LINES = [

@@ -1,6 +1,6 @@
 """Groups, means within them, and subgroups of group and class."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,9 @@ def _means(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.divide(sums, weights, out=np.full(len(sums), np.nan), where=weights > 0)
 
 
-def missing(counts: Iterable[int], names: Sequence[str], among: str = "") -> Score | None:
+def missing(
+    counts: np.ndarray | Sequence[int], names: Sequence[str], among: str = ""
+) -> Score | None:
     """The missing value of a gap where a group is empty, which it names; None where none is."""
     empty = [name for name, n in zip(names, counts, strict=True) if not n]
     return Score(None, 0, f"{NO_ROWS} of group {listed(empty)}{among}") if empty else None

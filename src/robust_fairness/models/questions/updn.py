@@ -64,7 +64,7 @@ class UpDn(SingleModel):
     piecewise_linear = False
 
     def __init__(
-        self, hparams: Parameters, inputs: QuestionShape, outputs: int, randomness: Randomness
+        self, hparams: Parameters, inputs: Any, outputs: int, randomness: Randomness
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         require_classes(self.name, outputs)
