@@ -7,6 +7,8 @@ so every other metric, is a function of arrays. The definitions are pure functio
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from robust_fairness.core.errors import InputError
@@ -57,3 +59,7 @@ def __getattr__(name: str) -> Any:
         return metric_function(name)
     except InputError as error:
         raise AttributeError(str(error)) from None
+
+
+with suppress(FileNotFoundError):  # an incomplete installation
+    __doc__ = f"{__doc__}\n{Path(__file__).with_suffix('.pyi').read_text(encoding='utf-8')}"
