@@ -30,11 +30,16 @@ def maximal_correlation(joint: torch.Tensor) -> torch.Tensor:
     return values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
 
 
+def density(*numbers: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
+    """Joint distribution of numbers by their kernel density, which smooths all."""
+    known = torch.ones_like(numbers[0], dtype=torch.bool) if known is None else known
+    covers = [density_cover(values, known, len(numbers)) for values in numbers]
+    return joint_distribution(known, *covers)
+
+
 def hgr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Maximal correlation of two numbers from their kernel density, which smooths both."""
-    known = torch.ones_like(a, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    return maximal_correlation(joint_distribution(known, *covers))
+    """Maximal correlation of two numbers."""
+    return maximal_correlation(density(a, b))
 
 
 def table(seed: int, rows: int, columns: int) -> np.ndarray:
@@ -52,9 +57,7 @@ def gaussian_pair(rho: float, rows: int, seed: int = 0) -> torch.Tensor:
 
 def divergence(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Chi-squared of two numbers."""
-    known = torch.ones_like(a, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    return chi_squared(joint_distribution(known, *covers))
+    return chi_squared(density(a, b))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 5))
@@ -155,8 +158,7 @@ def test_density_is_a_mean_of_gaussians():
     """One round each row, of the bandwidth's width, as scipy draws them."""
     a, b = gaussian_pair(0.5, 60)
     known = torch.ones(60, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    joint = joint_distribution(known, *covers).numpy()
+    joint = density(a, b).numpy()
     data = np.stack([standardised(values, known).numpy() for values in (a, b)])
     width = 60 ** (-1 / 6)
     points = np.linspace(-2.5, 2.5, int(5 / width))
@@ -185,9 +187,8 @@ def test_independence_constants_and_no_rows_give_zero():
     for first, other in ((a, flat), (flat, b), (flat, flat)):
         assert divergence(first, other).item() == pytest.approx(0, abs=1e-9)
     nobody = torch.zeros(5000, dtype=torch.bool)
-    covers = [density_cover(values, nobody, 2) for values in (a, b)]
-    assert chi_squared(joint_distribution(nobody, *covers)).item() == 0
-    assert maximal_correlation(joint_distribution(nobody, *covers)).item() == 0
+    empty = density(a, b, known=nobody)
+    assert chi_squared(empty).item() == maximal_correlation(empty).item() == 0
     assert maximal_correlation(torch.ones(1, 1)).item() == 0
 
 
@@ -197,8 +198,7 @@ def test_unknown_rows_count_as_if_they_were_not_there():
     known = torch.arange(70) < 68
     assert grid_cells(70, 2) == grid_cells(68, 2)
     with_gaps = torch.where(known, torch.stack([a, b]), 99.0)
-    covers = [density_cover(values, known, 2) for values in with_gaps]
-    of_known = chi_squared(joint_distribution(known, *covers))
+    of_known = chi_squared(density(*with_gaps, known=known))
     torch.testing.assert_close(of_known, divergence(a[:68], b[:68]))
 
 
@@ -228,8 +228,7 @@ def test_gradient_is_that_of_finite_differences(numbers):
     known = torch.arange(9) != 4
 
     def measure(values):
-        covers = [density_cover(number, known, numbers) for number in (values, b, c)[:numbers]]
-        joint = joint_distribution(known, *covers)
+        joint = density(*(values, b, c)[:numbers], known=known)
         return chi_squared(joint if numbers == 2 else conditional(joint)[0]).sum()
 
     assert torch.autograd.gradcheck(measure, a.requires_grad_())

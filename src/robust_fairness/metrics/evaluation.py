@@ -84,12 +84,7 @@ def evaluate(
         if reason := _not_applicable(metric, samples, available, random):
             rows += rows_of(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
             continue
-        by_attributes: Mapping[str, Arrays] = {"": arrays}
-        if OF_GROUPS.intersection(metric.needs):
-            by_attributes = grouped
-        elif OF_COLUMNS.intersection(metric.needs):
-            by_attributes = columns
-        for attribute, of_known in by_attributes.items():
+        for attribute, of_known in _by_kind(metric, arrays, grouped, columns).items():
             if only is None or attribute in only:
                 rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **of_known}))
     # the two decisions of a row are not independent
@@ -114,6 +109,18 @@ def _predicted(
         unshifted = _arrays(samples, before)
         arrays |= {BEFORE + name: unshifted[name] for name in unshifted if name != "y_true"}
     return samples, arrays
+
+
+def _by_kind(
+    metric: Metric,
+    arrays: Arrays,
+    grouped: Mapping[str, Arrays],
+    columns: Mapping[str, Arrays],
+) -> Mapping[str, Arrays]:
+    """The arrays by attribute that a metric needs: of groups, of columns, or of all rows."""
+    if OF_GROUPS.intersection(metric.needs):
+        return grouped
+    return columns if OF_COLUMNS.intersection(metric.needs) else {"": arrays}
 
 
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
