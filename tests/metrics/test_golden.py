@@ -7,6 +7,7 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pytest
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import fairness, find_metric
 from robust_fairness.metrics.aggregations import by_group, difference
 from robust_fairness.metrics.classification import accuracy
@@ -99,3 +100,8 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
         )
         value = difference(by_group(accuracy, y, p, **of)).value
         assert value == pytest.approx(frame.difference())
+
+
+def test_by_group_takes_quantities_only():
+    with pytest.raises(InputError, match="by_group: mean is not declared by @quantity"):
+        by_group(np.mean, np.ones(2), sensitive_features=["a", "b"])

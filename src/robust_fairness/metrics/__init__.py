@@ -7,9 +7,9 @@ so every other metric, is a function of arrays. The definitions are pure functio
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import (
@@ -28,7 +28,7 @@ from robust_fairness.metrics.find import (
     metric_names,
     parse_metrics,
 )
-from robust_fairness.metrics.functions import metric_function
+from robust_fairness.metrics.functions import Value, metric_function
 
 __all__ = [
     "Metric",
@@ -51,7 +51,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(metric.name for metric in all_metrics())])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Value]:
     """Every metric without options as a function of arrays, see ``metric_function``."""
     if name[:1] == "_":
         raise AttributeError(name)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import (
     DEFINITIONS,
     NO_ROWS,
@@ -47,26 +48,19 @@ def by_group(
     sample_weight: Weights = None,
     **options: float,
 ) -> dict[str, Score]:
-    """Value of a quantity on the rows of each group."""
-    groups, quantity = as_groups(sensitive_features), _quantity(function, len(arrays))
+    """Value of a quantity on the rows of each group.
+
+    Raises:
+        InputError: the function is not declared as a quantity.
+    """
+    quantity = DEFINITIONS.get(function.__name__)
+    if not isinstance(quantity, Quantity) or quantity.function is not function:
+        raise InputError(f"by_group: {function.__name__} is not declared by @quantity")
     by_need = dict(zip(quantity.needs, arrays, strict=True))
-    if sample_weight is None:
-        return quantity.by_group(by_need, groups, options)
-    weighted = replace(quantity, needs=(*quantity.needs, WEIGHTS))
-    return weighted.by_group({**by_need, WEIGHTS: sample_weight}, groups, options)
-
-
-def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
-    """The quantity of a function: its registered one, or one that calls it with its arrays."""
-    known = DEFINITIONS.get(function.__name__)
-    if isinstance(known, Quantity) and known.function is function:
-        return known
-    needs = tuple(f"array_{number}" for number in range(arrays))
-
-    def called(**rows: Any) -> Any:
-        return function(*(rows.pop(need) for need in needs), **rows)
-
-    return Quantity(name=function.__name__, function=called, better="higher", needs=needs)
+    if sample_weight is not None:
+        quantity = replace(quantity, needs=(*quantity.needs, WEIGHTS))
+        by_need[WEIGHTS] = sample_weight
+    return quantity.by_group(by_need, as_groups(sensitive_features), options)
 
 
 def difference(scores: Scores) -> Score:

@@ -52,7 +52,7 @@ def metric_function(name: str) -> Callable[..., Value]:
     ) -> Value:
         second = "y_score" if "y_score" in metric.needs else "y_pred"
         given = {"y_true": y_true, second: y_pred, **arrays}
-        rows = {key: _rows(name, key, values) for key, values in given.items()}
+        rows: dict[str, Any] = {key: _rows(name, key, values) for key, values in given.items()}
         if sensitive_features is not None:
             rows["sensitive_features"] = sensitive_columns(sensitive_features)
         if sample_weight is not None:
@@ -70,7 +70,7 @@ def metric_function(name: str) -> Callable[..., Value]:
     return computed
 
 
-def _rows(name: str, key: str, values: Any) -> Any:
+def _rows(name: str, key: str, values: Any) -> Array | pd.Series:
     """Values with a row for each, a pandas series as it is."""
     shape = np.shape(values)
     if not shape or (key in VECTORS and len(shape) > 1):
@@ -154,7 +154,7 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
 
 
-def _labels(frame: pd.DataFrame) -> Any:
+def _labels(frame: pd.DataFrame) -> pd.Series:
     """One label per row; those of several columns are joined."""
     if frame.shape[1] == 1:
         return frame.iloc[:, 0].reset_index(drop=True)
