@@ -27,8 +27,8 @@ class Replica:
     def __init__(self, features: int, method: str) -> None:
         self.encoder, self.head = layers(features, 100, 64), layers(64, 32, 2)
         self.adversary = layers(64, 32, 2)
-        own = [*self.encoder.parameters(), *self.head.parameters()]
-        self.optimiser = torch.optim.Adam(own, lr=1e-3, weight_decay=1e-5)
+        weights = [*self.encoder.parameters(), *self.head.parameters()]
+        self.optimiser = torch.optim.Adam(weights, lr=1e-3, weight_decay=1e-5)
         self.adversary_optimiser = torch.optim.Adam(self.adversary.parameters(), lr=1e-3)
         self.audit = AUDITS.get(method)
         self.penalty = curvature_distance if method == "cuma" else None
@@ -78,8 +78,12 @@ def curvature_distance(replica: Replica, x: Tensor, y: Tensor, group: Tensor) ->
     first = gradient(x)
     direction = functional.normalize(first.detach().sign(), dim=1)
     curvature = (gradient(x + direction) - first).norm(dim=1)
-    one, other = curvature[group == 0], curvature[group == 1]
-    return kernel_mean(one, one) - 2 * kernel_mean(one, other) + kernel_mean(other, other)
+    first_group, other = curvature[group == 0], curvature[group == 1]
+    return (
+        kernel_mean(first_group, first_group)
+        - 2 * kernel_mean(first_group, other)
+        + kernel_mean(other, other)
+    )
 
 
 def kernel_mean(a: Tensor, b: Tensor) -> Tensor:

@@ -46,17 +46,17 @@ class Network(nn.Module):
 
 def adam(*modules: nn.Module) -> torch.optim.Adam:
     """The study's optimiser of some modules."""
-    weights = [one for module in modules for one in module.parameters()]
+    weights = [weight for module in modules for weight in module.parameters()]
     return torch.optim.Adam(weights, lr=1e-3, weight_decay=1e-5)
 
 
 def descend(loss: Tensor, *optimisers: torch.optim.Adam) -> None:
     """One step of optimisers."""
-    for one in optimisers:
-        one.zero_grad()
+    for optimiser in optimisers:
+        optimiser.zero_grad()
     loss.backward()
-    for one in optimisers:
-        one.step()
+    for optimiser in optimisers:
+        optimiser.step()
 
 
 def standard(classes: int, rows: int) -> Step:
@@ -73,22 +73,22 @@ def standard(classes: int, rows: int) -> Step:
 def lff(classes: int, rows: int) -> Step:
     """A network that is trained to be biased, and one on rows that are hard for it."""
     networks = [Network(classes), Network(classes)]
-    optimisers = [adam(one) for one in networks]
+    optimisers = [adam(network) for network in networks]
     averages, seen = torch.zeros(2, rows), torch.zeros(rows, dtype=torch.long) - 1
 
     def step(x: Tensor, y: Tensor, group: Tensor, numbers: Tensor) -> None:
-        outputs = [one(x) for one in networks]
-        losses = [functional.cross_entropy(one, y, reduction="none") for one in outputs]
+        outputs = [network(x) for network in networks]
+        losses = [functional.cross_entropy(logits, y, reduction="none") for logits in outputs]
         for average, loss in zip(averages, losses, strict=True):
             moved = 0.7 * average[numbers] + 0.3 * loss.detach()
             average[numbers] = torch.where(seen[numbers] >= 0, moved, loss.detach())
         seen[numbers] = y
-        biased, own = averages[:, numbers].clone()
+        biased, debiased = averages[:, numbers].clone()
         for label in range(classes):
-            for relative, average in ((biased, averages[0]), (own, averages[1])):
+            for relative, average in ((biased, averages[0]), (debiased, averages[1])):
                 if (seen == label).any():
                     relative[y == label] /= average[seen == label].max()
-        weight = biased / (biased + own + SMALLEST)
+        weight = biased / (biased + debiased + SMALLEST)
         right = outputs[0].softmax(1).gather(1, y[:, None])[:, 0].detach()
         amplified = (losses[0] * 0.5 * right**0.5).mean()
         descend(amplified + (weight * losses[1]).mean(), *optimisers)

@@ -51,7 +51,9 @@ def write(path: Path, rows: int, others: int) -> None:
         n = min(BLOCK, rows - start)
         chosen = {name: random.integers(0, len(some), n) for name, some in texts.items()}
         score = random.beta(2, 2 + 0.2 * chosen["sex"])
-        columns = {name: pa.array(texts[name]).take(pa.array(one)) for name, one in chosen.items()}
+        columns = {
+            name: pa.array(texts[name]).take(pa.array(codes)) for name, codes in chosen.items()
+        }
         repaid = np.where(random.random(n) < score, "yes", "no")
         columns |= {
             "age": pa.array(random.integers(18, 90, n)),
@@ -93,7 +95,7 @@ def main() -> None:
         write(options.write, options.rows, options.others)
         return
     audit = [sys.executable, "-m", "robust_fairness", "audit"]
-    load = "/".join(f"{one:.1f}" for one in os.getloadavg())
+    load = "/".join(f"{average:.1f}" for average in os.getloadavg())
     print(f"{options.rows:,} rows; {os.cpu_count()} cores, load {load} before")
     _, seconds, peak = measured([*audit, "--help"])
     print(f"the command's help alone: {seconds:.1f} s of a processor, {peak / 1e9:.2f} GB")

@@ -63,28 +63,31 @@ def drawn(rng: np.random.Generator, rows: tuple[int, int], gap: float, positive:
 
 def together(name: str, cells: list[Cells]) -> tuple[Compared | None, np.ndarray]:
     """What a metric compares in tables, as tests of a family, and which tables ``[m]`` have it."""
-    found = [compared_in_cells(find_metric(name), one) for one in cells]
-    known = [one for one in found if one is not None]
-    place = np.flatnonzero([one is not None for one in found])
+    comparisons = [compared_in_cells(find_metric(name), table) for table in cells]
+    known = [comparison for comparison in comparisons if comparison is not None]
+    place = np.flatnonzero([comparison is not None for comparison in comparisons])
     if not known:
         return None, place
-    parts = [(one.rates.value, one.rates.variance, one.rates.n) for one in known]
+    parts = [
+        (comparison.rates.value, comparison.rates.variance, comparison.rates.n)
+        for comparison in known
+    ]
     covariance = None
     if known[0].rates.covariance is not None:
-        covariance = np.concatenate([one.rates.covariance for one in known])
+        covariance = np.concatenate([comparison.rates.covariance for comparison in known])
     value, variance, n = (np.concatenate(part) for part in zip(*parts, strict=True))
     return replace(known[0], rates=Rates(value, variance, n, covariance=covariance)), place
 
 
 def of_ratios(name: str, cells: list[Cells]) -> tuple[np.ndarray, ...]:
     """Ratios, lower and upper bounds ``[tables]`` each; NaN without any."""
-    found = []
-    for one in cells:
-        bound = intervals.ratio_in_cells(name, one)
-        selected = one.means(*intervals.row_values(intervals.RATIOS[name], one)).value
+    ratios = []
+    for table in cells:
+        bound = intervals.ratio_in_cells(name, table)
+        selected = table.means(*intervals.row_values(intervals.RATIOS[name], table)).value
         value = selected.min() / selected.max()
-        found.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
-    return tuple(np.array(found).T)
+        ratios.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
+    return tuple(np.array(ratios).T)
 
 
 def coverage(name: str, true: float, now: list[Cells], then: list[Cells] | None = None) -> float:
@@ -105,9 +108,9 @@ def coverage(name: str, true: float, now: list[Cells], then: list[Cells] | None 
     return float(((low <= true) & (true <= high))[known].mean())
 
 
-def lowest(found: list[dict[str, float]]) -> dict[str, str]:
+def lowest(coverages: list[dict[str, float]]) -> dict[str, str]:
     """The lowest coverage of every metric, as text."""
-    return {name: f"{min(one[name] for one in found):.3f}" for name in METRICS}
+    return {name: f"{min(shares[name] for shares in coverages):.3f}" for name in METRICS}
 
 
 def values(count: int) -> pd.DataFrame:

@@ -20,9 +20,8 @@ from itertools import product
 from multiprocessing import get_context
 
 import numpy as np
-import pandas as pd
 import torch
-from _cells import cell_of
+from _cells import cell_of, samples_of
 from _published import epoch_of
 from _results import Row, peak_mib, rounded, save
 
@@ -42,18 +41,9 @@ def pictures(rows: int, size: int) -> Samples:
     """Random pictures with ten classes and a variable of ten values."""
     rng = np.random.default_rng(0)
     part = np.array(["train"] * rows + ["val"] * FEW + ["test"] * FEW)
-    names = list(map(str, range(CLASSES)))
-    return Samples(
-        x=rng.integers(0, 256, (len(part), 3, size, size), dtype=np.uint8),
-        y=rng.integers(0, CLASSES, len(part)),
-        attributes=pd.DataFrame(
-            {"shape": pd.Categorical.from_codes(rng.integers(0, CLASSES, len(part)), names)}
-        ),
-        id=np.arange(len(part)),
-        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
-        classes=tuple(names),
-        sensitive=("shape",),
-    )
+    x = rng.integers(0, 256, (len(part), 3, size, size), dtype=np.uint8)
+    y, shape = rng.integers(0, CLASSES, (2, len(part)))
+    return samples_of(x, y, CLASSES, part, shape=shape)
 
 
 def seconds(epoch: Callable[[], None]) -> float:
@@ -89,7 +79,7 @@ def measure(
 ) -> Row:
     """Both ways in turn, after a warm-up."""
     stack = own_stack(pictures(rows, size), method, options.batch_size)
-    visited = sum(one.shape[1] for one in stack.data.epoch_batches(stack.method.visiting_order))
+    visited = sum(rows.shape[1] for rows in stack.data.epoch_batches(stack.method.visiting_order))
     theirs = partial(
         other.submit, published_seconds, options.threads, method, rows, size, options.batch_size
     )
@@ -97,12 +87,12 @@ def measure(
         (seconds(stack.run_epoch) / visited, theirs().result() / rows)
         for _ in range(options.repeats + 1)
     ][1:]
-    ratios = [published / own for own, published in pairs]
-    own, published = np.median(pairs, axis=0)
+    ratios = [published / ours for ours, published in pairs]
+    ours, published = np.median(pairs, axis=0)
     return {
         "pixels": size,
         "method": method,
-        "images per CPU s": rounded(1 / own),
+        "images per CPU s": rounded(1 / ours),
         "published loop": rounded(1 / published),
         "ratio": rounded(statistics.median(ratios)),
         "lowest": rounded(min(ratios)),
@@ -129,8 +119,8 @@ def main() -> None:
         threads(options.threads),
     ):
         cases = product(map(int, options.sizes.split(",")), options.methods.split(","))
-        found = [measure(other, method, rows, size, options) for size, method in cases]
-    save(__file__, vars(options), found)
+        measured = [measure(other, method, rows, size, options) for size, method in cases]
+    save(__file__, vars(options), measured)
 
 
 if __name__ == "__main__":

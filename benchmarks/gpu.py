@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import _cells
 import numpy as np
 import pandas as pd
 import torch
@@ -86,17 +87,9 @@ def in_domains(samples: Samples) -> Samples:
 
 
 def cell_of(method: str, network: dict[str, Any], seeds: int = 1, **protocol: Any) -> Cell:
-    """A cell with one trial."""
-    return Cell.model_validate(
-        {
-            "dataset": "random",
-            "label": method,
-            "method": {"name": method, **OPTIONS.get(method, {})},
-            "network": network,
-            "protocol": {"epochs": 1000, **protocol},
-            "seeds": list(range(seeds)),
-        }
-    )
+    """A cell of a method with its options."""
+    options = {"name": method, **OPTIONS.get(method, {})}
+    return _cells.cell_of(options, network, seeds, **protocol)
 
 
 def stack_of(samples: Samples, cell: Cell) -> fitting.Stack:
@@ -106,7 +99,9 @@ def stack_of(samples: Samples, cell: Cell) -> fitting.Stack:
 
 def weights(stack: fitting.Stack) -> Tensor:
     """All weights of the network on the CPU, in one row of float64."""
-    return torch.cat([one.detach().flatten().double().cpu() for one in stack.model.parameters()])
+    return torch.cat(
+        [weight.detach().flatten().double().cpu() for weight in stack.model.parameters()]
+    )
 
 
 class Bench:
@@ -195,7 +190,7 @@ class Bench:
             with profile(activities=activities) as profiler:
                 profiled = self.seconds(stack.run_epoch)
         events = profiler.key_averages()
-        waits = sum(one.count for one in events if one.key in WAITS)
+        waits = sum(event.count for event in events if event.key in WAITS)
         return {
             "steps/s": round(len(batches) / seconds, 1),
             "replica steps/s": round(len(batches) * len(cell.seeds) / seconds, 1),
@@ -215,9 +210,9 @@ class Bench:
         """Time in kernels of the GPU, or in torch's operations on the CPU."""
         if self.device.type == "cuda":
             # an operation has the time of its kernels, which are events of their own
-            kernels = [one for one in events if one.device_type == DeviceType.CUDA]
-            return sum(one.self_device_time_total for one in kernels) / 1e6
-        return sum(one.self_cpu_time_total for one in events) / 1e6
+            kernels = [event for event in events if event.device_type == DeviceType.CUDA]
+            return sum(event.self_device_time_total for event in kernels) / 1e6
+        return sum(event.self_cpu_time_total for event in events) / 1e6
 
     def image_cell(self, method: str, network: dict[str, Any], precision: str = "float32") -> Cell:
         """A cell on images; TF32 is a setting of torch and no precision of the protocol."""
@@ -232,7 +227,7 @@ class Bench:
         stacks = [stack_of(self.images, cell) for _ in range(count)]
         rows = next(iter(stacks[0].data.epoch_batches(stacks[0].method.visiting_order)))
         batch = stacks[0].data.batch(rows)
-        models = [one.model.train() for one in stacks]
+        models = [stack.model.train() for stack in stacks]
         run = WAYS[way](models, batch.x, batch.y)
         run()
         seconds = min(self.seconds(run) for _ in range(3))
@@ -244,8 +239,8 @@ def one_by_one(models: list[Any], x: Tensor, y: Tensor) -> Callable[[], object]:
 
     def run() -> object:
         return [
-            torch.autograd.grad(one.task_loss(one(x), y).mean(), list(one.parameters()))
-            for one in models
+            torch.autograd.grad(model.task_loss(model(x), y).mean(), list(model.parameters()))
+            for model in models
         ]
 
     return run
@@ -256,8 +251,8 @@ def vmapped(models: list[Any], x: Tensor, y: Tensor) -> Callable[[], object]:
     together, buffers = torch.func.stack_module_state(models)
     base = models[0]
 
-    def loss(own: dict[str, Tensor], kept: dict[str, Tensor]) -> Tensor:
-        outputs = torch.func.functional_call(base, (own, kept), (x,))
+    def loss(parameters: dict[str, Tensor], kept: dict[str, Tensor]) -> Tensor:
+        outputs = torch.func.functional_call(base, (parameters, kept), (x,))
         return base.task_loss(outputs, y).mean()
 
     gradient = torch.func.vmap(torch.func.grad(loss))
@@ -348,16 +343,16 @@ def run(bench: Bench, methods: Sequence[str]) -> None:
 def advice(sections: dict[str, list[Row]]) -> list[str]:
     """What to change, from the measurements, a sentence each."""
     correct = {name: rows for name, rows in sections.items() if rows and "within" in rows[0]}
-    found = [line for name, rows in correct.items() for line in wrong(name, rows)]
+    sentences = [line for name, rows in correct.items() for line in wrong(name, rows)]
     failed = {
-        f"{one['what']} ({name})": one["error"]
+        f"{row['what']} ({name})": row["error"]
         for name, rows in sections.items()
-        for one in rows
-        if "error" in one
+        for row in rows
+        if "error" in row
     }
-    found += [f"{what} fails: {error}" for what, error in failed.items()]
-    done = {name: [one for one in rows if "error" not in one] for name, rows in sections.items()}
-    return found + launches(done.get("images", [])) + precisions(done) + fastest(done)
+    sentences += [f"{what} fails: {error}" for what, error in failed.items()]
+    done = {name: [row for row in rows if "error" not in row] for name, rows in sections.items()}
+    return sentences + launches(done.get("images", [])) + precisions(done) + fastest(done)
 
 
 def wrong(section: str, rows: Sequence[Row]) -> list[str]:
@@ -368,7 +363,7 @@ def wrong(section: str, rows: Sequence[Row]) -> list[str]:
         "the initial weights": "moved",
     }
     named = {
-        problem: [one["what"] for one in rows if not one.get(key, True)]
+        problem: [row["what"] for row in rows if not row.get(key, True)]
         for problem, key in problems.items()
     }
     return [f"{section}: {', '.join(those)} gives {how}." for how, those in named.items() if those]
@@ -376,8 +371,8 @@ def wrong(section: str, rows: Sequence[Row]) -> list[str]:
 
 def launches(rows: Sequence[Row]) -> list[str]:
     """Methods in which the device waits for the CPU, or the CPU for the device."""
-    idle = [one["what"] for one in rows if one["in kernels"] < BUSY]
-    waiting = [one["what"] for one in rows if one["waits per step"] >= 1]
+    idle = [row["what"] for row in rows if row["in kernels"] < BUSY]
+    waiting = [row["what"] for row in rows if row["waits per step"] >= 1]
     lines = {
         "Kernels run in less than half of the time; larger batches, CUDA graphs or several "
         "trainings at once would use the rest": idle,
@@ -388,34 +383,36 @@ def launches(rows: Sequence[Row]) -> list[str]:
 
 def precisions(done: dict[str, list[Row]]) -> list[str]:
     """Whether other precisions than float32 are worth using."""
-    speeds = {(one["network"], one["precision"]): one["steps/s"]
-              for one in done.get("precisions", [])}  # fmt: skip
-    found = []
+    speeds = {(row["network"], row["precision"]): row["steps/s"]
+              for row in done.get("precisions", [])}  # fmt: skip
+    sentences = []
     for (network, precision), speed in speeds.items():
         exact = speeds.get((network, "float32"))
         if exact and precision != "float32":
             verdict = "use it" if speed / exact > WORTH else "do not use it"
-            found.append(f"{network} in {precision}: {speed / exact:.2f} x float32, {verdict}.")
-    return found
+            sentences.append(f"{network} in {precision}: {speed / exact:.2f} x float32, {verdict}.")
+    return sentences
 
 
 def fastest(done: dict[str, list[Row]]) -> list[str]:
     """The fastest number of replicas in a stack, and way to train networks for images."""
-    found = []
+    sentences = []
     for section, rate in {
         "stacks of tables": "replica steps/s",
         "networks of images": "gradients/s",
     }.items():
         if rows := done.get(section):
-            best = max(rows, key=lambda one: one[rate])
+            best = max(rows, key=lambda row: row[rate])
             gain = best[rate] / rows[0][rate]
-            found.append(f"{section}: {best['what']} is fastest, {gain:.1f} x {rows[0]['what']}.")
-    return found
+            sentences.append(
+                f"{section}: {best['what']} is fastest, {gain:.1f} x {rows[0]['what']}."
+            )
+    return sentences
 
 
 def table_of(rows: Sequence[Row]) -> str:
     """Rows as text."""
-    return pd.DataFrame(rows).to_string(index=False, float_format=lambda one: f"{one:.3g}")
+    return pd.DataFrame(rows).to_string(index=False, float_format=lambda number: f"{number:.3g}")
 
 
 def main(arguments: Sequence[str] | None = None) -> Path:
@@ -437,12 +434,12 @@ def main(arguments: Sequence[str] | None = None) -> Path:
         run(bench, options.methods.split(","))
     for section, rows in bench.sections.items():
         print(f"\n{section}\n{table_of(rows)}")
-    found = advice(bench.sections)
-    print("\nWhat to change:", *found, sep="\n- ")
+    sentences = advice(bench.sections)
+    print("\nWhat to change:", *sentences, sep="\n- ")
     print(f"\n{time.monotonic() - start:.0f} s; left out: {', '.join(bench.left_out) or 'nothing'}")
     options.to.mkdir(parents=True, exist_ok=True)
     path = options.to / "gpu.json"
-    content = {"machine": machine(options.device), "sections": bench.sections, "advice": found,
+    content = {"machine": machine(options.device), "sections": bench.sections, "advice": sentences,
                "left out": bench.left_out}  # fmt: skip
     path.write_text(json.dumps(content, indent=1) + "\n")
     return path

@@ -117,8 +117,8 @@ def held(families: int) -> Iterator[Row]:
             ]
             for change in (MARGIN, 0.0)
         }
-        wrong = np.mean([(found == "held").any() for found in states[MARGIN]])
-        right = np.mean([(found == "held").mean() for found in states[0.0]])
+        wrong = np.mean([(verdicts == "held").any() for verdicts in states[MARGIN]])
+        right = np.mean([(verdicts == "held").mean() for verdicts in states[0.0]])
         name = "one model" if refits == 1 else f"{refits} refits that vary {ratio:g}"
         yield f"false *held*: 30 changes of the margin, {name}, {rows:,} rows", float(wrong), LEVELS
         yield f"*held*: 30 changes of 0, {name}, {rows:,} rows", float(right), ""
@@ -229,11 +229,11 @@ def stored(families: int) -> Iterator[Row]:
                 scale = 10 ** rng.uniform(-2, 0, (100, 1))
                 common = np.sqrt(shared) * rng.normal(size=(100, 1))
                 values = scale * (common + np.sqrt(1 - shared) * rng.normal(size=(100, refits)))
-                found = concluded(
+                conclusions = concluded(
                     Estimate(values.mean(1), {REFITS: between_refits(values, ratio)}),
                     np.full(100, refits),
                 )
-                wrong += bool(found["sign"].any())
+                wrong += bool(conclusions["sign"].any())
             name = "own rows" if not ratio else "shared rows"
             yield f"false changes: 100 scores of {refits} refits, {name}", wrong / families, LEVELS
 

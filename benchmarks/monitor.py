@@ -43,13 +43,13 @@ def alarms(streams: int) -> pd.DataFrame:
             for reference in (1, 12):
                 for difference in (0.0, 0.1):
                     rng = np.random.default_rng([size, reference])
-                    found = [
+                    alarmed = [
                         stream(rng, size, reference, difference, 0.0) is not None
                         for _ in range(streams)
                     ]
                     yield {
                         "rows of the smaller group": size, "periods of the reference": reference,
-                        "gap": difference, "ever an alarm": f"{np.mean(found):.3f}",
+                        "gap": difference, "ever an alarm": f"{np.mean(alarmed):.3f}",
                     }  # fmt: skip
 
     return pd.DataFrame(rows())
@@ -66,8 +66,8 @@ def delays(streams: int) -> pd.DataFrame:
                 }  # fmt: skip
                 for grown in (0.05, 0.1):
                     rng = np.random.default_rng([size, reference, 1])
-                    found = [stream(rng, size, reference, 0.05, grown) for _ in range(streams)]
-                    waited = np.array([np.inf if at is None else at - START + 1 for at in found])
+                    periods = [stream(rng, size, reference, 0.05, grown) for _ in range(streams)]
+                    waited = np.array([np.inf if at is None else at - START + 1 for at in periods])
                     middle = np.quantile(waited, 0.5, method="higher")
                     row[f"growth of {grown}: periods"] = (
                         f"{middle:.0f}" if np.isfinite(middle) else "not found"

@@ -27,8 +27,8 @@ from robust_fairness.maths.nearest_neighbours import nearest_distances
 def seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
     """Processor seconds of a call, and what it returns."""
     start = time.process_time()
-    found = work()
-    return time.process_time() - start, found
+    returned = work()
+    return time.process_time() - start, returned
 
 
 def brute_force(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -68,26 +68,26 @@ def main() -> None:
     started = peak_mib()
     nearest_distances(*pixels)
     print(f"memory with the rows {started:,.0f} MiB, peak of ours {peak_mib():,.0f} MiB")
-    numbers = [one.astype(np.float32) / 255 for one in pixels]
+    numbers = [array.astype(np.float32) / 255 for array in pixels]
     with threadpool_limits(1):
-        for kind, own in (("uint8 pixels", pixels), ("float32 numbers", numbers)):
+        for kind, arrays in (("uint8 pixels", pixels), ("float32 numbers", numbers)):
             rounds = []
             for _ in range(options.repeats):
                 # in turn, so that all meet the same load
-                ours, found = seconds(lambda own=own: nearest_distances(*own))
+                ours, distances = seconds(lambda arrays=arrays: nearest_distances(*arrays))
                 peers = {
                     name: seconds(lambda peer=peer: peer(*numbers)) for name, peer in PEERS.items()
                 }
                 rounds.append({"s": ours} | {name: spent for name, (spent, _) in peers.items()})
-            row = {"rows of": kind, "s": rounded(statistics.median(one["s"] for one in rounds))}
+            row = {"rows of": kind, "s": rounded(statistics.median(times["s"] for times in rounds))}
             for name, (_, expected) in peers.items():
-                ratios = [one[name] / one["s"] for one in rounds]
+                ratios = [times[name] / times["s"] for times in rounds]
                 row |= {
-                    f"{name}, s": rounded(statistics.median(one[name] for one in rounds)),
+                    f"{name}, s": rounded(statistics.median(times[name] for times in rounds)),
                     f"{name} / ours": rounded(statistics.median(ratios)),
                     f"{name} / ours, lowest": rounded(min(ratios)),
                     f"{name}, largest relative difference": rounded(
-                        np.abs(found / expected - 1).max(), 2
+                        np.abs(distances / expected - 1).max(), 2
                     ),
                 }
             rows.append(row)

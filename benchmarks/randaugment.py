@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 import torch
+from _cells import cell_of, samples_of
 from _results import rounded, save
 from torchvision.transforms import v2
 
 from robust_fairness.compute.checkpoints import threads
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.samples import Samples
 from robust_fairness.training import fitting
@@ -27,14 +26,8 @@ def pictures(count: int, side: int) -> Samples:
     rng = np.random.default_rng(0)
     part = np.full(count, "train", dtype=object)
     part[-2:] = "val", "test"
-    return Samples(
-        x=rng.integers(0, 256, (count, 3, side, side), dtype=np.uint8),
-        y=rng.integers(0, 2, count),
-        attributes=pd.DataFrame(index=range(count)),
-        id=np.arange(count),
-        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
-        classes=("no", "yes"),
-    )
+    x = rng.integers(0, 256, (count, 3, side, side), dtype=np.uint8)
+    return samples_of(x, rng.integers(0, 2, count), 2, part)
 
 
 def milliseconds(action: Callable[[], object], device: str) -> float:
@@ -78,7 +71,7 @@ def main() -> None:
         rows = [
             {
                 "what": "a batch",
-                "ms": rounded(statistics.median(one for one, _ in pairs)),
+                "ms": rounded(statistics.median(batched for batched, _ in pairs)),
                 "torchvision image by image / at once": spread([b / a for a, b in pairs], ".1f"),
             }
         ]
@@ -92,7 +85,7 @@ def main() -> None:
                 {
                     "what": f"a step of {network} with it",
                     "ms": rounded(statistics.median(two for _, two in pairs)),
-                    "its share": spread([one / two for one, two in pairs], ".1%"),
+                    "its share": spread([batched / two for batched, two in pairs], ".1%"),
                 }
             )
     save(__file__, vars(options), rows)
@@ -100,17 +93,7 @@ def main() -> None:
 
 def stack_of(network: str, batch_size: int, samples: Samples) -> fitting.Stack:
     """One replica of plain training on augmented pictures."""
-    protocol = {"batch_size": batch_size, "epochs": 1000, "augmentation": "randaugment"}
-    cell = Cell.model_validate(
-        {
-            "dataset": "noise",
-            "label": network,
-            "method": {"name": "erm"},
-            "network": {"name": network},
-            "protocol": protocol,
-            "seeds": [0],
-        }
-    )
+    cell = cell_of("erm", network, batch_size=batch_size, augmentation="randaugment")
     return fitting.Stack(samples, cell, cell.replicas())
 
 

@@ -59,8 +59,8 @@ def made_up(datasets: int, methods: int, seeds: int) -> pd.DataFrame:
 def splits_of(datasets: list[str], seeds: int) -> pd.DataFrame:
     """Overlapping splits of every dataset."""
     sizes = {"train_rows": 600, "test_rows": 200, "reused": 0.6}
-    found = product(datasets, range(seeds))
-    rows = [{"dataset": name, "split": f"split_{k}", **sizes} for name, k in found]
+    pairs = product(datasets, range(seeds))
+    rows = [{"dataset": name, "split": f"split_{k}", **sizes} for name, k in pairs]
     return tables.table(tables.SPLITS, rows)
 
 

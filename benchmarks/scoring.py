@@ -72,8 +72,8 @@ def main() -> None:
         print(peak_mib(), seconds(SCORES, options.rows, *ATTRIBUTES), peak_mib())
         return
     command = [sys.executable, __file__, "--memory", "--rows", str(options.rows)]
-    found = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    before, spent, most = map(float, found.split())
+    printed = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    before, spent, most = map(float, printed.split())
     rows: list[Row] = [
         {
             "what": f"{len(SCORES)} metrics of {options.rows:,} rows",

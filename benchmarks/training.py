@@ -16,9 +16,8 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import torch
-from _cells import cell_of
+from _cells import cell_of, samples_of
 from _plain import Replica as Plain
 from _results import Row, rounded, save
 
@@ -35,17 +34,9 @@ def adult_like(rows: int, features: int) -> Samples:
     rng = np.random.default_rng(0)
     part = np.where(np.arange(rows) < rows - 256, "train", "val")
     part[-128:] = "test"
-    return Samples(
-        x=rng.normal(size=(rows, features)).astype(np.float32),
-        y=rng.integers(0, 2, rows),
-        attributes=pd.DataFrame(
-            {"sex": pd.Categorical.from_codes(rng.integers(0, 2, rows), ["f", "m"])}
-        ),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"split_0": pd.Categorical(part, ["train", "val", "test"])}),
-        classes=("no", "yes"),
-        sensitive=("sex",),
-    )
+    x = rng.normal(size=(rows, features)).astype(np.float32)
+    y, sex = rng.integers(0, 2, (2, rows))
+    return samples_of(x, y, 2, part, sex=sex)
 
 
 def seconds(epochs: Sequence[Callable[[], None]]) -> float:
@@ -72,12 +63,12 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
     alone = replicas[:MEASURED_ALONE]
     ways = [
         [fitting.Stack(samples, cell, group).run_epoch for group in groups],
-        [fitting.Stack(samples, cell, [one]).run_epoch for one in alone],
+        [fitting.Stack(samples, cell, [replica]).run_epoch for replica in alone],
         [plain(samples, method, batch_size) for _ in alone],
     ]
     rounds = np.array([[seconds(way) for way in ways] for _ in range(repeats + 1)])[1:]
     rounds[:, 1:] *= count / len(alone)
-    stacked, own, written_plainly = np.median(rounds, axis=0)
+    stacked, ours, written_plainly = np.median(rounds, axis=0)
     ratios = rounds[:, 2] / rounds[:, 0]
     return {
         "method": method,
@@ -85,7 +76,7 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
         "batch size": batch_size,
         "stacks": len(groups),
         "epoch of the stacks, CPU s": rounded(stacked),
-        "of our loop, CPU s": rounded(own),
+        "of our loop, CPU s": rounded(ours),
         "of a plain loop, CPU s": rounded(written_plainly),
         "plain loop / stacks": rounded(float(np.median(ratios))),
         "lowest": rounded(float(ratios.min())),
@@ -108,7 +99,8 @@ def main() -> None:
     keep_freed_memory()
     samples = adult_like(options.rows, options.features)
     counts, batch_sizes = (
-        [int(one) for one in text.split(",")] for text in (options.replicas, options.batch_sizes)
+        [int(number) for number in text.split(",")]
+        for text in (options.replicas, options.batch_sizes)
     )
     with threads(options.threads):
         rows = [

@@ -1,4 +1,4 @@
-"""Write ``src/robust_fairness/__init__.pyi``: every public name, methods with hyperparameters."""
+"""Write the stubs of the package and of ``metrics``: every public name, for editors and help."""
 
 from inspect import formatannotation
 from pathlib import Path
@@ -6,12 +6,14 @@ from pathlib import Path
 from pydantic import BaseModel
 
 import robust_fairness
+from robust_fairness import metrics
 from robust_fairness.core import registry
 from robust_fairness.experiment.experiment import Protocol
 from robust_fairness.library.estimators import COMMON, OF_PROTOCOL
 from robust_fairness.library.listing import class_names
+from robust_fairness.metrics.base import Score
+from robust_fairness.metrics.functions import SEVERAL
 
-PLACE = Path(robust_fairness.__file__).with_suffix(".pyi")
 HEAD = '''"""Names of the package; written by docs/stub.py."""
 
 from typing import Any, Literal, TypedDict, Unpack
@@ -35,9 +37,54 @@ class Options(TypedDict, total=False):
 
 '''
 
+OF_METRICS = '''"""Names of metrics; written by docs/stub.py."""
 
-def text() -> str:
-    """The stub."""
+from typing import Any, Protocol
+
+'''
+PROTOCOL = '''
+class {name}(Protocol):
+    """Value of a metric{by}, see ``metric_function``."""
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        *,
+        sensitive_features: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        **arrays: Any,
+    ) -> {value}: ...
+
+'''
+
+OF_PLUGINS = "\ndef __getattr__(name: str) -> Any: ...  # metrics of plug-ins\n"
+
+
+def stubs() -> dict[Path, str]:
+    """The texts of the stubs by their files."""
+    texts = {robust_fairness: of_package(), metrics: of_metrics()}
+    return {Path(str(module.__file__)).with_suffix(".pyi"): text for module, text in texts.items()}
+
+
+def of_metrics() -> str:
+    """The functions of ``metrics``, and every metric of the package as a function of arrays."""
+    imported = sorted((getattr(metrics, name).__module__, name) for name in metrics.__all__)
+    lines = [f"from {module} import {name} as {name}\n" for module, name in imported]
+    lines.append(PROTOCOL.format(name="Function", by="", value="float"))
+    lines.append(PROTOCOL.format(name="ByGroup", by=" by group", value="dict[str, float]"))
+    for metric in sorted(metrics.all_metrics(), key=lambda metric: metric.name):
+        function = metric.definition.function
+        several = metric.aggregation in SEVERAL
+        several |= metric.is_measure and function.__annotations__["return"] != Score
+        if function.__module__.startswith("robust_fairness."):
+            lines.append(f"{metric.name}: {'ByGroup' if several else 'Function'}\n")
+    return "".join([OF_METRICS, *lines, OF_PLUGINS])
+
+
+def of_package() -> str:
+    """The public names of the package, methods with their hyperparameters."""
     options = [f"    {name}: {type(value).__name__}\n" for name, value in COMMON.items()]
     options += [f"    {name}: {_type(Protocol, name)}\n" for name in OF_PROTOCOL]
     classes = [_class(name, method) for name, method in sorted(class_names().items())]
@@ -73,5 +120,6 @@ def _first(found: type) -> str:
 
 
 if __name__ == "__main__":
-    PLACE.write_text(text(), encoding="utf-8")
-    print(PLACE)
+    for path, content in stubs().items():
+        path.write_text(content, encoding="utf-8")
+        print(path)

@@ -17,20 +17,20 @@ def gpu(monkeypatch):
 def test_gpu_measures_everything_at_toy_size(gpu, tmp_path):
     """The CPU against itself: no difference, in no section an error."""
     arguments = ["--device=cpu", "--toy", "--methods=mixup", f"--to={tmp_path}"]
-    found = json.loads(gpu.main(arguments).read_text())
-    assert not found["left out"]
-    rows = [one for section in found["sections"].values() for one in section]
-    assert not any("error" in one for one in rows)
-    compared = [one for one in rows if "difference" in one]
+    results = json.loads(gpu.main(arguments).read_text())
+    assert not results["left out"]
+    rows = [row for section in results["sections"].values() for row in section]
+    assert not any("error" in row for row in rows)
+    compared = [row for row in rows if "difference" in row]
     assert len(compared) == 3
     assert all(
-        one["difference"] == 0 and one["moved"] and one["same bits twice"] for one in compared
+        row["difference"] == 0 and row["moved"] and row["same bits twice"] for row in compared
     )
-    assert all(one["steps/s"] > 0 for one in found["sections"]["images"])
+    assert all(row["steps/s"] > 0 for row in results["sections"]["images"])
 
 
 def test_gpu_says_what_to_change(gpu):
-    found = gpu.advice(
+    sentences = gpu.advice(
         {
             "against the CPU, tables in float32": [
                 {"what": "erm", "within": True, "moved": True, "same bits twice": True},
@@ -51,7 +51,7 @@ def test_gpu_says_what_to_change(gpu):
             ],
         }
     )
-    assert found == [
+    assert sentences == [
         "against the CPU, tables in float32: lff gives other weights than on the CPU.",
         "against the CPU, tables in float32: lff gives other bits when repeated.",
         "lnl (against the CPU, tables in float32) fails: RuntimeError: no",
@@ -67,7 +67,7 @@ def test_performance_md_has_a_table_of_every_benchmark(monkeypatch):
     """And ``make bench-table`` runs each one."""
     monkeypatch.syspath_prepend(ROOT / "docs")
     made = importlib.import_module("benchmark_tables")
-    page, found = made.PAGES[0].path.read_text(), made.page_tables()
-    assert all(f"table: {name} " in page or f"performance_{name}.csv" in page for name in found)
+    page, tables = made.PAGES[0].path.read_text(), made.page_tables()
+    assert all(f"table: {name} " in page or f"performance_{name}.csv" in page for name in tables)
     quick = (ROOT / "Makefile").read_text().partition("QUICK := ")[2].partition("\n\n")[0]
-    assert set(quick.split()) - {"\\"} == found.keys() - {"machines"}
+    assert set(quick.split()) - {"\\"} == tables.keys() - {"machines"}

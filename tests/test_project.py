@@ -45,12 +45,12 @@ def repository_files() -> list[Path]:
 
 def lines_that_match(pattern: re.Pattern[str]) -> list[str]:
     """Where a pattern occurs, this file's own examples of it left out."""
-    found = []
-    for path in set(repository_files()) - {Path(__file__)}:
-        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-            if pattern.search(line.decode(errors="replace")):
-                found.append(f"{path.relative_to(ROOT)}:{number}")
-    return found
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in set(repository_files()) - {Path(__file__)}
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1)
+        if pattern.search(line.decode(errors="replace"))
+    ]
 
 
 def locked() -> dict[str, tuple[Requirement, str]]:
@@ -58,43 +58,44 @@ def locked() -> dict[str, tuple[Requirement, str]]:
     text = (ROOT / "requirements.lock").read_text()
     entries = re.findall(r"^[^\s#].*(?:\n[ \t]+.*)*", text, flags=re.MULTILINE)
     requirements = [(Requirement(entry.splitlines()[0].rstrip("\\ ")), entry) for entry in entries]
-    return {canonicalize_name(found.name): (found, entry) for found, entry in requirements}
+    return {
+        canonicalize_name(requirement.name): (requirement, entry)
+        for requirement, entry in requirements
+    }
 
 
 def declared() -> list[Requirement]:
-    """Requirements of the package and its extras, but for ``trees``, which is not locked."""
+    """Requirements of the package, its extras except ``trees``, and what builds it."""
     project = PYPROJECT["project"]
     locked_extras = project["optional-dependencies"].keys() - {"trees"}
     extras = [
-        name for one in sorted(locked_extras) for name in project["optional-dependencies"][one]
+        name for extra in sorted(locked_extras) for name in project["optional-dependencies"][extra]
     ]
-    requirements = [Requirement(name) for name in project["dependencies"] + extras]
-    return [one for one in requirements if one.name != project["name"]]  # extras of extras
-
-
-@pytest.mark.parametrize("line", ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"])
-def test_a_machine_path_is_recognised(line):
-    assert MACHINE_PATH.search(line)
+    build = PYPROJECT["build-system"]["requires"]
+    requirements = [Requirement(name) for name in project["dependencies"] + extras + build]
+    return [
+        requirement for requirement in requirements if requirement.name != project["name"]
+    ]  # extras of extras
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("pattern", "examples"),
     [
-        "https://mirror.example.org/api/simple/",
-        "--extra-index-url https://example.org",
-        "https://files.pythonhosted.org/packages/x.whl",
+        (MACHINE_PATH, ["cd /home/someone/x", 'ROOT = "/work/x"', r"C:\Users\me"]),
+        (
+            INDEX_ADDRESS,
+            [
+                "https://mirror.example.org/api/simple/",
+                "--extra-index-url https://example.org",
+                "https://files.pythonhosted.org/packages/x.whl",
+            ],
+        ),
     ],
+    ids=["path of a machine", "package index"],
 )
-def test_an_index_address_is_recognised(line):
-    assert INDEX_ADDRESS.search(line)
-
-
-def test_no_file_names_a_path_of_one_machine():
-    assert lines_that_match(MACHINE_PATH) == []
-
-
-def test_no_file_names_a_package_index():
-    assert lines_that_match(INDEX_ADDRESS) == []
+def test_no_file_names(pattern, examples):
+    assert all(map(pattern.search, examples))
+    assert lines_that_match(pattern) == []
 
 
 def test_no_file_is_larger_than_a_mebibyte():
@@ -121,13 +122,6 @@ def test_the_lock_holds_a_version_that_pyproject_allows(requirement):
     pinned, _ = locked()[canonicalize_name(requirement.name)]
     (exact,) = pinned.specifier
     assert requirement.specifier.contains(exact.version)
-
-
-def test_the_lock_holds_what_builds_the_package():
-    for requirement in map(Requirement, PYPROJECT["build-system"]["requires"]):
-        pinned, _ = locked()[canonicalize_name(requirement.name)]
-        (exact,) = pinned.specifier
-        assert requirement.specifier.contains(exact.version)
 
 
 def test_the_version_is_the_same_everywhere():

@@ -16,7 +16,6 @@ from kedro.io import AbstractVersionedDataset, CatalogConfigResolver, DataCatalo
 from kedro.pipeline import Node, Pipeline
 from kedro.runner import AbstractRunner
 
-from robust_fairness import __version__
 from tests.project import ROOT
 
 PACKAGE = ROOT / "src" / "robust_fairness"
@@ -86,10 +85,12 @@ def imports() -> list[tuple[list[str], list[str]]]:
     ]
 
 
-def first_difference(one: list[str], other: list[str]) -> int:
+def first_difference(first: list[str], other: list[str]) -> int:
     """Length of the common beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((depth for depth, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    pairs = zip(first, other, strict=False)
+    return next(
+        (depth for depth, (a, b) in enumerate(pairs) if a != b), min(len(first), len(other))
+    )
 
 
 def test_the_root_of_the_package_has_four_files():
@@ -132,33 +133,33 @@ def test_no_fact_is_parsed_out_of_a_name():
     files = {
         path.relative_to(PACKAGE).as_posix(): list(parsed(path)) for path in PACKAGE.rglob("*.py")
     }
-    found = {
+    parsing = {
         name: lines
         for name, lines in files.items()
         if lines and name.partition("/")[0] not in FOLDERS
     }
-    assert {name: lines for name, lines in found.items() if name not in FILES} == {}
-    assert sorted(FILES.keys() - found.keys()) == []  # no longer needed
+    assert {name: lines for name, lines in parsing.items() if name not in FILES} == {}
+    assert sorted(FILES.keys() - parsing.keys()) == []  # no longer needed
 
 
 def private_of_kedro(path: Path, names: AbstractSet[str]) -> Iterator[str]:
     """Private names of Kedro that a file imports, uses or overrides; not those of its objects."""
     nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     uses: set[str] = set()
-    own: set[str] = set()
+    stored: set[str] = set()
     for node in nodes:
         match node:
             case ast.Attribute(value=ast.Name(id="self"), attr=name, ctx=ast.Store()):
-                own.add(name)
+                stored.add(name)
             case ast.Attribute(attr=name) if name in names:
                 uses.add(name)
             case ast.ClassDef(body=body):
-                defined = (one.name for one in body if isinstance(one, ast.FunctionDef))
+                defined = (member.name for member in body if isinstance(member, ast.FunctionDef))
                 uses |= names & {*defined}
             case ast.ImportFrom(module=str(module), names=imported) if module[:5] == "kedro":
                 parts = (*module.split("."), *(alias.name for alias in imported))
                 yield from (part for part in parts if part.startswith("_"))
-    yield from uses - own
+    yield from uses - stored
 
 
 def test_no_other_private_name_of_kedro_is_used():
@@ -166,16 +167,12 @@ def test_no_other_private_name_of_kedro_is_used():
         AbstractRunner, AbstractVersionedDataset, CatalogConfigResolver, DataCatalog,
         KedroServiceSession, Node, OmegaConfigLoader, Pipeline, type(pipelines), type(settings),
     )  # fmt: skip
-    names = {name for one in classes for name in dir(one)}
-    for one in classes:  # attributes that their methods set
-        functions = [getattr(member, "__code__", None) for member in vars(one).values()]
+    names = {name for kind in classes for name in dir(kind)}
+    for kind in classes:  # attributes that their methods set
+        functions = [getattr(member, "__code__", None) for member in vars(kind).values()]
         names |= {name for code in functions if code is not None for name in code.co_names}
     private = {name for name in names if name.startswith("_") and not name.startswith("__")}
     importing = [path for path in PACKAGE.rglob("*.py") if "kedro" in path.read_text()]
     uses = {name for path in importing for name in private_of_kedro(path, private)}
     assert uses == PRIVATE_OF_KEDRO.keys()
     assert len(uses) <= 10
-
-
-def test_the_citation_has_the_version_of_the_package():
-    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

@@ -26,9 +26,9 @@ def test_the_audit_is_a_kedro_node(predictions):
     names: dict = {}
     exec(NODE, names)  # noqa: S102 - our own document
     catalog = DataCatalog({"predictions": MemoryDataset(predictions)})
-    found = SequentialRunner().run(names["pipeline"], catalog)
-    assert "<h1>Audit of table" in found["audit_page"].load()
-    table = found["audit_table"].load().set_index(["attribute", "group", "metric"])["value"]
+    outputs = SequentialRunner().run(names["pipeline"], catalog)
+    assert "<h1>Audit of table" in outputs["audit_page"].load()
+    table = outputs["audit_table"].load().set_index(["attribute", "group", "metric"])["value"]
     assert table["", "", "accuracy"] == np.mean((predictions["p"] >= 0.5) == predictions["y"])
     catalog = DataCatalog(
         {"predictions": MemoryDataset(predictions.assign(p=predictions["sex"].eq("f") * 1.0))}
@@ -39,13 +39,13 @@ def test_the_audit_is_a_kedro_node(predictions):
 
 def test_metrics_have_names_that_mlflow_accepts(predictions):
     """Its rule: letters, digits and the characters ``_-./: `` and spaces."""
-    found = rf.audit(
+    audit = rf.audit(
         predictions.assign(region=["north", "south"] * 200),
         y_true="y", y_pred="p", sensitive_features=["sex", "region"], intersections=True,
     )  # fmt: skip
-    values = found.metrics()
+    values = audit.metrics()
     assert all(re.fullmatch(r"[/\w.\- :]*", name) for name in values)
-    rows = found.to_frame().set_index(["attribute", "group", "metric"])["value"]
+    rows = audit.to_frame().set_index(["attribute", "group", "metric"])["value"]
     gap = "equalized_odds_difference"
     assert values[f"sex.region.{gap}"] == rows["sex & region", "", gap]
     assert values["accuracy"] == rows["", "", "accuracy"]

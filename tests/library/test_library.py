@@ -1,5 +1,6 @@
 """``import robust_fairness as rf``: against fairlearn, scikit-learn, and runs of the same cell."""
 
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -57,8 +58,10 @@ def test_the_import_alone_loads_no_large_package():
     code = (
         "import robust_fairness, sys; print(sorted({'torch', 'kedro', 'pandas'} & {*sys.modules}))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", FAIRLEARN)
@@ -76,8 +79,8 @@ def test_quantities_and_their_aggregations_are_those_of_scikit_learn(table):
     y, score, sex = table["income"], table["probability"], table["sex"]
     assert rf.metrics.roc_auc(y, score) == pytest.approx(sklearn.metrics.roc_auc_score(y, score))
     theirs = {
-        group: sklearn.metrics.accuracy_score(own["income"], own["predicted"])
-        for group, own in table.groupby("sex")
+        group: sklearn.metrics.accuracy_score(rows["income"], rows["predicted"])
+        for group, rows in table.groupby("sex")
     }
     ours = rf.metrics.accuracy_by_group(y, table["predicted"], sensitive_features=sex)
     assert ours == pytest.approx(theirs)
@@ -94,8 +97,8 @@ def test_labels_may_have_any_names(table):
 def test_several_sensitive_features_are_their_combinations(table):
     both = table["sex"] + " & " + table["age"]
     arguments = (table["income"], table["predicted"])
-    one = rf.metrics.equalized_odds_difference(*arguments, sensitive_features=both)
-    assert one == rf.metrics.equalized_odds_difference(
+    gap = rf.metrics.equalized_odds_difference(*arguments, sensitive_features=both)
+    assert gap == rf.metrics.equalized_odds_difference(
         *arguments, sensitive_features=table[["sex", "age"]]
     )
 
@@ -153,9 +156,9 @@ def test_the_positive_one_of_classes_1_and_2_has_to_be_declared(table):
         rf.metrics.precision(y, predicted)
     with pytest.raises(InputError, match="values 1 and 2; declare which is positive"):
         rf.audit(y_true=y, y_pred=predicted, sensitive_features=sex)
-    found = rf.audit(y_true=y, y_pred=predicted, sensitive_features=sex, pos_label=2).metrics()
-    assert found["precision"] == rf.metrics.precision(y, predicted, pos_label=2)
-    assert found["precision"] == (y == 2)[predicted == 2].mean()  # noqa: PLR2004
+    values = rf.audit(y_true=y, y_pred=predicted, sensitive_features=sex, pos_label=2).metrics()
+    assert values["precision"] == rf.metrics.precision(y, predicted, pos_label=2)
+    assert values["precision"] == (y == 2)[predicted == 2].mean()  # noqa: PLR2004
 
 
 def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():
@@ -178,8 +181,8 @@ def test_audit_takes_columns_arrays_and_arrow_tables_alike(table):
         y_pred=table["predicted"].to_numpy(),
         sensitive_features=table[["sex", "age"]],
     )
-    for found in (arrow, arrays):
-        pd.testing.assert_frame_equal(found.to_frame(), named.to_frame())
+    for audit in (arrow, arrays):
+        pd.testing.assert_frame_equal(audit.to_frame(), named.to_frame())
     gap = fairlearn.metrics.equalized_odds_difference(
         table["income"], table["predicted"], sensitive_features=table["sex"]
     )
@@ -201,10 +204,10 @@ def test_the_audit_of_blocks_is_that_of_the_whole_table(table, weight, tmp_path,
     rows.to_parquet(tmp_path / "t.parquet", row_group_size=70)
     monkeypatch.setattr("robust_fairness.auditing.curves.BLOCK", 70)
     options = Options(**columns, sensitive_features=attributes, intersections=True)
-    found = audit_file(tmp_path / "t.parquet", options)
-    pd.testing.assert_frame_equal(found.to_frame(), whole.to_frame(), check_exact=True)
+    audit = audit_file(tmp_path / "t.parquet", options)
+    pd.testing.assert_frame_equal(audit.to_frame(), whole.to_frame(), check_exact=True)
     monkeypatch.undo()
-    assert found.to_html() == whole.to_html()
+    assert audit.to_html() == whole.to_html()
 
 
 def test_audit_refuses_rows_in_another_order(table):
@@ -224,38 +227,38 @@ def test_audit_refuses_rows_in_another_order(table):
     # rows of a part of a table, and new values without an index, are matched by position
     part = mixed[:200]
     arrays = {"y_true": part["income"], "y_pred": pd.Series(part["predicted"].to_numpy())}
-    found = rf.audit(**arrays, sensitive_features=part["sex"].to_numpy())
+    audit = rf.audit(**arrays, sensitive_features=part["sex"].to_numpy())
     named = rf.audit(part, **columns)
-    assert list(found.to_frame()["value"].dropna()) == list(named.to_frame()["value"].dropna())
+    assert list(audit.to_frame()["value"].dropna()) == list(named.to_frame()["value"].dropna())
 
 
 def test_audit_writes_its_page_and_checks_conditions(table, tmp_path):
-    found = rf.audit(table, y_true="income", y_pred="predicted", sensitive_features="sex")
-    page = found.to_html(tmp_path / "audit.html", fail_if=["accuracy>0"])
+    audit = rf.audit(table, y_true="income", y_pred="predicted", sensitive_features="sex")
+    page = audit.to_html(tmp_path / "audit.html", fail_if=["accuracy>0"])
     assert (tmp_path / "audit.html").read_text(encoding="utf-8") == page
-    assert "accuracy" in found.failures("accuracy>0")[0]
-    assert found.failures("accuracy>1") == []
-    assert "equalized_odds_difference" in found._repr_html_()
+    assert "accuracy" in audit.failures("accuracy>0")[0]
+    assert audit.failures("accuracy>1") == []
+    assert "equalized_odds_difference" in audit._repr_html_()
 
 
 def test_audit_compares_with_a_reference(table):
     columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": "sex"}
     later = table.assign(predicted=table["predicted"].where(table["sex"] == "f", 1))
-    found = rf.audit(later, reference=table, **columns)
-    changes = found.changes().set_index(["attribute", "group", "metric"])["change"]
+    audit = rf.audit(later, reference=table, **columns)
+    changes = audit.changes().set_index(["attribute", "group", "metric"])["change"]
     men = table["sex"] == "m"
     assert changes["sex", "m", "selection_rate_by_group"] == pytest.approx(
         1 - table.loc[men, "predicted"].mean()
     )
     assert changes["sex", "f", "selection_rate_by_group"] == 0
-    assert found.failures("change(demographic_parity_difference[sex])>0.2")
+    assert audit.failures("change(demographic_parity_difference[sex])>0.2")
     # quantiles are those of the reference, so that both have the same groups
     aged = table.assign(years=np.arange(ROWS))
     moved = {**columns, "sensitive_features": "years", "bins": {"years": 2}}
     shifted = rf.audit(aged.assign(years=aged["years"] + 50), reference=aged, **moved).changes()
-    own = shifted[shifted["metric"] == "group_share"].set_index("group")
-    assert own["now"].to_dict() == {"years < 199.5": 0.375, "years >= 199.5": 0.625}
-    assert own["then"].tolist() == [0.5, 0.5]
+    shares = shifted[shifted["metric"] == "group_share"].set_index("group")
+    assert shares["now"].to_dict() == {"years < 199.5": 0.375, "years >= 199.5": 0.625}
+    assert shares["then"].tolist() == [0.5, 0.5]
     with pytest.raises(InputError, match="has no reference"):
         rf.audit(table, **columns).failures("change(accuracy)<0")
 
@@ -270,7 +273,7 @@ def test_plug_ins_are_listed_and_packages_keep_their_modules():
 
 def test_training_and_scores_are_those_of_a_cell_of_a_run():
     samples = rf.load("heart", splits=2)
-    found = rf.evaluate(rf.train(samples, "cuma", epochs=2, gamma=0.5, seeds=2))
+    scores = rf.evaluate(rf.train(samples, "cuma", epochs=2, gamma=0.5, seeds=2))
     cell = Cell.model_validate(
         {
             "dataset": "samples",
@@ -279,20 +282,20 @@ def test_training_and_scores_are_those_of_a_cell_of_a_run():
             "network": "mlp",
             "settings": {"epochs": 2, "gamma": 0.5},
             "seeds": (0, 1),
-            "metrics": tuple(dict.fromkeys(found["metric"])),
+            "metrics": tuple(dict.fromkeys(scores["metric"])),
         }
     )
     fitted, validation, _, _ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     predictions = training.predict(samples, fitted, chosen, cell, {})
     theirs = training.evaluate(samples, predictions, chosen, cell, {})
-    pd.testing.assert_frame_equal(found, theirs)
+    pd.testing.assert_frame_equal(scores, theirs)
 
 
 def test_evaluation_has_a_test_set_for_every_severity():
     trained = rf.train(rf.load("heart"), epochs=1)
-    found = rf.evaluate(trained, shifts={"gaussian_noise": [0.1, 10.0]}, metrics=["accuracy"])
-    values = found.set_index(["shift", "severity"])["value"]
+    scores = rf.evaluate(trained, shifts={"gaussian_noise": [0.1, 10.0]}, metrics=["accuracy"])
+    values = scores.set_index(["shift", "severity"])["value"]
     assert set(values.index) == {
         ("none", 0.0),
         ("gaussian_noise", 0.1),
@@ -330,15 +333,17 @@ def test_the_plain_classifier_keeps_scikit_learns_rules():
     reasons = {
         "check_sample_weight_equivalence_on_dense_data": "batches are drawn by rows, not weights"
     }
-    found = check_estimator(
+    checks = check_estimator(
         rf.Erm(epochs=3, batch_size=32),
         expected_failed_checks=reasons,
         on_fail=None,
         on_skip=None,
     )
-    failed = [(one["check_name"], one["exception"]) for one in found if one["status"] == "failed"]
+    failed = [
+        (check["check_name"], check["exception"]) for check in checks if check["status"] == "failed"
+    ]
     assert failed == []
-    assert sum(one["status"] == "passed" for one in found) > len(found) / 2
+    assert sum(check["status"] == "passed" for check in checks) > len(checks) / 2
 
 
 def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
@@ -368,7 +373,7 @@ def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
     [
         ({}, pd.Series([0, 1] * 10, range(20)[::-1]), "in another order"),
         ({}, [1] * 20, "every row has the value 1"),
-        ({}, [0.5 * one for one in range(20)], "is continuous and defines no groups"),
+        ({}, [0.5 * number for number in range(20)], "is continuous and defines no groups"),
         ({"validation_fraction": 1.5}, [0, 1] * 10, "validation_fraction: 1.5, allowed: from 0"),
     ],
 )
@@ -389,8 +394,8 @@ def test_wrong_groups_of_a_classifier_are_one_line(options, groups, message):
 def test_frames_of_other_libraries_have_the_same_audit(table, convert):
     columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": "sex"}
     plain = table[["income", "predicted", "sex"]]
-    found = rf.audit(convert(plain), **columns).to_frame()
-    pd.testing.assert_frame_equal(found, rf.audit(plain, **columns).to_frame())
+    scores = rf.audit(convert(plain), **columns).to_frame()
+    pd.testing.assert_frame_equal(scores, rf.audit(plain, **columns).to_frame())
 
 
 def test_classes_document_their_hyperparameters():
@@ -418,10 +423,10 @@ def test_metadata_routing_passes_the_groups_of_each_fold():
             StandardScaler(), rf.Cuma(epochs=1).set_fit_request(sensitive_features=True)
         )
         folds = KFold(2)
-        found = cross_validate(
+        validation = cross_validate(
             model, x, y, params={"sensitive_features": group}, cv=folds, return_estimator=True
         )
-        for (train, _), fitted in zip(folds.split(x), found["estimator"], strict=True):
+        for (train, _), fitted in zip(folds.split(x), validation["estimator"], strict=True):
             alone = make_pipeline(StandardScaler(), rf.Cuma(epochs=1))
             alone[-1].set_fit_request(sensitive_features=True)
             alone.fit(x[train], y[train], sensitive_features=group[train])
@@ -430,7 +435,9 @@ def test_metadata_routing_passes_the_groups_of_each_fold():
             model.fit(x, y)
 
 
-def test_the_stub_is_up_to_date() -> None:
-    """``python docs/stub.py`` writes it."""
-    stub = module(Path(__file__).parents[2] / "docs" / "stub.py")
-    assert stub.PLACE.read_text(encoding="utf-8") == stub.text()
+def test_the_stubs_are_up_to_date() -> None:
+    """``python docs/stub.py`` writes them; with them help and editors know every name."""
+    stubs = module(Path(__file__).parents[2] / "docs" / "stub.py").stubs()
+    assert {path: path.read_text(encoding="utf-8") for path in stubs} == stubs
+    text = pydoc.render_doc(rf.metrics)
+    assert all(f" {name}: " in text for name in ("accuracy", "worst_group_accuracy"))

@@ -13,7 +13,7 @@ RELATIONS = ("none, linear", "none, nonlinear", "sum", "square", "product")
 
 def main() -> None:
     """Forty problems: two outcomes, five relations, four seeds."""
-    found = []
+    lines = []
     for outcome in ("classes", "numbers"):
         for number, relation in enumerate(RELATIONS):
             for seed in range(10 * number, 10 * number + 4):
@@ -21,9 +21,9 @@ def main() -> None:
                 strength = (0.25, 1.0)[seed // 2 % 2]
                 p, a, y = problem(seed, rows, outcome, relation, strength)
                 kci, _ = KCI_CInd().compute_pvalue(p[:, None], a[:, None], y[:, None])
-                found.append((seed, rows, outcome, relation, strength, float(kci), p[0]))
+                lines.append((seed, rows, outcome, relation, strength, float(kci), p[0]))
     columns = ["seed", "rows", "outcome", "relation", "strength", "kci", "first_prediction"]
-    pd.DataFrame(found, columns=columns).to_csv(FIXTURE, index=False, float_format="%.8g")
+    pd.DataFrame(lines, columns=columns).to_csv(FIXTURE, index=False, float_format="%.8g")
 
 
 if __name__ == "__main__":

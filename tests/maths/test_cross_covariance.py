@@ -69,9 +69,9 @@ def exact_score(variables: list[Variable]) -> torch.Tensor:
     return shared / (left.square().sum((-2, -1)) * right.square().sum((-2, -1))).sqrt()
 
 
-def proxy(one: Variable) -> torch.Tensor:
+def proxy(v: Variable) -> torch.Tensor:
     """R of A.1, ``[..., n, n]``."""
-    kernel = one.kernel(one.x, one.x)
+    kernel = v.kernel(v.x, v.x)
     centred = kernel - kernel.mean(-1, keepdim=True)
     centred = centred - centred.mean(-2, keepdim=True)
     count = kernel.shape[-1]
@@ -80,7 +80,7 @@ def proxy(one: Variable) -> torch.Tensor:
 
 
 def low_rank(variables):
-    return low_rank_score(variables, [pivots(one) for one in variables])
+    return low_rank_score(variables, [pivots(v) for v in variables])
 
 
 @pytest.mark.parametrize("attributes", [1, 3])
@@ -118,7 +118,7 @@ def test_low_rank_score_of_categories_is_the_exact_one():
         [variable(predicted), variable(attributes)],
         [variable(predicted), variable(attributes, outcome), variable(outcome)],
     ):
-        assert max(len(pivots(one).rows) for one in variables) <= 12
+        assert max(len(pivots(v).rows) for v in variables) <= 12
         exact = exact_score(variables).item()
         assert low_rank(variables).item() == pytest.approx(exact, rel=1e-6)
 
@@ -128,7 +128,7 @@ def test_low_rank_score_of_many_numbers_is_too_small():
     p, a, y = make_rows(600, attributes=8)
     variables = [variable(p), variable(a, y), variable(y)]
     exact = exact_score(variables).item()
-    most = low_rank_score(variables, [pivots(one, most=200) for one in variables]).item()
+    most = low_rank_score(variables, [pivots(v, most=200) for v in variables]).item()
     assert 0.8 * exact < most < 0.97 * exact
     assert low_rank(variables).item() == pytest.approx(exact, rel=0.01)
 
@@ -144,22 +144,22 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
 
 def test_leading_axes_are_scores_of_their_own():
     """Stacked variables that need different numbers of pivots."""
-    one, two = make_rows(90, seed=1), make_rows(90, seed=2)
+    numbers, two = make_rows(90, seed=1), make_rows(90, seed=2)
     binary = (two[0] > 0).double(), (two[1] > 0).double(), (two[2] > 0).double()
-    stacked = [torch.stack(pair) for pair in zip(one, binary, strict=True)]
+    stacked = [torch.stack(pair) for pair in zip(numbers, binary, strict=True)]
 
     def scores(p, a, y):
         return low_rank([variable(p), variable(a, y), variable(y)])
 
     together = scores(*stacked)
-    torch.testing.assert_close(together, torch.stack([scores(*one), scores(*binary)]))
+    torch.testing.assert_close(together, torch.stack([scores(*numbers), scores(*binary)]))
 
 
 def test_pivots_of_discrete_values_are_the_distinct_values():
     """No more are needed, and they explain the kernel matrix to the last digit."""
     values = torch.randint(5, (200, 1), generator=torch.Generator().manual_seed(0)).double()
-    one = variable(values)
-    chosen = pivots(one, tolerance=1e-13)
+    v = variable(values)
+    chosen = pivots(v, tolerance=1e-13)
     assert sorted(values[chosen.rows, 0].tolist()) == [0, 1, 2, 3, 4]
     assert chosen.rest[0] == 1
     assert (chosen.rest.diff() < 0).all()
@@ -168,16 +168,16 @@ def test_pivots_of_discrete_values_are_the_distinct_values():
 def test_features_factor_the_proxy():
     """F F^T is the n x n matrix R of A.1."""
     p, a, _ = make_rows(80)
-    for one in (variable(p), variable(a, p)):
-        f = features(one, pivots(one, 1e-12))
-        torch.testing.assert_close(f @ f.mT, proxy(one), atol=1e-6, rtol=0)
+    for v in (variable(p), variable(a, p)):
+        f = features(v, pivots(v, 1e-12))
+        torch.testing.assert_close(f @ f.mT, proxy(v), atol=1e-6, rtol=0)
 
 
 def test_all_rows_as_pivots_are_exact():
     """Chosen without looking, but all of them; the rest is what keeps equal rows apart."""
     p, a, y = make_rows(60)
     variables = [variable(p), variable(a, y), variable(y)]
-    score = low_rank_score(variables, [evenly(one, 60) for one in variables])
+    score = low_rank_score(variables, [evenly(v, 60) for v in variables])
     assert score.item() == pytest.approx(exact_score(variables).item(), rel=2e-3)
 
 
@@ -188,7 +188,7 @@ def test_confident_predictions_leave_a_narrow_kernel_that_still_factors():
     _, a, y = make_rows(128)
     variables = [variable(rows(p)), variable(a, y), variable(y)]
     values = variables[0].x.requires_grad_()
-    score = low_rank_score(variables, [evenly(one, 128) for one in variables])
+    score = low_rank_score(variables, [evenly(v, 128) for v in variables])
     (gradient,) = torch.autograd.grad(score, values)
     expected = written_out(rows(p), a, y)
     assert score.item() == pytest.approx(expected, rel=2e-3)
@@ -200,7 +200,7 @@ def test_gradient_is_that_of_finite_differences(monkeypatch):
     p, a, y = make_rows(30)
     monkeypatch.setattr("robust_fairness.maths.cross_covariance.EPSILON", 0.01)
     outcome = [variable(a, y), variable(y)]
-    fixed = [evenly(one, 6) for one in outcome]
+    fixed = [evenly(v, 6) for v in outcome]
     p = p.requires_grad_()
     width = median_distance(p.detach())
 
@@ -259,7 +259,7 @@ def test_score_is_invariant_under_order_scale_and_shift():
     p, a, y = make_rows(80)
     order = torch.randperm(80, generator=torch.Generator().manual_seed(0))
     score = exact_score([variable(p), variable(a, y), variable(y)])
-    shuffled = exact_score([variable(one[order]) for one in (p, torch.cat([a, y], 1), y)])
+    shuffled = exact_score([variable(columns[order]) for columns in (p, torch.cat([a, y], 1), y)])
     scaled = exact_score([variable(5 - 3 * p), variable(10 * a, y + 7), variable(y)])
     torch.testing.assert_close(shuffled, score)
     torch.testing.assert_close(scaled, score)
@@ -291,6 +291,6 @@ def test_width_is_the_median_and_for_mostly_equal_rows_the_median_of_the_others(
 
 def test_more_pivots_than_rows_are_all_rows():
     """Whatever is asked for."""
-    one = variable(make_rows(12)[0])
-    assert len(evenly(one, 99).rows) == 12
-    assert len(pivots(one, most=99).rows) <= 12
+    v = variable(make_rows(12)[0])
+    assert len(evenly(v, 99).rows) == 12
+    assert len(pivots(v, most=99).rows) <= 12

@@ -36,7 +36,7 @@ def spectral_norms(net, x, y):
     norms = []
     for row, label in zip(x, y, strict=True):
         hessian = torch.autograd.functional.hessian(
-            lambda one, label=label: task_loss(net(one[None]), label[None])[0], row
+            lambda inputs, label=label: task_loss(net(inputs[None]), label[None])[0], row
         )
         norms.append(torch.linalg.eigvalsh(hessian).abs().max())
     return torch.stack(norms)
@@ -54,8 +54,8 @@ def test_closed_form_is_the_norm_of_the_hessian(outputs):
 def test_power_iteration_converges_to_it(outputs, activation):
     """For any network."""
     net, (x, y) = network(outputs, activation), problem(outputs)
-    found = power_iteration_curvature(lambda inputs: task_loss(net(inputs), y), x, 1e-12, 20000)
-    torch.testing.assert_close(found, spectral_norms(net, x, y), rtol=1e-5, atol=1e-9)
+    norms = power_iteration_curvature(lambda inputs: task_loss(net(inputs), y), x, 1e-12, 20000)
+    torch.testing.assert_close(norms, spectral_norms(net, x, y), rtol=1e-5, atol=1e-9)
 
 
 def test_one_shot_curvature_is_equation_8():
@@ -119,8 +119,8 @@ def test_row_without_gradient_has_no_curvature():
     nn.init.zeros_(net[4].weight)
     x, y = problem(2)
     leaf = x.clone().requires_grad_()
-    found = one_shot_curvature(lambda z: task_loss(net(z), y), leaf, 1.0, create_graph=True)
-    assert found.abs().max() == 0
-    found.sum().backward()
+    curvature = one_shot_curvature(lambda z: task_loss(net(z), y), leaf, 1.0, create_graph=True)
+    assert curvature.abs().max() == 0
+    curvature.sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())
     assert exact_curvature(net, x).abs().max() == 0

@@ -40,7 +40,7 @@ def problem(
 def our_p_value(p: np.ndarray, a: np.ndarray, y: np.ndarray, outcome: str) -> float:
     """Of the test within classes, or within strata of an outcome that is a number."""
     given = (y[:, None] == np.unique(y)).astype(float) if outcome == "classes" else y[:, None]
-    p, a, y = (torch.from_numpy(one) for one in (p[:, None], a[:, None], given))
+    p, a, y = (torch.from_numpy(columns) for columns in (p[:, None], a[:, None], given))
     return permutation_test([variable(p), variable(a, y), variable(y)], strata_of(given), 199)
 
 
@@ -48,12 +48,12 @@ def our_p_value(p: np.ndarray, a: np.ndarray, y: np.ndarray, outcome: str) -> fl
 def decisions() -> pd.DataFrame:
     """Every problem with both p-values."""
     known = pd.read_csv(FIXTURE)
-    found = []
+    p_values = []
     for row in known.itertuples():
         drawn = problem(row.seed, row.rows, row.outcome, row.relation, row.strength)
         assert drawn[0][0] == pytest.approx(row.first_prediction), "the problems are others now"
-        found.append(our_p_value(*drawn, row.outcome))
-    return known.assign(ours=found)
+        p_values.append(our_p_value(*drawn, row.outcome))
+    return known.assign(ours=p_values)
 
 
 def test_problems_are_of_both_kinds_and_of_both_outcomes(decisions):

@@ -30,11 +30,16 @@ def maximal_correlation(joint: torch.Tensor) -> torch.Tensor:
     return values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
 
 
+def density(*numbers: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
+    """Joint distribution of numbers by their kernel density, which smooths all."""
+    known = torch.ones_like(numbers[0], dtype=torch.bool) if known is None else known
+    covers = [density_cover(values, known, len(numbers)) for values in numbers]
+    return joint_distribution(known, *covers)
+
+
 def hgr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Maximal correlation of two numbers from their kernel density, which smooths both."""
-    known = torch.ones_like(a, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    return maximal_correlation(joint_distribution(known, *covers))
+    """Maximal correlation of two numbers."""
+    return maximal_correlation(density(a, b))
 
 
 def table(seed: int, rows: int, columns: int) -> np.ndarray:
@@ -52,18 +57,16 @@ def gaussian_pair(rho: float, rows: int, seed: int = 0) -> torch.Tensor:
 
 def divergence(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Chi-squared of two numbers."""
-    known = torch.ones_like(a, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    return chi_squared(joint_distribution(known, *covers))
+    return chi_squared(density(a, b))
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.integers(2, 5))
 def test_chi_squared_of_a_table_is_pearsons_over_n(seed, rows, columns):
     """As scipy's contingency test has it, which knows nothing of kernels."""
     counts = table(seed, rows, columns)
-    found = chi_squared(torch.tensor(counts / counts.sum()))
+    value = chi_squared(torch.tensor(counts / counts.sum()))
     statistic = chi2_contingency(counts, correction=False).statistic
-    assert found.item() == pytest.approx(statistic / counts.sum(), rel=1e-9, abs=1e-12)
+    assert value.item() == pytest.approx(statistic / counts.sum(), rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5])
@@ -86,7 +89,7 @@ def test_hgr_is_the_largest_correlation_of_functions(seed):
     """
     joint = table(seed, 3, 4)
     joint /= joint.sum()
-    found = maximal_correlation(torch.tensor(joint)).item()
+    correlation = maximal_correlation(torch.tensor(joint)).item()
     p, q = joint.sum(1), joint.sum(0)
     g = np.random.default_rng(seed).normal(size=4)
     for _ in range(1000):
@@ -95,8 +98,8 @@ def test_hgr_is_the_largest_correlation_of_functions(seed):
         f /= np.sqrt(p @ f**2)
         g = f @ joint / q
         g /= np.sqrt(q @ g**2)
-    assert found == pytest.approx(f @ joint @ g, abs=1e-5)
-    assert found**2 <= chi_squared(torch.tensor(joint)).item() + 1e-12
+    assert correlation == pytest.approx(f @ joint @ g, abs=1e-5)
+    assert correlation**2 <= chi_squared(torch.tensor(joint)).item() + 1e-12
 
 
 def test_tables_over_leading_axes_equal_one_by_one():
@@ -104,9 +107,9 @@ def test_tables_over_leading_axes_equal_one_by_one():
     joints = torch.rand(2, 3, 4, 5, dtype=torch.float64)
     joints /= joints.sum((-2, -1), keepdim=True)
     for measure in (chi_squared, maximal_correlation):
-        found = measure(joints)
-        assert found.shape == (2, 3)
-        torch.testing.assert_close(found[1, 2], measure(joints[1, 2]))
+        together = measure(joints)
+        assert together.shape == (2, 3)
+        torch.testing.assert_close(together[1, 2], measure(joints[1, 2]))
 
 
 def gaussian_table(rho: float, variance: float, reach: float, cells: int) -> torch.Tensor:
@@ -155,8 +158,7 @@ def test_density_is_a_mean_of_gaussians():
     """One round each row, of the bandwidth's width, as scipy draws them."""
     a, b = gaussian_pair(0.5, 60)
     known = torch.ones(60, dtype=torch.bool)
-    covers = [density_cover(values, known, 2) for values in (a, b)]
-    joint = joint_distribution(known, *covers).numpy()
+    joint = density(a, b).numpy()
     data = np.stack([standardised(values, known).numpy() for values in (a, b)])
     width = 60 ** (-1 / 6)
     points = np.linspace(-2.5, 2.5, int(5 / width))
@@ -182,12 +184,11 @@ def test_independence_constants_and_no_rows_give_zero():
     assert divergence(a, b).item() < 0.02
     assert hgr(a, b).item() < 0.1
     flat = torch.full_like(a, 3.0)
-    for one, other in ((a, flat), (flat, b), (flat, flat)):
-        assert divergence(one, other).item() == pytest.approx(0, abs=1e-9)
+    for first, other in ((a, flat), (flat, b), (flat, flat)):
+        assert divergence(first, other).item() == pytest.approx(0, abs=1e-9)
     nobody = torch.zeros(5000, dtype=torch.bool)
-    covers = [density_cover(values, nobody, 2) for values in (a, b)]
-    assert chi_squared(joint_distribution(nobody, *covers)).item() == 0
-    assert maximal_correlation(joint_distribution(nobody, *covers)).item() == 0
+    empty = density(a, b, known=nobody)
+    assert chi_squared(empty).item() == maximal_correlation(empty).item() == 0
     assert maximal_correlation(torch.ones(1, 1)).item() == 0
 
 
@@ -197,9 +198,8 @@ def test_unknown_rows_count_as_if_they_were_not_there():
     known = torch.arange(70) < 68
     assert grid_cells(70, 2) == grid_cells(68, 2)
     with_gaps = torch.where(known, torch.stack([a, b]), 99.0)
-    covers = [density_cover(values, known, 2) for values in with_gaps]
-    found = chi_squared(joint_distribution(known, *covers))
-    torch.testing.assert_close(found, divergence(a[:68], b[:68]))
+    of_known = chi_squared(density(*with_gaps, known=known))
+    torch.testing.assert_close(of_known, divergence(a[:68], b[:68]))
 
 
 def test_condition_splits_the_joint_distribution():
@@ -211,13 +211,13 @@ def test_condition_splits_the_joint_distribution():
         for values, size in ((u, 3), (v, 4), (w, 3))
     ]
     known = torch.ones(200, dtype=torch.bool)
-    found, present = conditional(joint_distribution(known, *covers))
+    tables, present = conditional(joint_distribution(known, *covers))
     assert present.tolist() == [True, True, False]
     for number in range(2):
         expected = np.zeros((3, 4))
         np.add.at(expected, (u[w == number].numpy(), v[w == number].numpy()), 1)
-        np.testing.assert_allclose(found[number].numpy(), expected / expected.sum())
-    assert not found[2].any()
+        np.testing.assert_allclose(tables[number].numpy(), expected / expected.sum())
+    assert not tables[2].any()
 
 
 @pytest.mark.parametrize("numbers", [2, 3])
@@ -228,8 +228,7 @@ def test_gradient_is_that_of_finite_differences(numbers):
     known = torch.arange(9) != 4
 
     def measure(values):
-        covers = [density_cover(one, known, numbers) for one in (values, b, c)[:numbers]]
-        joint = joint_distribution(known, *covers)
+        joint = density(*(values, b, c)[:numbers], known=known)
         return chi_squared(joint if numbers == 2 else conditional(joint)[0]).sum()
 
     assert torch.autograd.gradcheck(measure, a.requires_grad_())
@@ -241,6 +240,6 @@ def test_gradient_is_finite_in_single_precision(spread):
     a, b = gaussian_pair(0.5, 40).float()
     a = (spread * a + 0.5).requires_grad_()
     b[0] = 1e3
-    found = divergence(a, b)
-    found.backward()
-    assert found.isfinite() and a.grad.isfinite().all()
+    value = divergence(a, b)
+    value.backward()
+    assert value.isfinite() and a.grad.isfinite().all()

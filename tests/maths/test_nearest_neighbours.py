@@ -30,13 +30,13 @@ def test_pixels_equal_scikit_learn_on_real_digits(blocks):
     """Of 1,797 scans in sixteen grey levels, many of which are nearly equal."""
     digits = (load_digits().images * 15).astype(np.uint8)[:, None]
     rows, others = digits[:300], digits[300:900]
-    as_numbers = [one.reshape(len(one), -1) / 255 for one in (rows, others)]
+    as_numbers = [pixels.reshape(len(pixels), -1) / 255 for pixels in (rows, others)]
     search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(as_numbers[1])
     expected = search.kneighbors(as_numbers[0])[0][:, 0]
     np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-12)
-    found = nearest_distances(rows, others).mean()
-    assert found == pytest.approx(expected.mean(), rel=1e-12)
-    assert found != pytest.approx(nearest_distances(others, rows).mean(), rel=1e-3)
+    mean = nearest_distances(rows, others).mean()
+    assert mean == pytest.approx(expected.mean(), rel=1e-12)
+    assert mean != pytest.approx(nearest_distances(others, rows).mean(), rel=1e-3)
 
 
 def test_numbers_equal_a_tree_of_scipy(blocks):
@@ -73,8 +73,8 @@ def test_of_neighbours_that_float32_cannot_tell_apart_the_nearest_is_found(near,
     if scale == "pixels":
         np.testing.assert_array_equal(nearest_distances(rows, others), np.sqrt(exact) / 255)
     else:
-        found = nearest_distances(rows * scale, others * scale)
-        np.testing.assert_allclose(found, np.sqrt(exact) * scale, rtol=1e-14)
+        distances = nearest_distances(rows * scale, others * scale)
+        np.testing.assert_allclose(distances, np.sqrt(exact) * scale, rtol=1e-14)
 
 
 def test_near_copies_far_from_the_origin_are_told_apart():

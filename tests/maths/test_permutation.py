@@ -21,13 +21,13 @@ def rows(values) -> torch.Tensor:
 
 def brute_force(p, a, y, strata, permutations, seed):
     """Every score anew from whole matrices; to move A forth is to move the predictions back."""
-    found = exact_score([variable(p), variable(a, y), variable(y)])
+    observed = exact_score([variable(p), variable(a, y), variable(y)])
     drawn = permutations_within(strata, permutations, np.random.default_rng(seed))
     scores = [
         exact_score([variable(p), variable(a[order.argsort()], y), variable(y)])
         for order in torch.from_numpy(drawn)
     ]
-    return (1 + sum(one >= found for one in scores)) / (1 + permutations)
+    return (1 + sum(score >= observed for score in scores)) / (1 + permutations)
 
 
 def test_p_value_within_classes_is_that_of_scores_computed_anew():
@@ -38,10 +38,10 @@ def test_p_value_within_classes_is_that_of_scores_computed_anew():
     p = rows(p + 0.3 * a)
     a, y = rows(a), rows(y)
     strata = strata_of(y.numpy(), 10)
-    found = permutation_test([variable(p), variable(a, y), variable(y)], strata, 59, seed=5)
+    p_value = permutation_test([variable(p), variable(a, y), variable(y)], strata, 59, seed=5)
     expected = brute_force(p, a, y, strata, 59, seed=5)
     assert 0.02 < expected < 0.9
-    assert float(found) == pytest.approx(float(expected), abs=1.01 / 60)
+    assert float(p_value) == pytest.approx(float(expected), abs=1.01 / 60)
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 5))
@@ -75,7 +75,7 @@ def test_strata_of_classes_are_the_classes_and_of_numbers_near_ones():
         (numbers[strata == k].min(), numbers[strata == k].max()) for k in np.unique(strata)
     )
     assert np.bincount(strata).max() <= 10
-    assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:], strict=False))
+    assert all(span[1] <= other[0] for span, other in zip(spans, spans[1:], strict=False))
 
 
 def test_a_stratum_of_one_row_stays_in_place():
@@ -102,6 +102,6 @@ def test_same_seed_same_p_value():
     rng = np.random.default_rng(0)
     variables = [variable(rows(rng.normal(size=50))) for _ in range(2)]
     strata = np.zeros(50, dtype=np.int64)
-    found = [permutation_test(variables, strata, 99, seed) for seed in (1, 1, 2, 3, 4)]
-    assert found[0] == found[1]
-    assert len(set(found)) > 1
+    p_values = [permutation_test(variables, strata, 99, seed) for seed in (1, 1, 2, 3, 4)]
+    assert p_values[0] == p_values[1]
+    assert len(set(p_values)) > 1

@@ -13,11 +13,11 @@ def test_line_equals_scipy(offset):
     rng = np.random.default_rng(0)
     x = offset + rng.uniform(0, 45, 30)
     y = -0.004 * (x - offset) + rng.normal(0, 0.02, 30)
-    found, expected = fit(x, y, np.arange(30)), stats.linregress(x, y)
-    assert found.slope == pytest.approx(expected.slope, rel=1e-6)
-    assert found.intercept == pytest.approx(expected.intercept, rel=1e-6)
-    assert found.r_squared == pytest.approx(expected.rvalue**2, rel=1e-6)
-    assert (found.points, found.units, found.note) == (30, 30, "")
+    line, expected = fit(x, y, np.arange(30)), stats.linregress(x, y)
+    assert line.slope == pytest.approx(expected.slope, rel=1e-6)
+    assert line.intercept == pytest.approx(expected.intercept, rel=1e-6)
+    assert line.r_squared == pytest.approx(expected.rvalue**2, rel=1e-6)
+    assert (line.points, line.units, line.note) == (30, 30, "")
 
 
 def test_units_with_the_same_strengths_have_the_interval_of_their_mean_slope():
@@ -27,10 +27,10 @@ def test_units_with_the_same_strengths_have_the_interval_of_their_mean_slope():
     curves = rng.normal(0, 1, (3, 1)) - np.array([[0.002], [0.004], [0.009]]) * x
     curves += rng.normal(0, 0.001, (3, 3))
     slopes = [stats.linregress(x, curve).slope for curve in curves]
-    found = fit(np.tile(x, 3), curves.ravel(), np.repeat(["a", "b", "c"], 3))
+    line = fit(np.tile(x, 3), curves.ravel(), np.repeat(["a", "b", "c"], 3))
     expected = stats.ttest_1samp(slopes, 0).confidence_interval(0.95)
-    assert found.slope == pytest.approx(np.mean(slopes))
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
+    assert line.slope == pytest.approx(np.mean(slopes))
+    assert (line.low, line.high) == pytest.approx((expected.low, expected.high), rel=1e-9)
 
 
 @pytest.mark.parametrize("units", [3, 4, 5])
@@ -41,16 +41,16 @@ def test_the_interval_has_its_coverage(units):
     covered = 0
     for slopes, offsets in rng.normal(0, [[1e-3], [0.02]], (1500, 2, units)):
         y = (slopes - 0.005)[unit] * x + offsets[unit] + rng.normal(0, 0.01, len(x))
-        found = fit(x, y, unit)
-        covered += found.low < -0.005 < found.high
+        line = fit(x, y, unit)
+        covered += line.low < -0.005 < line.high
     assert covered / 1500 == pytest.approx(0.95, abs=0.018)
 
 
 def test_what_is_missing_is_said():
     """One strength, two seeds, a constant, nothing."""
-    one = fit(np.array([15.0, 15.0]), np.array([0.1, 0.2]), np.array([0, 1]))
-    assert np.isnan(one.slope)
-    assert one.note == "no slope: fewer than two strengths"
+    vertical = fit(np.array([15.0, 15.0]), np.array([0.1, 0.2]), np.array([0, 1]))
+    assert np.isnan(vertical.slope)
+    assert vertical.note == "no slope: fewer than two strengths"
     two = fit(np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, -1.0, 0, -2]), np.array([0, 0, 1, 1]))
     assert two.slope == pytest.approx(-1.5)
     assert two.note == "" and two.low < two.slope < two.high

@@ -1,7 +1,10 @@
-"""Scores of metrics by name, from arrays."""
+"""Scores of metrics by name, from arrays, and samples to score."""
+
+import numpy as np
+import pandas as pd
 
 from robust_fairness.metrics import Score, find_metric
-from robust_fairness.samples import Groups
+from robust_fairness.samples import Groups, Samples
 
 
 def score_of(name: str, **arrays) -> Score:
@@ -12,3 +15,17 @@ def score_of(name: str, **arrays) -> Score:
 def scores_of_groups(name: str, group, names: tuple[str, ...], **arrays) -> dict[str, Score]:
     """Scores of a metric by group."""
     return find_metric(name).scores({**arrays, "sensitive_features": Groups(group, names)})
+
+
+def samples_of(y, classes: tuple[str, ...], sensitive: tuple[str, ...] = (), **attributes):
+    """Test rows without inputs."""
+    parts = pd.Categorical(["test"] * len(y), ["train", "val", "test"])
+    return Samples(
+        x=np.zeros((len(y), 0), np.float32),
+        y=y,
+        attributes=pd.DataFrame(attributes),
+        id=np.arange(len(y)),
+        splits=pd.DataFrame({"s": parts}),
+        classes=classes,
+        sensitive=sensitive,
+    )

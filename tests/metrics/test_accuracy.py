@@ -17,9 +17,9 @@ def test_constant_is_the_most_frequent_training_class(seed):
     rng = np.random.default_rng(seed)
     train_y, y = rng.choice(3, 50, p=[0.2, 0.6, 0.2]), rng.choice(3, 40, p=[0.7, 0.2, 0.1])
     constant = DummyClassifier(strategy="most_frequent").fit(np.zeros((50, 1)), train_y)
-    found = constant_accuracy(y, train_y)
-    assert found.value == constant.score(np.zeros((40, 1)), y)
-    assert found.n == 40
+    score = constant_accuracy(y, train_y)
+    assert score.value == constant.score(np.zeros((40, 1)), y)
+    assert score.n == 40
 
 
 def test_without_rows_there_is_no_constant():
@@ -37,9 +37,9 @@ def test_unexplained_variance_is_what_r_squared_leaves():
     rng = np.random.default_rng(0)
     y = rng.normal(12, 3, 60).astype(np.float32)
     prediction = (y + rng.normal(size=60)).astype(np.float32)
-    found = unexplained_variance(y, prediction)
-    assert found.value == pytest.approx(1 - r2_score(y, prediction), rel=1e-5)
-    assert unexplained_variance(y * 10, prediction * 10).value == pytest.approx(found.value)
+    score = unexplained_variance(y, prediction)
+    assert score.value == pytest.approx(1 - r2_score(y, prediction), rel=1e-5)
+    assert unexplained_variance(y * 10, prediction * 10).value == pytest.approx(score.value)
     mean = np.full_like(y, y.mean())
     assert unexplained_variance(y, mean).value == pytest.approx(1)
     constant = unexplained_variance(np.ones(5, np.float32), y[:5])
@@ -55,10 +55,10 @@ def test_mean_over_groups_weighs_them_alike(groups):
     group = np.minimum(rng.geometric(0.5, 200) - 1, groups - 1)
     names = tuple("abcde"[:groups])
     groups = Groups(group, names)
-    found = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=groups)
+    score = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=groups)
     weight = 1 / np.bincount(group)[group]
-    assert found.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
-    assert found.n == 200
+    assert score.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
+    assert score.n == 200
     more = Groups(group, (*names, "nobody"))
     absent = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=more)
     assert (absent.value, absent.note) == (None, "no rows of group nobody")

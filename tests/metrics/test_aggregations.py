@@ -16,9 +16,8 @@ from robust_fairness.metrics.aggregations import (
     worst_gap,
     worst_group,
 )
-from robust_fairness.samples import Samples
 
-from .helpers import score_of
+from .helpers import samples_of, score_of
 
 ENDINGS = ("majority_gap", "worst_gap", "halves_gap", "light_dark_gap")
 QUANTITIES = (
@@ -110,12 +109,12 @@ def test_skin_types_are_averaged_type_by_type():
 
 
 @given(values, st.booleans(), st.integers(0, 100))
-def test_gaps_to_the_worst_and_between_halves_are_never_negative(found, higher, seed):
+def test_gaps_to_the_worst_and_between_halves_are_never_negative(drawn, higher, seed):
     """And both are 0 only where they must be; order of groups changes no value."""
-    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(found)}
+    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(drawn)}
     sign = 1 if higher else -1
-    best_first = sorted(found, reverse=higher)
-    half = len(found) // 2
+    best_first = sorted(drawn, reverse=higher)
+    half = len(drawn) // 2
     expected = {
         worst_gap: sign * (np.mean(best_first[:-1]) - best_first[-1]),
         halves_gap: sign * (np.mean(best_first[:half]) - np.mean(best_first[-half:])),
@@ -140,17 +139,8 @@ def case():
     x = rng.normal(size=(4, 6))[y] + rng.normal(size=(rows, 6)) * (1 + tone[:, None] / 3)
     x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
     outputs = x[:, :4].astype(np.float64)
-    splits = pd.DataFrame({"s": pd.Categorical(["test"] * rows, ["train", "val", "test"])})
-    samples = Samples(
-        x=np.zeros((rows, 0), np.float32),
-        y=y,
-        attributes=pd.DataFrame(
-            {"tone": pd.Categorical.from_codes(tone, ["I", "II", "III", "IV", "V", "VI"])}
-        ),
-        id=np.arange(rows),
-        splits=splits,
-        classes=("0", "1", "2", "3"),
-    )
+    tones = pd.Categorical.from_codes(tone, ["I", "II", "III", "IV", "V", "VI"])
+    samples = samples_of(y, ("0", "1", "2", "3"), tone=tones)
     per_row = {
         "embedding": x,
         "same_class_rank": same_class_rank(x, y),
@@ -168,11 +158,11 @@ def test_metrics_are_gaps_of_the_group_metrics_rows(case, quantity):
     names.append(f"worst_group_{quantity}")
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["metric"] == names[0]}
-    found = {row["metric"]: row["value"] for row in rows if not row["group"]}
+    gaps = {row["metric"]: row["value"] for row in rows if not row["group"]}
     ranked = sorted(of.values(), reverse=quantity not in LOWER)
     assert len(of) == 6
     assert len(set(ranked)) > 1
-    assert found == {
+    assert gaps == {
         f"{quantity}_majority_gap": pytest.approx(of["V"] - of["II"]),
         f"{quantity}_worst_gap": pytest.approx(abs(np.mean(ranked[:-1]) - ranked[-1])),
         f"{quantity}_halves_gap": pytest.approx(abs(np.mean(ranked[:3]) - np.mean(ranked[3:]))),
@@ -205,9 +195,9 @@ def test_options_of_a_quantity_are_those_of_its_gaps(case):
     names = ["recall_at_by_group(k=4)", "recall_at_majority_gap(k=4)", "recall_at_majority_gap"]
     rows = evaluate(names, samples, outputs, per_row, train)
     of = {row["group"]: row["value"] for row in rows if row["group"]}
-    four, one = (row["value"] for row in rows if not row["group"])
+    four, nearest = (row["value"] for row in rows if not row["group"])
     assert four == pytest.approx(of["V"] - of["II"])
-    assert four != one
+    assert four != nearest
     with pytest.raises(InputError, match="recall_at: k is 0"):
         evaluate(["worst_group_recall_at(k=0)"], samples, outputs, per_row, train)
     with pytest.raises(InputError, match="nmi_worst_gap takes no options"):
@@ -218,9 +208,7 @@ def test_rows_of_unknown_group_are_left_out_of_wide_arrays(case):
     """Arrays of rows may have further axes; neighbours stay those of all rows."""
     samples, outputs, per_row, train = case
     tone = samples.attributes["tone"].where(samples.y > 0)
-    samples = Samples(
-        **{**vars(samples), "attributes": pd.DataFrame({"tone": tone.astype("category")})}
-    )
+    samples = samples_of(samples.y, samples.classes, tone=tone.astype("category"))
     known = samples.y > 0
     rows = evaluate(["u_kl_by_group", "recall_at_by_group"], samples, outputs, per_row, train)
     for row in rows:

@@ -25,6 +25,8 @@ from robust_fairness.metrics.bias_resistance import (
 )
 from robust_fairness.samples import Groups, Samples
 
+from .helpers import samples_of
+
 GROUPS, CLASSES = ("red", "green", "blue"), ("no", "yes")
 ALPHAS = st.floats(-2, 3)
 
@@ -118,8 +120,8 @@ def test_absent_groups_are_left_out_alike_at_every_alpha_and_counted(case, alpha
     }
     for reason, number in told.items():
         assert (f"{number} {reason}" in score.note) == bool(number)
-    kept = np.array([one in set(there) for one in here], dtype=bool)
-    train_kept = np.array([one in set(here) for one in there], dtype=bool)
+    kept = np.array([subgroup in set(there) for subgroup in here], dtype=bool)
+    train_kept = np.array([subgroup in set(here) for subgroup in there], dtype=bool)
     common = case | {name: case[name][kept] for name in ("y_true", "sensitive_features", "y_pred")}
     common |= {name: case[name][train_kept] for name in ("y_train", "sensitive_features_train")}
     alone = accuracy_at(**common, alpha=alpha)
@@ -140,20 +142,20 @@ def test_value_is_blind_to_numbers_of_groups_and_classes_and_to_the_order_of_row
         other[name] = 1 - case[name]
     for name in ("y_true", "y_pred", "sensitive_features"):
         other[name] = other[name][rows]
-    one, two = accuracy_at(**case, alpha=alpha), accuracy_at(**other, alpha=alpha)
-    assert (one.n, one.note) == (two.n, two.note)
-    assert one.value == pytest.approx(two.value)
+    score, two = accuracy_at(**case, alpha=alpha), accuracy_at(**other, alpha=alpha)
+    assert (score.n, score.note) == (two.n, two.note)
+    assert score.value == pytest.approx(two.value)
 
 
 @given(cases(), ALPHAS, st.floats(0, 1))
 def test_value_changes_no_faster_with_alpha_than_the_shares_allow(case, alpha, step):
     """The slope is a covariance of log shares and accuracies: at most a quarter of their ranges."""
-    one, two = (accuracy_at(**case, alpha=a).value for a in (alpha, alpha + step))
-    if one is None:
+    low, two = (accuracy_at(**case, alpha=a).value for a in (alpha, alpha + step))
+    if low is None:
         return
-    assert 0 <= one <= 1
+    assert 0 <= low <= 1
     counts = list(Counter(pairs(case["y_train"], case["sensitive_features_train"])).values())
-    assert abs(two - one) <= step * np.log(max(counts) / min(counts)) / 4 + 1e-12
+    assert abs(two - low) <= step * np.log(max(counts) / min(counts)) / 4 + 1e-12
 
 
 @given(cases(), ALPHAS, st.floats(0, 2), st.integers(1, 10))
@@ -165,8 +167,8 @@ def test_value_rises_with_alpha_where_frequent_groups_are_right(case, alpha, ste
     )
     for right, sign in ((frequent, 1), (~frequent, -1)):
         said = case | {"y_pred": np.where(right, case["y_true"], 1 - case["y_true"])}
-        one, two = (accuracy_at(**said, alpha=a).value for a in (alpha, alpha + step))
-        assert one is None or sign * (two - one) >= -1e-12
+        low, two = (accuracy_at(**said, alpha=a).value for a in (alpha, alpha + step))
+        assert low is None or sign * (two - low) >= -1e-12
 
 
 def test_shares_of_one_in_a_million_are_neither_lost_nor_infinite():
@@ -213,16 +215,16 @@ def test_tens_of_thousands_of_groups_and_classes_are_counted_not_enumerated():
 def test_class_groups_have_the_accuracy_of_their_rows(case):
     """Every group of training or these rows; one without a row here is missing."""
     sides = {name: Groups(case[name], GROUPS) for name in case if name.startswith("sensitive")}
-    found = find_metric("accuracy_by_subgroup").scores({**case, **sides, "classes": CLASSES})
+    scores = find_metric("accuracy_by_subgroup").scores({**case, **sides, "classes": CLASSES})
     here, there = (
         pairs(case["y_true"], case["sensitive_features"]),
         pairs(case["y_train"], case["sensitive_features_train"]),
     )
     names = {f"{GROUPS[group]} & {CLASSES[label]}" for group, label in {*here, *there}}
-    assert set(found) == names
+    assert set(scores) == names
     for group, label in {*here, *there}:
         rows = (case["sensitive_features"] == group) & (case["y_true"] == label)
-        score = found[f"{GROUPS[group]} & {CLASSES[label]}"]
+        score = scores[f"{GROUPS[group]} & {CLASSES[label]}"]
         assert score.n == rows.sum()
         if score.n:
             assert score.value == np.mean(case["y_pred"][rows] == label)
@@ -237,7 +239,7 @@ def test_majority_is_the_most_frequent_value_of_the_class_in_training(case):
     expected = []
     for label, value in zip(case["y_true"], case["sensitive_features"], strict=True):
         counts = Counter(case["sensitive_features_train"][case["y_train"] == label].tolist())
-        best = max(counts, key=lambda one: (counts[one], -one), default=None)
+        best = max(counts, key=lambda group: (counts[group], -group), default=None)
         expected.append(value == best)
     sides = (case["sensitive_features"], case["sensitive_features_train"])
     majority = in_majority(case["y_true"], sides[0], case["y_train"], sides[1])
@@ -278,14 +280,7 @@ def make_samples(rows: int, seed: int) -> Samples:
         "shape": pd.Categorical.from_codes(rng.integers(-1, 2, rows), ["round", "square"]),
         "size": rng.normal(size=rows),
     }
-    return Samples(
-        x=np.zeros((rows, 0), dtype=np.float32),
-        y=y,
-        attributes=pd.DataFrame(attributes),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * rows)}),
-        classes=CLASSES,
-    )
+    return samples_of(y, CLASSES, **attributes)
 
 
 def test_averages_are_over_the_categorical_attributes():

@@ -47,27 +47,27 @@ def test_score_is_the_exact_one_of_probabilities(notion, function):
     rows = make()
     probability = 1 / (1 + np.exp(-rows["outputs"][:, 1:]))
     columns = (probability, rows["sensitive_columns"], rows["conditioning_columns"])
-    variables = variables_of(notion, *(torch.from_numpy(one) for one in columns))
+    variables = variables_of(notion, *(torch.from_numpy(array) for array in columns))
     assert function(**rows).value == pytest.approx(exact_score(variables).item(), rel=1e-3)
     assert function(**rows).n == 200
 
 
 def test_pivots_of_equal_values_are_found_once(monkeypatch):
     """Of prediction, attribute, outcome and the two extended variables, for all four metrics."""
-    found = []
-    monkeypatch.setattr(faircocco, "pivots", lambda one: found.append(one) or pivots(one))
+    computed = []
+    monkeypatch.setattr(faircocco, "pivots", lambda v: computed.append(v) or pivots(v))
     _REMEMBERED.clear()
     rows = make(seed=5)
     metrics = (faircocco_dp, faircocco_eo, faircocco_cal, faircocco_eo_p_value)
     once = [metric(**rows) for metric in metrics]
-    assert len(found) == 5
+    assert len(computed) == 5
     assert [metric(**rows) for metric in metrics] == once
-    assert len(found) == 5
+    assert len(computed) == 5
     for seed in range(MOST_REMEMBERED):
         faircocco_dp(**make(20, seed))
     assert len(_REMEMBERED) == MOST_REMEMBERED
     assert [metric(**rows) for metric in metrics] == once
-    assert len(found) > 5 + MOST_REMEMBERED
+    assert len(computed) > 5 + MOST_REMEMBERED
 
 
 def test_more_rows_than_asked_for_are_cut_to_a_fixed_subset():
@@ -123,11 +123,11 @@ def test_every_attribute_and_the_sensitive_ones_together_are_scored():
     frame.loc[:9, "age"] = np.nan
     samples = dataclasses.replace(samples, attributes=frame, sensitive=("kind", "age"))
     outputs = np.random.default_rng(1).normal(size=(120, 2))
-    found = {row["attribute"]: row for row in evaluate(["faircocco_dp"], samples, outputs)}
-    assert set(found) == {"kind", "age", "only", "kind & age"}
-    assert found["kind & age"]["n"] == found["age"]["n"] == 110
-    assert found["kind"]["n"] == 120
-    assert found["only"]["note"] == "the attribute is constant"
+    scores = {row["attribute"]: row for row in evaluate(["faircocco_dp"], samples, outputs)}
+    assert set(scores) == {"kind", "age", "only", "kind & age"}
+    assert scores["kind & age"]["n"] == scores["age"]["n"] == 110
+    assert scores["kind"]["n"] == 120
+    assert scores["only"]["note"] == "the attribute is constant"
 
 
 def test_the_attribute_in_the_place_of_the_outcome_is_conditioned_on():

@@ -11,6 +11,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.samples import Samples
 
+from .helpers import samples_of
+
 GAPS = ["delta_dp", "delta_eo", "delta_eopp", "equal_opportunity_difference"]
 OF_TWO = GAPS[:3]
 
@@ -19,15 +21,7 @@ def make(y, group, names=None, classes=("no", "yes")) -> Samples:
     """Samples with one categorical attribute; -1 is a missing group."""
     y, group = np.asarray(y), np.asarray(group)
     names = names or [f"g{k}" for k in range(max(group.max() + 1, 2))]
-    return Samples(
-        x=np.zeros((len(y), 1), np.float32),
-        y=y,
-        attributes=pd.DataFrame({"a": pd.Categorical.from_codes(group, names)}),
-        id=np.arange(len(y)),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * len(y), ["train", "val", "test"])}),
-        classes=classes,
-        sensitive=("a",),
-    )
+    return samples_of(y, classes, ("a",), a=pd.Categorical.from_codes(group, names))
 
 
 def scores(names, samples, prediction) -> dict:
@@ -54,7 +48,7 @@ def random_rows(seed, rows=400, groups=2, classes=2):
 def test_gaps_equal_fairlearn(seed):
     """Delta-EO is twice fairlearn's mean; Delta-EOpp is its gap of true negative rates."""
     y, p, group = random_rows(seed)
-    found = scores([*GAPS, "disparate_impact"], make(y, group), p)
+    rows = scores([*GAPS, "disparate_impact"], make(y, group), p)
     frame = oracle.MetricFrame(
         metrics={"tnr": oracle.true_negative_rate, "tpr": oracle.true_positive_rate},
         y_true=y,
@@ -70,7 +64,7 @@ def test_gaps_equal_fairlearn(seed):
         "disparate_impact": oracle.demographic_parity_ratio(y, p, sensitive_features=group),
     }
     for name, value in expected.items():
-        assert found[name]["value"] == pytest.approx(value, abs=1e-12), name
+        assert rows[name]["value"] == pytest.approx(value, abs=1e-12), name
 
 
 def test_rates_of_groups_equal_fairlearn():
@@ -82,7 +76,7 @@ def test_rates_of_groups_equal_fairlearn():
         "true_positive_rate_by_group",
         "true_negative_rate_by_group",
     ]
-    found = scores(names, make(y, group), p)
+    rows = scores(names, make(y, group), p)
     frame = oracle.MetricFrame(
         metrics={
             "accuracy_by_group": lambda t, q: np.mean(t == q),
@@ -96,10 +90,10 @@ def test_rates_of_groups_equal_fairlearn():
     ).by_group
     for name in names:
         for k in range(3):
-            row = found[name, f"g{k}"]
+            row = rows[name, f"g{k}"]
             assert row["value"] == pytest.approx(frame.loc[k, name])
-    assert found["accuracy_by_group", "g1"]["n"] == (group == 1).sum()
-    assert found["true_positive_rate_by_group", "g1"]["n"] == ((group == 1) & (y == 1)).sum()
+    assert rows["accuracy_by_group", "g1"]["n"] == (group == 1).sum()
+    assert rows["true_positive_rate_by_group", "g1"]["n"] == ((group == 1) & (y == 1)).sum()
 
 
 def test_by_hand():
@@ -107,13 +101,13 @@ def test_by_hand():
     y = [1, 1, 0, 0, 1, 1, 0, 0]
     p = [1, 1, 1, 0, 1, 0, 0, 0]
     group = [0, 0, 0, 0, 1, 1, 1, 1]
-    found = {
+    values = {
         name: row["value"]
         for name, row in scores(
             [*GAPS, "disparate_impact", "accuracy", "worst_group_accuracy"], make(y, group), p
         ).items()
     }
-    assert found == pytest.approx(
+    assert values == pytest.approx(
         {
             "delta_dp": 3 / 4 - 1 / 4,
             "delta_eo": 1 / 2 + 1 / 2,
@@ -131,7 +125,7 @@ def test_one_vs_rest_equals_loops(groups, classes):
     """The largest gap over groups (and classes), written out."""
     y, p, group = random_rows(3, groups=groups, classes=classes)
     names = tuple(f"c{k}" for k in range(classes))
-    found = scores(
+    rows = scores(
         ["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group, classes=names), p
     )
     dp = max(
@@ -146,8 +140,8 @@ def test_one_vs_rest_equals_loops(groups, classes):
         )
         for a in range(groups)
     )
-    assert found["delta_dp_one_vs_rest"]["value"] == pytest.approx(dp)
-    assert found["delta_eo_one_vs_rest"]["value"] == pytest.approx(eo)
+    assert rows["delta_dp_one_vs_rest"]["value"] == pytest.approx(dp)
+    assert rows["delta_eo_one_vs_rest"]["value"] == pytest.approx(eo)
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3)])
@@ -166,49 +160,49 @@ def test_empty_group_gives_a_missing_value_with_count_zero():
     names = [*OF_TWO, "disparate_impact", "delta_dp_one_vs_rest"]
     few = ["equal_opportunity_difference", "equalized_odds_ratio", "accuracy_worst_gap"]
     by_group = ["accuracy_by_group", "worst_group_accuracy"]
-    found = scores([*names, *few, *by_group], samples, [0, 1, 1, 1])
+    rows = scores([*names, *few, *by_group], samples, [0, 1, 1, 1])
     for name in few:
-        assert found[name]["note"] == "fewer than two groups with rows"
-    assert found["worst_group_accuracy"]["note"] == "group men; left out: women (no rows)"
+        assert rows[name]["note"] == "fewer than two groups with rows"
+    assert rows["worst_group_accuracy"]["note"] == "group men; left out: women (no rows)"
     for name in names:
-        assert found[name]["value"] is None, name
-        assert found[name]["n"] == 0
-        assert "women" in found[name]["note"]
-    assert found["accuracy_by_group", "women"]["value"] is None
-    assert found["accuracy_by_group", "men"]["value"] == 0.75
+        assert rows[name]["value"] is None, name
+        assert rows[name]["n"] == 0
+        assert "women" in rows[name]["note"]
+    assert rows["accuracy_by_group", "women"]["value"] is None
+    assert rows["accuracy_by_group", "men"]["value"] == 0.75
 
 
 def test_empty_cell_of_group_and_class_is_named():
     """Women of class yes are missing: Delta-EO is not defined, Delta-DP and Delta-EOpp are."""
     samples = make([0, 1, 0, 0], [0, 0, 1, 1], ["men", "women"])
-    found = scores(GAPS, samples, [0, 1, 0, 1])
-    assert found["delta_eo"]["value"] is None
-    assert "women in class yes" in found["delta_eo"]["note"]
-    assert found["equal_opportunity_difference"]["value"] is None
-    assert found["delta_dp"]["value"] == 0
-    assert found["delta_eopp"]["value"] == 0.5
+    rows = scores(GAPS, samples, [0, 1, 0, 1])
+    assert rows["delta_eo"]["value"] is None
+    assert "women in class yes" in rows["delta_eo"]["note"]
+    assert rows["equal_opportunity_difference"]["value"] is None
+    assert rows["delta_dp"]["value"] == 0
+    assert rows["delta_eopp"]["value"] == 0.5
 
 
 def test_no_positive_prediction_leaves_disparate_impact_undefined():
     """0/0."""
-    found = scores(["disparate_impact"], make([0, 1, 0, 1], [0, 0, 1, 1]), [0, 0, 0, 0])
-    assert found["disparate_impact"]["value"] is None
-    assert "no positive prediction" in found["disparate_impact"]["note"]
+    rows = scores(["disparate_impact"], make([0, 1, 0, 1], [0, 0, 1, 1]), [0, 0, 0, 0])
+    assert rows["disparate_impact"]["value"] is None
+    assert "no positive prediction" in rows["disparate_impact"]["note"]
 
 
 def test_rows_without_group_are_left_out():
     """They count for metrics without groups only."""
-    found = scores(["accuracy", "delta_dp"], make([1, 1, 1], [0, 1, -1]), [1, 0, 0])
-    assert found["accuracy"]["n"] == 3
-    assert (found["delta_dp"]["value"], found["delta_dp"]["n"]) == (1.0, 2)
+    rows = scores(["accuracy", "delta_dp"], make([1, 1, 1], [0, 1, -1]), [1, 0, 0])
+    assert rows["accuracy"]["n"] == 3
+    assert (rows["delta_dp"]["value"], rows["delta_dp"]["n"]) == (1.0, 2)
 
 
 @given(st.integers(0, 10**6))
 def test_properties_of_gaps(seed):
     """Bounds; blind to the order of rows and to which group is first; zero for equal groups."""
     y, p, group = random_rows(seed, rows=60)
-    found = {name: row["value"] for name, row in scores(GAPS, make(y, group), p).items()}
-    for name, value in found.items():
+    values = {name: row["value"] for name, row in scores(GAPS, make(y, group), p).items()}
+    for name, value in values.items():
         if value is None:
             continue
         assert 0 <= value <= (2 if name == "delta_eo" else 1)
@@ -216,13 +210,13 @@ def test_properties_of_gaps(seed):
     order = np.random.default_rng(seed).permutation(60)
     shuffled = scores(GAPS, make(y[order], group[order]), p[order])
     twice = scores(GAPS, make(np.tile(y, 2), np.repeat([0, 1], 60)), np.tile(p, 2))
-    one = scores(["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group), p)
+    one_vs_rest = scores(["delta_dp_one_vs_rest", "delta_eo_one_vs_rest"], make(y, group), p)
     for name in GAPS:
-        assert swapped[name]["value"] == pytest.approx(found[name])
-        assert shuffled[name]["value"] == pytest.approx(found[name])
+        assert swapped[name]["value"] == pytest.approx(values[name])
+        assert shuffled[name]["value"] == pytest.approx(values[name])
         assert twice[name]["value"] in (0, None)
     for name in ("delta_dp", "delta_eo"):
-        assert one[f"{name}_one_vs_rest"]["value"] == pytest.approx(found[name])
+        assert one_vs_rest[f"{name}_one_vs_rest"]["value"] == pytest.approx(values[name])
 
 
 def test_regression_metrics_equal_numpy():

@@ -7,6 +7,7 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pytest
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import fairness, find_metric
 from robust_fairness.metrics.aggregations import by_group, difference
 from robust_fairness.metrics.classification import accuracy
@@ -87,9 +88,9 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
     for weight in (None, rng.random(len(y)) + 0.1):
         of = {"sensitive_features": group, "sample_weight": weight}
         for name in MEASURES[:4]:
-            found = getattr(fairness, name)(y, p, **of).value
+            value = getattr(fairness, name)(y, p, **of).value
             expected = getattr(oracle, name)(y, p, **of)
-            assert found is None if np.isnan(expected) else found == pytest.approx(expected)
+            assert value is None if np.isnan(expected) else value == pytest.approx(expected)
         frame = oracle.MetricFrame(
             metrics=accuracy,
             y_true=y,
@@ -97,5 +98,10 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
             sensitive_features=group,
             sample_params=None if weight is None else {"sample_weight": weight},
         )
-        found = difference(by_group(accuracy, y, p, **of)).value
-        assert found == pytest.approx(frame.difference())
+        value = difference(by_group(accuracy, y, p, **of)).value
+        assert value == pytest.approx(frame.difference())
+
+
+def test_by_group_takes_quantities_only():
+    with pytest.raises(InputError, match="by_group: mean is not declared by @quantity"):
+        by_group(np.mean, np.ones(2), sensitive_features=["a", "b"])

@@ -24,26 +24,26 @@ def test_averages_are_scikit_learns(seed, rows, classes):
     y = rng.integers(0, classes, rows) * 3
     prediction = np.where(rng.random(rows) < 0.5, y, rng.integers(0, 3 * classes, rows))
     group = rng.integers(0, len(GROUPS), rows)
-    for one, names in OF_SKLEARN.items():
+    for theirs, names in OF_SKLEARN.items():
         for name, labels in zip(names, (None, np.unique), strict=True):
             of = {"y_true": y, "y_pred": prediction}
             of_groups = scores_of_groups(f"{name}_by_group", group, GROUPS, **of)
             whole = score_of(name, **of)
-            for found, mine in (
+            for score, mine in (
                 (whole, np.full(rows, True)),
                 *((of_groups[key], group == number) for number, key in enumerate(GROUPS)),
             ):
                 if not mine.any():
-                    assert found == Score(None, 0, "no rows")
+                    assert score == Score(None, 0, "no rows")
                     continue
-                expected = one(
+                expected = theirs(
                     y[mine],
                     prediction[mine],
                     labels=labels and labels(y[mine]),
                     average="macro",
                     zero_division=0,
                 )
-                assert (found.value, found.n) == (pytest.approx(expected), mine.sum())
+                assert (score.value, score.n) == (pytest.approx(expected), mine.sum())
 
 
 def test_a_group_of_one_class_pays_for_every_class_it_is_taken_for():
@@ -62,8 +62,8 @@ def test_a_group_of_one_class_pays_for_every_class_it_is_taken_for():
 def test_recall_over_the_classes_present_is_balanced_accuracy():
     rng = np.random.default_rng(0)
     y, prediction = rng.integers(0, 5, 90), rng.integers(0, 5, 90)
-    found = score_of("balanced_accuracy", y_true=y, y_pred=prediction)
-    assert found.value == pytest.approx(balanced_accuracy_score(y, prediction))
+    score = score_of("balanced_accuracy", y_true=y, y_pred=prediction)
+    assert score.value == pytest.approx(balanced_accuracy_score(y, prediction))
 
 
 def test_no_rows():

@@ -13,20 +13,13 @@ from robust_fairness.metrics import Score, evaluate, find_metric, parse_metrics
 from robust_fairness.metrics.base import DEFINITIONS, Measure
 from robust_fairness.samples import Groups, Samples
 
-SPLITS = pd.CategoricalDtype(["train", "val", "test"])
+from .helpers import samples_of
 
 
 def make_samples(**attributes) -> Samples:
     """Rows of two classes by turns."""
     rows = len(next(iter(attributes.values())))
-    return Samples(
-        x=np.zeros((rows, 0), dtype=np.float32),
-        y=np.arange(rows) % 2,
-        attributes=pd.DataFrame(attributes),
-        id=np.arange(rows),
-        splits=pd.DataFrame({"s": pd.Categorical(["test"] * rows, SPLITS.categories)}),
-        classes=("no", "yes"),
-    )
+    return samples_of(np.arange(rows) % 2, ("no", "yes"), **attributes)
 
 
 def letters(text: str, known: str = "abc") -> pd.Categorical:
@@ -37,19 +30,19 @@ def letters(text: str, known: str = "abc") -> pd.Categorical:
 @pytest.fixture
 def calls(monkeypatch) -> list[dict]:
     """What the metric ``recorded`` was called with."""
-    found = []
+    calls = []
 
     def recorded(y_true, *, scale, **groups):
-        found.append({"y_true": y_true, "scale": scale, **groups})
+        calls.append({"y_true": y_true, "scale": scale, **groups})
         return Score(scale, len(y_true))
 
     needs = ("y_true", "sensitive_features", "y_train", "sensitive_features_train")
-    one = Measure(
+    measure = Measure(
         name="recorded", function=recorded, better="higher", task="any", needs=needs,
         options={"scale": 1},
     )  # fmt: skip
-    monkeypatch.setitem(DEFINITIONS, "recorded", one)
-    return found
+    monkeypatch.setitem(DEFINITIONS, "recorded", measure)
+    return calls
 
 
 @given(st.one_of(st.integers(-(10**9), 10**9), st.floats(allow_nan=False, allow_infinity=False)))
@@ -79,13 +72,13 @@ def test_options_are_bound_and_are_no_arguments():
 def test_metrics_of_a_column_are_parsed_into_columns():
     """What reports group and filter by."""
     names = pd.Series(["recall_at_majority_gap(k=4)", "accuracy_at(alpha=-0.5)", "test_share"])
-    found = parse_metrics(names)
-    assert found["quantity"].tolist() == ["recall_at", "accuracy_at", "test_share"]
-    assert found["aggregation"].tolist() == ["majority_gap", "", ""]
-    assert found["better"].tolist() == ["lower", "higher", ""]
-    assert found["k"].iloc[0] == 4
-    assert found["alpha"].iloc[1] == -0.5
-    assert found[["k", "alpha"]].iloc[2].isna().all()
+    columns = parse_metrics(names)
+    assert columns["quantity"].tolist() == ["recall_at", "accuracy_at", "test_share"]
+    assert columns["aggregation"].tolist() == ["majority_gap", "", ""]
+    assert columns["better"].tolist() == ["lower", "higher", ""]
+    assert columns["k"].iloc[0] == 4
+    assert columns["alpha"].iloc[1] == -0.5
+    assert columns[["k", "alpha"]].iloc[2].isna().all()
 
 
 @pytest.mark.parametrize(

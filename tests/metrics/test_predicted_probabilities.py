@@ -38,27 +38,27 @@ def histogram(outputs: np.ndarray) -> np.ndarray:
 def test_shares_of_a_group_are_its_histogram():
     """With the number of its rows; a group without rows has no share."""
     outputs, rows = make()
-    found = probability_shares_by_group(**rows)
+    shares = probability_shares_by_group(**rows)
     assert list(BINS)[0::9] == ["0.0 to 0.1", "0.9 to 1.0"]
     for number in (0, 1):
         inside = rows["sensitive_features"].index == number
-        scores = [found[f"g{number}, {name}"] for name in BINS]
-        assert [one.value for one in scores] == pytest.approx(histogram(outputs[inside]))
-        assert {one.n for one in scores} == {inside.sum()}
-    assert found["g2, 0.3 to 0.4"].value is None
-    assert found["g2, 0.3 to 0.4"].note == "no rows"
-    assert len(found) == 30
+        scores = [shares[f"g{number}, {name}"] for name in BINS]
+        assert [score.value for score in scores] == pytest.approx(histogram(outputs[inside]))
+        assert {score.n for score in scores} == {inside.sum()}
+    assert shares["g2, 0.3 to 0.4"].value is None
+    assert shares["g2, 0.3 to 0.4"].note == "no rows"
+    assert len(shares) == 30
 
 
 def test_shares_of_a_group_and_class_are_its_histogram():
     """Of both classes."""
     outputs, rows = make()
     y = np.random.default_rng(1).integers(0, 2, 300)
-    found = probability_shares_by_subgroup(y_true=y, **rows, classes=CLASSES)
+    scores = probability_shares_by_subgroup(y_true=y, **rows, classes=CLASSES)
     for number in (0, 1):
         for label, name in enumerate(CLASSES):
             inside = (rows["sensitive_features"].index == number) & (y == label)
-            shares = [found[f"g{number} & {name}, {interval}"].value for interval in BINS]
+            shares = [scores[f"g{number} & {name}, {interval}"].value for interval in BINS]
             assert shares == pytest.approx(histogram(outputs[inside]))
             assert sum(shares) == pytest.approx(1)
 
@@ -66,9 +66,11 @@ def test_shares_of_a_group_and_class_are_its_histogram():
 def test_certain_predictions_lie_in_the_outer_bins():
     """However large the logits are: no overflow, and 1 has a bin."""
     outputs = np.array([[1e30, -1e30], [0, 0], [-1e30, 1e30], [-800, 800]], dtype=np.float32)
-    one = Groups(np.zeros(4, np.int64), ("all",))
-    found = probability_shares_by_group(probability_of_second(outputs), sensitive_features=one)
-    shares = {number: score.value for number, score in enumerate(found.values()) if score.value}
+    everyone = Groups(np.zeros(4, np.int64), ("all",))
+    scores = probability_shares_by_group(
+        probability_of_second(outputs), sensitive_features=everyone
+    )
+    shares = {number: score.value for number, score in enumerate(scores.values()) if score.value}
     assert shares == {0: 0.25, 5: 0.25, 9: 0.5}
 
 

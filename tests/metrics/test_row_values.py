@@ -38,10 +38,10 @@ MEANS = ("brier_score", "log_loss", "mean_squared_error", "mean_absolute_error",
 def test_rates_are_scikit_learns_to_the_bit(name):
     arrays, _, rng = draw()
     y, p = arrays["y_true"], arrays["y_pred"]
-    found = score_of(name, **arrays).value
+    value = score_of(name, **arrays).value
     exact = name not in ("false_negative_rate", "false_positive_rate")  # 1 minus a share
     expected = RATES[name](y, p, None)
-    assert found == (expected if exact else pytest.approx(expected, abs=1e-15))
+    assert value == (expected if exact else pytest.approx(expected, abs=1e-15))
     weight = rng.random(len(y))
     function = find_metric(name).definition.function
     assert function(y, p, sample_weight=weight) == pytest.approx(RATES[name](y, p, weight))
@@ -57,29 +57,29 @@ def test_variance_is_that_of_the_mean_of_its_rows(name):
     names = ("a", "b", "c", "nobody")
     scores = quantity.by_group(arrays, Groups(group, names), {})
     for number, group_name in enumerate(names):
-        own = np.asarray(rows.values, float)[among & (group == number)]
+        of_group = np.asarray(rows.values, float)[among & (group == number)]
         score = scores[group_name]
-        assert score.n == len(own)
-        if len(own):
-            assert score.value == pytest.approx(own.mean(), rel=1e-14)
-            assert score.variance == pytest.approx(stats.sem(own) ** 2)
+        assert score.n == len(of_group)
+        if len(of_group):
+            assert score.value == pytest.approx(of_group.mean(), rel=1e-14)
+            assert score.variance == pytest.approx(stats.sem(of_group) ** 2)
     assert (scores["nobody"].value, scores["nobody"].note) == (None, "no rows")
 
 
 def test_log_loss_and_its_clipping_are_scikit_learns():
     for dtype in (np.float64, np.float32):
         y, score = np.array([0, 1, 1, 0]), np.array([0, 0, 0.3, 0.9], dtype)
-        found = score_of("log_loss", y_true=y, y_score=score).value
-        assert found == pytest.approx(oracle.log_loss(y, score), rel=1e-6)
+        value = score_of("log_loss", y_true=y, y_score=score).value
+        assert value == pytest.approx(oracle.log_loss(y, score), rel=1e-6)
 
 
 def test_area_under_the_curve_with_ties_and_weights():
     arrays, _, rng = draw(2)
     y, score = arrays["y_true"], arrays["y_score"]
     weight = rng.random(len(y))
-    for own in (None, weight):
-        found = roc_auc(y, score, sample_weight=own).value
-        assert found == pytest.approx(oracle.roc_auc_score(y, score, sample_weight=own))
+    for sample_weight in (None, weight):
+        area = roc_auc(y, score, sample_weight=sample_weight).value
+        assert area == pytest.approx(oracle.roc_auc_score(y, score, sample_weight=sample_weight))
 
 
 def test_variance_of_the_area_is_delongs():
@@ -98,9 +98,9 @@ def test_a_difference_of_groups_knows_its_variance():
     arrays, group, _ = draw(4)
     arrays["sensitive_features"] = Groups(group, ("a", "b", "c"))
     by_group = find_metric("true_positive_rate_by_group").scores(arrays)
-    found = find_metric("true_positive_rate_difference").scores(arrays)[""]
-    high, low = found.note.split(" less ")
-    assert found.variance == pytest.approx(by_group[high].variance + by_group[low].variance)
+    gap = find_metric("true_positive_rate_difference").scores(arrays)[""]
+    high, low = gap.note.split(" less ")
+    assert gap.variance == pytest.approx(by_group[high].variance + by_group[low].variance)
     odds = find_metric("equalized_odds_difference").scores(arrays)[""]
     assert odds.variance is not None
 
@@ -120,7 +120,7 @@ def test_scores_of_shifted_copies_have_their_covariance(name):
     groups = Groups(group, ("a", "b", "c"))
     shifted = arrays | {"y_pred": after, BEFORE + "y_pred": arrays["y_pred"]}
     quantity = find_metric(name).definition
-    found = quantity.scores(shifted, {}) | quantity.by_group(shifted, groups, {})
+    scores = quantity.scores(shifted, {}) | quantity.by_group(shifted, groups, {})
     for place, rows in {"": np.arange(200), "a": np.flatnonzero(group == 0)}.items():
         y, p, q = (values[rows] for values in (arrays["y_true"], arrays["y_pred"], after))
         left = [
@@ -128,5 +128,5 @@ def test_scores_of_shifted_copies_have_their_covariance(name):
             for side in (p, q)
         ]
         expected = np.cov(*left)[0, 1] * (len(y) - 1) ** 2 / len(y)
-        assert found[place].covariance == pytest.approx(expected, rel=0.03)
+        assert scores[place].covariance == pytest.approx(expected, rel=0.03)
     assert quantity.scores(arrays, {})[""].covariance is None

@@ -64,25 +64,25 @@ def test_difference_is_a_share_of_the_tail_in_exact_numbers(rows, beta):
     case = columns(rows)
     tail = in_tail(case["y_true"], case["sensitive_features"].index, 3, beta)
     right = case["y_true"] == case["y_pred"]
-    found = head_tail_difference(**case, beta=beta)
+    score = head_tail_difference(**case, beta=beta)
     sides = [right[~tail].tolist(), right[tail].tolist()]
     if all(sides) and any(sides[1]):
         head, low = (Fraction(sum(side), len(side)) for side in sides)
-        assert found.value == pytest.approx(float((head - low) / low))
-        assert found.n == len(rows)
+        assert score.value == pytest.approx(float((head - low) / low))
+        assert score.n == len(rows)
     else:
         reason = "accuracy of the tail is 0" if all(sides) else "no rows of group"
-        assert found.value is None
-        assert found.note.startswith(reason)
+        assert score.value is None
+        assert score.note.startswith(reason)
 
 
 @given(ROWS, BETAS, BETAS)
-def test_tail_grows_with_beta(rows, one, two):
+def test_tail_grows_with_beta(rows, beta, other):
     """A tail class of a smaller beta is one of a larger."""
     case = columns(rows)
     small, large = (
         in_tail(case["y_true"], case["sensitive_features"].index, 3, beta)
-        for beta in sorted((one, two))
+        for beta in sorted((beta, other))
     )
     assert not (small & ~large).any()
 
@@ -105,19 +105,19 @@ def test_published_head_and_tail_are_reproduced(shared_data):
     for side in ("head", "tail"):
         with gzip.open(shared_data / "gqa_ood" / f"ood_testdev_{side}.json.gz", "rt") as file:
             questions += [
-                (one["answer"], one["groups"]["local"], side == "tail")
-                for one in json.load(file).values()
+                (question["answer"], question["groups"]["local"], side == "tail")
+                for question in json.load(file).values()
             ]
     answer, group, tail = zip(*questions, strict=True)
     y, answers = pd.factorize(np.array(answer))
     local, _ = pd.factorize(np.array(group))
-    found = in_tail(y, local, len(answers), 0.2)
+    tail_side = in_tail(y, local, len(answers), 0.2)
     assert len(questions) == 2_796
-    assert found.tolist() == list(tail)
+    assert tail_side.tolist() == list(tail)
     table = pd.DataFrame({"y": y, "local": local})
     counts = table.groupby(["local", "y"])["y"].transform("size")
     means = table["local"].map(
         table.groupby("local").size() / table.groupby("local")["y"].nunique()
     )
     at_the_limit = np.isclose(counts, 1.2 * means, rtol=1e-12)
-    assert np.sum((found | at_the_limit) == np.array(tail)) == 2_688
+    assert np.sum((tail_side | at_the_limit) == np.array(tail)) == 2_688

@@ -29,7 +29,7 @@ from robust_fairness.methods.base import Method
 from robust_fairness.methods.erm import Erm
 from robust_fairness.samples import Samples
 from robust_fairness.training import prediction
-from robust_fairness.training.records import Fitted, from_arrays, to_arrays
+from robust_fairness.training.records import Fitted, Prediction, from_arrays, to_arrays
 from tests.training.conftest import make_cell, make_samples
 
 TREES = "sklearn.ensemble.HistGradientBoostingClassifier"
@@ -51,9 +51,14 @@ def estimator_cell(estimator=TREES, params=SMALL, method="erm", **options) -> Ce
 
 def rows_of(samples: Samples, part: str) -> tuple[np.ndarray, np.ndarray]:
     """Standardised inputs and labels of a part of the first split."""
-    train, rows = (samples.rows("split_0", one) for one in ("train", part))
+    train, rows = (samples.rows("split_0", name) for name in ("train", part))
     x = samples.x.astype(np.float64)
     return (x[rows] - x[train].mean(0)) / x[train].std(0), samples.y[rows]
+
+
+def assert_probabilities(scored: Prediction, expected: np.ndarray) -> None:
+    """The softmax of the outputs is what is expected."""
+    np.testing.assert_allclose(torch.tensor(scored.outputs).softmax(1), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +91,7 @@ def test_probabilities_are_scikit_learns_and_survive_saving(name, params, machin
     assert save(to_arrays([twin])[0]) == save(to_arrays([fitted])[0])
     machine.fit(*rows_of(samples, "train"))
     expected = machine.predict_proba(rows_of(samples, "val")[0])
-    found = torch.tensor(validation.outputs).softmax(1)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert_probabilities(validation, expected)
     arrays, rest = to_arrays([fitted])
     again = from_arrays(Fitted, load(save(arrays)), rest)
     (seen,) = prediction.predict(samples, again, cell, {"": samples}, "val")
@@ -101,7 +105,7 @@ def with_categories(samples: Samples) -> tuple[Samples, np.ndarray]:
     y = np.where(codes == 2, 1 - samples.y, samples.y)
     wide = np.hstack([samples.x, np.eye(4, dtype=np.float32)[codes]])
     columns = (*samples.features, *["kind of row"] * 4)
-    features = (*samples.features, *[f"kind of row={one}" for one in range(4)])
+    features = (*samples.features, *[f"kind of row={code}" for code in range(4)])
     changed = replace(samples, x=wide, y=y, features=features, columns=columns)
     return changed, np.column_stack([samples.x, codes]).astype(np.float64)
 
@@ -129,8 +133,7 @@ def test_categories_are_those_of_the_table(name, params, machine, options, prepr
     if preprocessing == "standardise":  # the six numbers
         rows[:, :6] = (rows[:, :6] - rows[train, :6].mean(0)) / rows[train, :6].std(0)
     machine.fit(rows[train], samples.y[train], **options)
-    found = torch.tensor(validation.outputs).softmax(1)
-    np.testing.assert_allclose(found, machine.predict_proba(rows[held_out]), atol=1e-6)
+    assert_probabilities(validation, machine.predict_proba(rows[held_out]))
     (seen,) = prediction.predict(samples, [fitted], cell, {"": samples}, "val")
     np.testing.assert_array_equal(seen.outputs, validation.outputs)
     with pytest.raises(InputError, match="categories need the columns of a table, allowed: pre"):
@@ -149,8 +152,7 @@ def test_missing_values_reach_an_estimator_that_takes_them():
     machine = HistGradientBoostingClassifier(**SMALL)
     machine.fit(x[train].astype(np.float64), samples.y[train])
     expected = machine.predict_proba(x[held_out].astype(np.float64))
-    found = torch.tensor(validation.outputs).softmax(1)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert_probabilities(validation, expected)
     for cell in (
         make_cell(imputation="none"),
         estimator_cell("sklearn.linear_model.LogisticRegression", {}, imputation="none"),
@@ -186,15 +188,14 @@ def test_boosted_trees_of_other_packages(name, params, classes):
     cell = estimator_cell(name, params, trials=({"n_estimators": 3},))
     _, validation, *_ = training.train(samples, cell)
     machine = getattr(package, name.partition(".")[2])(**params)
-    for one, trees in zip(validation, (5, 3), strict=True):
+    for scored, trees in zip(validation, (5, 3), strict=True):
         machine.set_params(n_estimators=trees).fit(*rows_of(samples, "train"))
         if name.startswith("lightgbm"):
             expected = machine.booster_.predict(rows_of(samples, "val")[0])
             expected = np.stack([1 - expected, expected], 1) if classes == 2 else expected
         else:
             expected = machine.predict_proba(rows_of(samples, "val")[0])
-        found = torch.tensor(one.outputs).softmax(1)
-        np.testing.assert_allclose(found, expected, atol=1e-6)
+        assert_probabilities(scored, expected)
 
 
 def test_curvature_is_not_applicable_and_says_why():
@@ -229,8 +230,7 @@ def test_seeds_and_weights_of_a_method_reach_the_estimator():
     machine = DecisionTreeClassifier(max_depth=3, random_state=0)
     machine.fit(x, y, sample_weight=len(y) / len(counts) / counts[2 * group + y])
     expected = machine.predict_proba(rows_of(samples, "val")[0])
-    found = torch.tensor(validation.outputs).softmax(1)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert_probabilities(validation, expected)
 
 
 def test_methods_that_only_reweight_train_as_plain_training_does():

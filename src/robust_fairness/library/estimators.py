@@ -87,7 +87,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _samples(
-        self, x: Any, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
+        self, x: np.ndarray, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
     ) -> Samples:
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
@@ -148,10 +148,10 @@ def _attributes(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _float32(features: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
-        found = features.astype(np.float32)
-    if not np.isfinite(found).all():
+        converted = features.astype(np.float32)
+    if not np.isfinite(converted).all():
         raise InputError("X has values that float32 cannot represent; scale them")
-    return found
+    return converted
 
 
 def __getattr__(name: str) -> type[FairClassifier]:
@@ -171,11 +171,11 @@ def estimator_class(name: str) -> type[FairClassifier]:
         raise AttributeError(str(unknown_name("estimator", name, methods)))
     method = methods[name]
     protocol = {field: Protocol.model_fields[field].default for field in OF_PROTOCOL}
-    found = registry.find("method", method)
-    fields = found.Parameters.model_fields
-    own = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
-    network = {"network": "estimator"} if found.estimators == "only" else {}
-    defaults = {**COMMON, **network, **protocol, **own}
+    plugin = registry.find("method", method)
+    fields = plugin.Parameters.model_fields
+    hparams = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
+    network = {"network": "estimator"} if plugin.estimators == "only" else {}
+    defaults = {**COMMON, **network, **protocol, **hparams}
 
     def initialise(self: FairClassifier, **parameters: Any) -> None:
         for parameter in parameters:
@@ -190,7 +190,7 @@ def estimator_class(name: str) -> type[FairClassifier]:
         [Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)]
         + [Parameter(key, keyword, default=value) for key, value in defaults.items()]
     )
-    parts = [getdoc(found), getdoc(FairClassifier), _documented(found.Parameters)]
+    parts = [getdoc(plugin), getdoc(FairClassifier), _documented(plugin.Parameters)]
     text = "\n\n".join(filter(None, parts))
     space = {"__init__": initialise, "__doc__": text, "__module__": __name__, "method": method}
     return type(name, (FairClassifier,), space)

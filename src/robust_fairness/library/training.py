@@ -56,10 +56,10 @@ def load(
     parameters = {**_configured("datasets", name), **options}
     source = Named(kind="dataset", name=parameters.pop("source", name), options=parameters)
     files = Files(default_root() if data is None else Path(data))
-    found: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
+    samples: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
     if not allow_modified_data:
-        require_official(found.sources, "pass allow_modified_data=True")
-    return found
+        require_official(samples.sources, "pass allow_modified_data=True")
+    return samples
 
 
 def _configured(kind: str, name: str) -> dict[str, Any]:
@@ -148,9 +148,9 @@ def evaluate(
     ]
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     names = names or (METRICS if samples.classes else METRICS_OF_NUMBERS)
-    places = {one.name: (one.called, one.severity) for one in test_sets}
+    places = {test_set.name: (test_set.called, test_set.severity) for test_set in test_sets}
     cell = trained.cell.model_copy(update={"metrics": names, "test_sets": places})
-    shifted = {one.name: _shifted(samples, one) for one in test_sets}
+    shifted = {test_set.name: _shifted(samples, test_set) for test_set in test_sets}
     predictions = training.predict(samples, trained.fitted, trained.selection, cell, shifted)
     return training.evaluate(samples, predictions, trained.selection, cell, shifted)
 
@@ -161,5 +161,5 @@ def _shifted(samples: Samples, test_set: TestSet) -> Samples:
     shift = find("shift", test_set.shift.name)(test_set.shift.parameters)
     if not isinstance(shift, SampleShift):
         raise InputError(f"shift {test_set.shift.name}: of generated images, allowed: of rows")
-    found: Samples = shift.apply(samples.take(places), test_set.severity, places)
-    return found
+    shifted: Samples = shift.apply(samples.take(places), test_set.severity, places)
+    return shifted

@@ -107,8 +107,8 @@ def clusters(
     rows = _finite(embedding)
     if len(rows):
         first = np.random.default_rng(seed).permutation(len(rows))[:number]
-        result = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
-        cluster[rows] = result.cpu().numpy()
+        labels = _k_means(_around_mean(embedding, rows, device), torch.from_numpy(first).to(device))
+        cluster[rows] = labels.cpu().numpy()
     return cluster
 
 

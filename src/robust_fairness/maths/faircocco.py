@@ -23,7 +23,6 @@ from robust_fairness.maths.cross_covariance import (
 from robust_fairness.maths.permutation import permutation_test, strata_of
 
 Notion = Literal["dp", "eo", "cal"]
-NOTIONS: tuple[Notion, ...] = ("dp", "eo", "cal")
 Extended = Literal["attribute", "both"]
 
 LEAST_ROWS = 4

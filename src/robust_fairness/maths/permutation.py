@@ -42,7 +42,7 @@ def permutation_test(
     for rest in given:
         left = left - rest @ (rest.mT @ left)
     still, moved = (left, right) if left.shape[1] > right.shape[1] else (right, left)
-    result = (still.mT @ moved).square().sum()
+    observed = (still.mT @ moved).square().sum()
     generator = np.random.default_rng(seed)
     at_once = max(1, NUMBERS_AT_ONCE // moved.numel())
     as_large = 1
@@ -53,7 +53,7 @@ def permutation_test(
         products = still.mT @ exchanged  # [s, permutation * m]
         sums = products.square().sum(0).unflatten(0, (count, -1)).sum(1)
         # the identity, drawn again, may differ in the last digits
-        as_large += int((sums >= result * (1 - 1e-12)).sum())
+        as_large += int((sums >= observed * (1 - 1e-12)).sum())
     return as_large / (permutations + 1)
 
 

@@ -7,7 +7,9 @@ so every other metric, is a function of arrays. The definitions are pure functio
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import (
@@ -26,7 +28,7 @@ from robust_fairness.metrics.find import (
     metric_names,
     parse_metrics,
 )
-from robust_fairness.metrics.functions import metric_function
+from robust_fairness.metrics.functions import Value, metric_function
 
 __all__ = [
     "Metric",
@@ -49,7 +51,7 @@ def __dir__() -> list[str]:
     return sorted([*__all__, *(metric.name for metric in all_metrics())])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Value]:
     """Every metric without options as a function of arrays, see ``metric_function``."""
     if name[:1] == "_":
         raise AttributeError(name)
@@ -57,3 +59,7 @@ def __getattr__(name: str) -> Any:
         return metric_function(name)
     except InputError as error:
         raise AttributeError(str(error)) from None
+
+
+with suppress(FileNotFoundError):  # an incomplete installation
+    __doc__ = f"{__doc__}\n{Path(__file__).with_suffix('.pyi').read_text(encoding='utf-8')}"

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import (
     DEFINITIONS,
     NO_ROWS,
@@ -47,27 +48,19 @@ def by_group(
     sample_weight: Weights = None,
     **options: float,
 ) -> dict[str, Score]:
-    """Value of a quantity on the rows of each group."""
-    groups, quantity = as_groups(sensitive_features), _quantity(function, len(arrays))
+    """Value of a quantity on the rows of each group.
+
+    Raises:
+        InputError: the function is not declared as a quantity.
+    """
+    quantity = DEFINITIONS.get(function.__name__)
+    if not isinstance(quantity, Quantity) or quantity.function is not function:
+        raise InputError(f"by_group: {function.__name__} is not declared by @quantity")
     by_need = dict(zip(quantity.needs, arrays, strict=True))
-    if sample_weight is None:
-        return quantity.by_group(by_need, groups, options)
-    return replace(quantity, needs=(*quantity.needs, WEIGHTS), by_groups=None).by_group(
-        {**by_need, WEIGHTS: sample_weight}, groups, options
-    )
-
-
-def _quantity(function: Callable[..., Any], arrays: int) -> Quantity:
-    """The quantity of a function: its registered one, or one that calls it with its arrays."""
-    known = DEFINITIONS.get(function.__name__)
-    if isinstance(known, Quantity) and known.function is function:
-        return known
-    needs = tuple(f"array_{number}" for number in range(arrays))
-
-    def called(**rows: Any) -> Any:
-        return function(*(rows.pop(need) for need in needs), **rows)
-
-    return Quantity(name=function.__name__, function=called, better="higher", needs=needs)
+    if sample_weight is not None:
+        quantity = replace(quantity, needs=(*quantity.needs, WEIGHTS))
+        by_need[WEIGHTS] = sample_weight
+    return quantity.by_group(by_need, as_groups(sensitive_features), options)
 
 
 def difference(scores: Scores) -> Score:
@@ -117,11 +110,11 @@ def mean_group(scores: Scores) -> Score:
     The mean of ``accuracy`` over head and tail is the unbiased accuracy of questions (Shrestha et
     al. 2022, Table 2).
     """
-    counts = np.array([score.n for score in scores.values()])
+    counts = [score.n for score in scores.values()]
     if absent := missing(counts, tuple(scores)) or _no_value(scores):
         return absent
     mean = float(np.mean([_value(item) for item in scores.values()]))
-    return Score(mean, int(counts.sum()), variance=_variance_of_mean(scores, tuple(scores)))
+    return Score(mean, sum(counts), variance=_variance_of_mean(scores, tuple(scores)))
 
 
 def majority_gap(scores: Scores, training: np.ndarray) -> Score:
@@ -278,15 +271,15 @@ def _worst_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dic
 def _one_vs_rest(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
     """Largest difference between a group and all other rows."""
     groups = arrays["sensitive_features"]
-    result = []
+    gaps = []
     for number, name in enumerate(groups.names):
         inside = Groups((groups.index != number).astype(np.int64), (name, f"not {name}"))
         if inside.counts.all():
-            result.append(difference(quantity.by_group(arrays, inside, options)))
-    undefined = [score for score in result if score.value is None]
-    if undefined or not result:
+            gaps.append(difference(quantity.by_group(arrays, inside, options)))
+    undefined = [score for score in gaps if score.value is None]
+    if undefined or not gaps:
         return {"": undefined[0] if undefined else Score(None, 0, FEW)}
-    return {"": max(result, key=_value)}
+    return {"": max(gaps, key=_value)}
 
 
 def _majority_gap(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:

@@ -101,6 +101,11 @@ class NotApplicable(Undefined):
         return Score(None, n, f"not applicable: {self}", applies=False)
 
 
+def everyone(rows: int) -> Groups:
+    """All rows in one group without a name."""
+    return Groups(np.zeros(rows, dtype=np.int64), ("",))
+
+
 def _needs_extra(error: ModuleNotFoundError) -> NotApplicable:
     """Why a metric has no value without a library of the extra ``train``."""
     if error.name not in OF_TRAIN:
@@ -184,21 +189,15 @@ class Quantity(Definition):
 
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """The score of all rows."""
-        result = {"": self.score({need: arrays[need] for need in self.needs}, options)}
-        everyone = Groups(np.zeros(len(arrays[self.needs[0]]), dtype=np.int64), ("",))
-        return self._with_covariances(result, arrays, everyone, options)
+        if self.rows is not None:
+            return self.by_group(arrays, everyone(len(arrays[self.needs[0]])), options)
+        return {"": self._score({need: arrays[need] for need in self.needs}, options)}
 
-    def weighted(self) -> "Quantity":
-        return replace(self, needs=super().weighted().needs, by_groups=None)
-
-    def score(self, rows: Arrays, options: Options) -> Score:
-        """The score of some rows."""
+    def _score(self, rows: Arrays, options: Options) -> Score:
+        """The score of some rows by the function."""
         count = len(rows[self.needs[0]])
         if not count:
             return Score(None, 0, NO_ROWS)
-        if self.rows is not None:
-            everyone = Groups(np.zeros(count, dtype=np.int64), ("",))
-            return self._of_means(rows, everyone, options)[""]
         try:
             result = self.function(**rows, **options)
         except Undefined as reason:
@@ -218,7 +217,7 @@ class Quantity(Definition):
         order = np.argsort(groups.index, kind="stable")
         rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
         return {
-            name: self.score({key: array[rows] for key, array in needed.items()}, options)
+            name: self._score({key: array[rows] for key, array in needed.items()}, options)
             for name, rows in zip(groups.names, rows_by_group, strict=True)
         }
 
@@ -289,12 +288,11 @@ def quantity(**facts: Any) -> Callable[[Function], Callable[..., Any]]:
     """
 
     def registered(declared: Function) -> Callable[..., Any]:
+        name: str = declared.__name__
         if get_type_hints(declared).get("return") is not RowValues:
-            return _registered(Quantity(name=declared.__name__, function=declared, **facts))
+            return _registered(Quantity(name=name, function=declared, **facts))
         function = _mean_function(declared)
-        return _registered(
-            Quantity(name=declared.__name__, function=function, rows=declared, **facts)
-        )
+        return _registered(Quantity(name=name, function=function, rows=declared, **facts))
 
     return registered
 
@@ -305,8 +303,7 @@ def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
     @wraps(declared)
     def mean(*arrays: Array, sample_weight: Weights = None, **options: Any) -> float:
         rows = declared(*arrays, **options)
-        everyone = Groups(np.zeros(len(rows.values), dtype=np.int64), ("",))
-        score = mean_scores(rows, everyone, sample_weight)[""]
+        score = mean_scores(rows, everyone(len(rows.values)), sample_weight)[""]
         if score.value is None:
             raise Undefined(score.note)
         return score.value

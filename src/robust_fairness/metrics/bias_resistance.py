@@ -28,12 +28,7 @@ from robust_fairness.metrics.base import (
     measure,
 )
 from robust_fairness.metrics.evaluation import by_attribute
-from robust_fairness.metrics.groups import (
-    as_groups_of_both,
-    missing,
-    rates,
-    subgroups,
-)
+from robust_fairness.metrics.groups import as_groups_of_both, missing, rates, subgroups
 from robust_fairness.samples import Groups
 
 SIDES = ("minority", "majority")
@@ -92,23 +87,23 @@ def unbiased_accuracy(y_true: Array, y_pred: Array, **frames: Any) -> Score:
 @measure(better="higher", needs=TRAINED)
 def majority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the majority (section 6.3)."""
-    sides = _sides(y_true, **groups)
-    return mean_scores(RowValues(y_pred == y_true), sides)["majority"]
+    return _by_side(y_true, y_pred, **groups)["majority"]
 
 
 @measure(better="higher", needs=TRAINED)
 def minority_accuracy(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the minority (section 6.3)."""
-    sides = _sides(y_true, **groups)
-    return mean_scores(RowValues(y_pred == y_true), sides)["minority"]
+    return _by_side(y_true, y_pred, **groups)["minority"]
 
 
 @measure(better="lower", needs=TRAINED)
 def majority_minority_difference(y_true: Array, y_pred: Array, **groups: Any) -> Score:
     """Accuracy within the majority minus that within the minority (MMD of section 2)."""
-    sides = _sides(y_true, **groups)
-    (minor, major), counts = rates(y_pred == y_true, sides.index, len(SIDES))
-    return missing(counts, SIDES) or Score(float(major - minor), len(y_true))
+    scores = _by_side(y_true, y_pred, **groups)
+    if absent := missing([score.n for score in scores.values()], SIDES):
+        return absent
+    minor, major = (scores[side].value or 0.0 for side in SIDES)
+    return Score(major - minor, len(y_true))
 
 
 @measure(better="lower", needs=OF_ALL)
@@ -133,15 +128,17 @@ def in_majority(y: Array, group: Array, y_train: Array, group_train: Array) -> A
     return most_frequent[y] == group
 
 
-def _sides(
+def _by_side(
     y_true: Array,
+    y_pred: Array,
     sensitive_features: Any,
     y_train: Array,
     sensitive_features_train: Any,
-) -> Groups:
+) -> dict[str, Score]:
+    """Accuracy within the minority and within the majority."""
     groups, groups_train = as_groups_of_both(sensitive_features, sensitive_features_train)
     majority = in_majority(y_true, groups.index, y_train, groups_train.index)
-    return Groups(majority.astype(np.int64), SIDES)
+    return mean_scores(RowValues(y_pred == y_true), Groups(majority.astype(np.int64), SIDES))
 
 
 def _absent(from_training: int, from_these: int) -> str:

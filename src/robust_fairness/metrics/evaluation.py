@@ -58,60 +58,69 @@ def evaluate(
             or is continuous.
     """
     metrics = [find_metric(name) for name in names]
-    needed = {need for metric in metrics for need in metric.needs}
     # sensitive attributes first: who shows one attribute shows the first
     order = dict.fromkeys([*samples.sensitive, *samples.attributes])
     samples = replace(samples, attributes=samples.attributes[list(order)])
-    predicted = _arrays(samples, outputs) | dict(per_row or {})
-    random = DECISION in predicted
-    if random:
-        samples, predicted = _both_decisions(samples, predicted[DECISION])
+    random = DECISION in (per_row or {})
+    samples, predicted = _predicted(samples, outputs, per_row or {}, before)
     if WEIGHTS in predicted:
         metrics = [
             metric.weighted() if metric.definition.takes_weights else metric for metric in metrics
         ]
-    elif before is not None:
-        unshifted = _arrays(samples, before)
-        predicted |= {BEFORE + name: unshifted[name] for name in unshifted if name != "y_true"}
+    needed = {need for metric in metrics for need in metric.needs}
     wanted = {*needed, WEIGHTS, *(BEFORE + need for need in needed)}
     arrays = {name: array for name, array in predicted.items() if name in wanted}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
+    attributes_train = whole.get("attributes_train")
     grouped = by_attribute(
-        arrays, samples.attributes, whole.get("y_train"), whole.get("attributes_train"), groupings
+        arrays, samples.attributes, whole.get("y_train"), attributes_train, groupings
     )
     columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
-    available = {*arrays, *whole, *OF_COLUMNS, GROUPED}
-    if train is not None:
-        available |= OF_GROUPS
+    available = {*arrays, *whole, *OF_COLUMNS, *(OF_GROUPS if train is not None else (GROUPED,))}
     rows = []
     for metric in metrics:
         if reason := _not_applicable(metric, samples, available, random):
             rows += rows_of(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
             continue
-        by_attributes: Mapping[str, Arrays] = {"": arrays}
-        if OF_GROUPS.intersection(metric.needs):
-            by_attributes = grouped
-        elif OF_COLUMNS.intersection(metric.needs):
-            by_attributes = columns
-        for attribute, item in by_attributes.items():
+        for attribute, of_known in _by_kind(metric, arrays, grouped, columns).items():
             if only is None or attribute in only:
-                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **item}))
+                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **of_known}))
     # the two decisions of a row are not independent
     of_rows = {"variance": None, "covariance": None}
     return [row | of_rows | {"n": row["n"] // 2} for row in rows] if random else rows
 
 
-def _both_decisions(samples: Samples, positive: Array) -> tuple[Samples, dict[str, Array]]:
-    """Every row with class 0 and with class 1 decided, weighted by the probability of that."""
-    twice = samples.take(np.tile(np.arange(len(positive)), 2))
-    y_pred = np.repeat([0, 1], len(positive))
-    return twice, {
-        "y_true": twice.y,
-        "y_pred": y_pred,
-        WEIGHTS: np.concatenate([1 - positive, positive]),
-    }
+def _predicted(
+    samples: Samples, outputs: Array, per_row: Mapping[str, Array], before: Array | None
+) -> tuple[Samples, dict[str, Array]]:
+    """The samples and the arrays of their rows, with random decisions every row twice.
+
+    Once with class 0 and once with class 1 decided, weighted by the probability of that.
+    """
+    if DECISION in per_row:
+        positive = per_row[DECISION]
+        twice = samples.take(np.tile(np.arange(len(positive)), 2))
+        decided = {"y_true": twice.y, "y_pred": np.repeat([0, 1], len(positive))}
+        return twice, decided | {WEIGHTS: np.concatenate([1 - positive, positive])}
+    arrays = _arrays(samples, outputs) | dict(per_row)
+    if before is not None and WEIGHTS not in arrays:
+        unshifted = _arrays(samples, before)
+        arrays |= {BEFORE + name: unshifted[name] for name in unshifted if name != "y_true"}
+    return samples, arrays
+
+
+def _by_kind(
+    metric: Metric,
+    arrays: Arrays,
+    grouped: Mapping[str, Arrays],
+    columns: Mapping[str, Arrays],
+) -> Mapping[str, Arrays]:
+    """The arrays by attribute that a metric needs: of groups, of columns, or of all rows."""
+    if OF_GROUPS.intersection(metric.needs):
+        return grouped
+    return columns if OF_COLUMNS.intersection(metric.needs) else {"": arrays}
 
 
 def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:

@@ -13,66 +13,62 @@ scores of equal numbers of rows only, and use p-values to interpret small ones.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from robust_fairness.metrics.base import Array, Score, measure
 
-Notion = Literal["dp", "eo", "cal"]
-NOTIONS: tuple[Notion, ...] = ("dp", "eo", "cal")
+if TYPE_CHECKING:
+    from robust_fairness.maths.faircocco import Notion, Rows
 
-ROWS = 4096
-PERMUTATIONS = 1000
+NOTIONS: tuple["Notion", ...] = ("dp", "eo", "cal")
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
+ROWS = {"rows": 4096}
+PERMUTATIONS = {"permutations": 1000}
 
 
-def _score_of(notion: Notion) -> Callable[..., Score]:
-    """The score of a notion, as the measure ``faircocco_<notion>``."""
+def _score(rows: "Rows", notion: "Notion") -> float:
+    """FairCOCCO score, between 0 and 1, of at most ``rows`` rows (A.2)."""
+    return rows.score(notion)
 
-    def score(
+
+def _p_value(rows: "Rows", notion: "Notion", permutations: float) -> float:
+    """Permutation p-value of a score: small where the notion is violated (C.3)."""
+    return rows.p_value(notion, int(permutations))
+
+
+def _measure(
+    value: Callable[..., float], name: str, notion: "Notion", further: dict[str, int], **facts: Any
+) -> Callable[..., Score]:
+    """The measure of that name: a value of the rows under a notion."""
+    options = {**ROWS, **further}
+
+    def measured(
         outputs: Array,
         classes: Sequence[str],
         sensitive_columns: Any,
         conditioning_columns: Any,
-        *,
-        rows: float = ROWS,
+        **changed: float,
     ) -> Score:
-        """FairCOCCO score, between 0 and 1, of at most ``rows`` rows (A.2)."""
         from robust_fairness.maths.faircocco import rows_of
 
-        used = rows_of(outputs, classes, sensitive_columns, conditioning_columns, rows)
-        if flaw := used.flaw(notion):
-            return Score(None, len(used), flaw)
-        return Score(used.score(notion), len(used))
+        chosen = {**options, **changed}
+        columns = (sensitive_columns, conditioning_columns)
+        rows = rows_of(outputs, classes, *columns, chosen.pop("rows"))
+        if flaw := rows.flaw(notion):
+            return Score(None, len(rows), flaw)
+        return Score(value(rows, notion, **chosen), len(rows))
 
-    score.__name__ = f"faircocco_{notion}"
-    return measure(better="lower", task="any", needs=NEEDS, options={"rows": ROWS})(score)
-
-
-def _p_value_of(notion: Notion) -> Callable[..., Score]:
-    """The test of a notion, as the measure ``faircocco_<notion>_p_value``."""
-
-    def p_value(
-        outputs: Array,
-        classes: Sequence[str],
-        sensitive_columns: Any,
-        conditioning_columns: Any,
-        *,
-        rows: float = ROWS,
-        permutations: float = PERMUTATIONS,
-    ) -> Score:
-        """Permutation p-value of a score: small where the notion is violated (C.3)."""
-        from robust_fairness.maths.faircocco import rows_of
-
-        used = rows_of(outputs, classes, sensitive_columns, conditioning_columns, rows)
-        if flaw := used.flaw(notion):
-            return Score(None, len(used), flaw)
-        return Score(used.p_value(notion, int(permutations)), len(used))
-
-    p_value.__name__ = f"faircocco_{notion}_p_value"
-    options = {"rows": ROWS, "permutations": PERMUTATIONS}
-    facts = {"needs": NEEDS, "options": options, "unshifted_only": True}
-    return measure(better="higher", task="any", **facts)(p_value)
+    measured.__name__, measured.__doc__ = name, value.__doc__
+    return measure(task="any", needs=NEEDS, options=options, **facts)(measured)
 
 
-faircocco_dp, faircocco_eo, faircocco_cal = map(_score_of, NOTIONS)
-faircocco_dp_p_value, faircocco_eo_p_value, faircocco_cal_p_value = map(_p_value_of, NOTIONS)
+faircocco_dp, faircocco_eo, faircocco_cal = (
+    _measure(_score, f"faircocco_{notion}", notion, {}, better="lower") for notion in NOTIONS
+)
+faircocco_dp_p_value, faircocco_eo_p_value, faircocco_cal_p_value = (
+    _measure(
+        _p_value, f"faircocco_{notion}_p_value", notion, PERMUTATIONS,
+        better="higher", unshifted_only=True,
+    )
+    for notion in NOTIONS
+)  # fmt: skip

@@ -41,9 +41,9 @@ def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
         y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
     ) -> Score:
         of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        result = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
-        missing = [score for score in result if score.value is None]
-        return missing[0] if missing else worst(result, key=lambda score: score.value or 0)
+        scores = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
+        undefined = [score for score in scores if score.value is None]
+        return undefined[0] if undefined else worst(scores, key=lambda score: score.value or 0)
 
     measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
     rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])

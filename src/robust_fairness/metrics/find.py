@@ -168,9 +168,9 @@ def parse_metrics(names: pd.Series) -> pd.DataFrame:
         Columns quantity, aggregation, better, and one per option; a name that is no metric is a
         quantity without aggregation.
     """
-    result = {name: _described(name) for name in names.dropna().unique()}
-    rows = [result.get(name, {}) for name in names]
-    options = [key for facts in result.values() for key in facts]
+    facts_of = {name: _described(name) for name in names.dropna().unique()}
+    rows = [facts_of.get(name, {}) for name in names]
+    options = [key for facts in facts_of.values() for key in facts]
     columns = dict.fromkeys(["quantity", "aggregation", "better", *options])
     return pd.DataFrame(rows, index=names.index, columns=list(columns))
 

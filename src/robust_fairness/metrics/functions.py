@@ -52,7 +52,7 @@ def metric_function(name: str) -> Callable[..., Value]:
     ) -> Value:
         second = "y_score" if "y_score" in metric.needs else "y_pred"
         given = {"y_true": y_true, second: y_pred, **arrays}
-        rows = {key: _rows(name, key, values) for key, values in given.items()}
+        rows: dict[str, Any] = {key: _rows(name, key, values) for key, values in given.items()}
         if sensitive_features is not None:
             rows["sensitive_features"] = sensitive_columns(sensitive_features)
         if sample_weight is not None:
@@ -70,7 +70,7 @@ def metric_function(name: str) -> Callable[..., Value]:
     return computed
 
 
-def _rows(name: str, key: str, values: Any) -> Any:
+def _rows(name: str, key: str, values: Any) -> Array | pd.Series:
     """Values with a row for each, a pandas series as it is."""
     shape = np.shape(values)
     if not shape or (key in VECTORS and len(shape) > 1):
@@ -93,15 +93,15 @@ def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, 
 
 def _labelled(name: str, key: str, values: Any) -> pd.Index:
     """Classes, one per row, of which none is missing."""
-    result = pd.Index(np.asarray(values)).infer_objects()
-    if result.hasnans:
+    labels = pd.Index(np.asarray(values)).infer_objects()
+    if labels.hasnans:
         raise InputError(f"metric {name}: {key} has missing values")
-    if result.inferred_type == "floating" and (result % 1 != 0).any():
+    if labels.inferred_type == "floating" and (labels % 1 != 0).any():
         raise InputError(
-            f"metric {name}: {key} has the value {result[result % 1 != 0][0]:g}, allowed: classes; "
+            f"metric {name}: {key} has the value {labels[labels % 1 != 0][0]:g}, allowed: classes; "
             "compare probabilities with a threshold"
         )
-    return result
+    return labels
 
 
 def _numbers(name: str, key: str, values: Any) -> Array:
@@ -126,8 +126,8 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
             f"{' and '.join(label.inferred_type for label in labels.values())}, allowed: the same"
         )
     lengths = [len(label) for label in labels.values()]
-    codes, result = pd.factorize(np.concatenate(list(labels.values())), sort=True)
-    classes = result.tolist()
+    codes, values = pd.factorize(np.concatenate(list(labels.values())), sort=True)
+    classes = values.tolist()
     if len({str(label).strip().casefold() for label in classes}) < len(classes):
         raise InputError(
             f"metric {metric.name}: classes {', '.join(map(str, classes))} differ in spelling "
@@ -154,7 +154,7 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
 
 
-def _labels(frame: pd.DataFrame) -> Any:
+def _labels(frame: pd.DataFrame) -> pd.Series:
     """One label per row; those of several columns are joined."""
     if frame.shape[1] == 1:
         return frame.iloc[:, 0].reset_index(drop=True)
@@ -170,12 +170,12 @@ def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
         raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
     if weights is None:
         return metric
-    result = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
-    if (result < 0).any() or not result.any():
+    numbers = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
+    if (numbers < 0).any() or not numbers.any():
         raise InputError(
             f"metric {metric.name}: sample_weight must be 0 or more, and not 0 everywhere"
         )
-    arrays["sample_weight"] = result
+    arrays["sample_weight"] = numbers
     return metric.weighted()
 
 

@@ -11,7 +11,6 @@ from robust_fairness.metrics.base import NO_ROWS, Score
 from robust_fairness.samples import Groups
 
 MOST_NAMES = 20  # in a note
-ALL = "all"
 
 
 def as_groups(sensitive_features: Any) -> Groups:
@@ -39,11 +38,6 @@ def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:
     return Groups(first, both.names), Groups(second, both.names)
 
 
-def one_group(rows: int) -> Groups:
-    """All rows in one group, called ``all``."""
-    return Groups(np.zeros(rows, dtype=np.int64), (ALL,))
-
-
 def listed(names: Sequence[str], between: str = ", ") -> str:
     """Names for a note: the first ones, and how many more there are."""
     more = len(names) - MOST_NAMES
@@ -62,14 +56,8 @@ def rates(
 
     Only rows ``where`` count, bool ``[n]``.
     """
-    rows = slice(None) if where is None else where
-    counts = np.bincount(group[rows], minlength=groups)
-    values, totals = hits[rows], counts
-    if sample_weight is not None:
-        values = values * sample_weight[rows]
-        totals = np.bincount(group[rows], weights=sample_weight[rows], minlength=groups)
-    sums = np.bincount(group[rows], weights=values, minlength=groups)
-    return np.divide(sums, totals, out=np.full(groups, np.nan), where=totals > 0), counts
+    sums, weights, counts = _sums(hits, group, groups, where, sample_weight)
+    return _means(sums, weights), counts
 
 
 def rates_outside(
@@ -80,30 +68,38 @@ def rates_outside(
     sample_weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """As ``rates``, but of each group's complement."""
+    parts = _sums(hits, group, groups, where, sample_weight)
+    sums, weights, counts = (part.sum() - part for part in parts)
+    return _means(sums, weights), counts
+
+
+def _sums(
+    hits: np.ndarray,
+    group: np.ndarray,
+    groups: int,
+    where: np.ndarray | None,
+    sample_weight: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weighted sum of hits, sum of weights and number of rows of each group, ``[groups]``."""
     rows = slice(None) if where is None else where
-    counts = np.bincount(group[rows], minlength=groups)
-    weights = np.ones(len(hits)) if sample_weight is None else sample_weight
-    inside = np.bincount(group[rows], weights=(hits * weights)[rows], minlength=groups)
-    total = np.bincount(group[rows], weights=weights[rows], minlength=groups)
-    rest = total.sum() - total
-    means = np.divide(inside.sum() - inside, rest, out=np.full(groups, np.nan), where=rest > 0)
-    return means, counts.sum() - counts
+    group, hits = group[rows], hits[rows]
+    counts = np.bincount(group, minlength=groups)
+    if sample_weight is None:
+        return np.bincount(group, hits, groups), counts, counts
+    weight = sample_weight[rows]
+    return np.bincount(group, hits * weight, groups), np.bincount(group, weight, groups), counts
 
 
-def named_scores(means: np.ndarray, counts: np.ndarray, names: Sequence[str]) -> dict[str, Score]:
-    """One score per group, missing where it has no row."""
-    return {
-        name: Score(float(mean), int(n)) if n else Score(None, 0, NO_ROWS)
-        for name, mean, n in zip(names, means, counts, strict=True)
-    }
+def _means(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    return np.divide(sums, weights, out=np.full(len(sums), np.nan), where=weights > 0)
 
 
-def missing(counts: np.ndarray, names: Sequence[str], among: str = "") -> Score | None:
+def missing(
+    counts: np.ndarray | Sequence[int], names: Sequence[str], among: str = ""
+) -> Score | None:
     """The missing value of a gap where a group is empty, which it names; None where none is."""
-    if counts.all():
-        return None
     empty = [name for name, n in zip(names, counts, strict=True) if not n]
-    return Score(None, 0, f"{NO_ROWS} of group {listed(empty)}{among}")
+    return Score(None, 0, f"{NO_ROWS} of group {listed(empty)}{among}") if empty else None
 
 
 def subgroups(

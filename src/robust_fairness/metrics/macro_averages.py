@@ -50,7 +50,7 @@ def balanced_accuracy(
 def _mean_share(
     predicted: np.ndarray, among: np.ndarray, counted: np.ndarray, sample_weight: Weights = None
 ) -> float:
-    """Mean over classes of the share of rows of a class in ``among`` that have it in ``one``.
+    """Mean over classes of the share of rows of a class in ``among`` that have it in ``predicted``.
 
     ``among`` has predicted classes for precision, true ones for recall; ``counted`` names the
     classes that are averaged over, any number of times each.
@@ -58,8 +58,8 @@ def _mean_share(
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
     hits, _ = rates(predicted == among, number, len(occurring), None, sample_weight)
-    result = np.isin(classes, occurring)
+    present = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
-    shares[result] = hits[np.searchsorted(occurring, classes[result])]
+    shares[present] = hits[np.searchsorted(occurring, classes[present])]
     means, _ = rates(shares, np.zeros(len(classes), dtype=np.int64), 1)
     return float(means[0])

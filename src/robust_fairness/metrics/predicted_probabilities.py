@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.base import Score, measure
-from robust_fairness.metrics.groups import as_groups, named_scores, rates
+from robust_fairness.metrics.base import NO_ROWS, Score, measure
+from robust_fairness.metrics.groups import as_groups, rates
 from robust_fairness.samples import Groups
 
 BINS = tuple(f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10))
@@ -21,7 +21,9 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
     result: dict[str, Score] = {}
     for number, interval in enumerate(BINS):
         means, counts = rates(bins == number, groups.index, len(groups.names))
-        result |= named_scores(means, counts, [f"{name}, {interval}" for name in groups.names])
+        for name, mean, n in zip(groups.names, means, counts, strict=True):
+            score = Score(float(mean), int(n)) if n else Score(None, 0, NO_ROWS)
+            result[f"{name}, {interval}"] = score
     return result
 
 

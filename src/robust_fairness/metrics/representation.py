@@ -10,8 +10,7 @@ rows, which metrics of groups average over the rows of a group.
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, quantity
-from robust_fairness.metrics.groups import ALL, one_group
+from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, everyone, quantity
 from robust_fairness.samples import Groups
 
 LEAST_VALUES = 2  # singular values of a distribution that may not be uniform
@@ -109,13 +108,13 @@ def _negative_by_group(
 @quantity(better="lower", needs=("embedding", "y_true"), by_groups=_positive_by_group)
 def positive_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
-    return _positive_by_group(embedding, y_true, one_group(len(y_true)))[ALL]
+    return _positive_by_group(embedding, y_true, everyone(len(y_true)))[""]
 
 
 @quantity(better="higher", needs=("embedding", "y_true"), by_groups=_negative_by_group)
 def negative_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
-    return _negative_by_group(embedding, y_true, one_group(len(y_true)))[ALL]
+    return _negative_by_group(embedding, y_true, everyone(len(y_true)))[""]
 
 
 def _pair_sums(

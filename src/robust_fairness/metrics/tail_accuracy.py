@@ -52,7 +52,7 @@ def head_tail_difference(
     Missing where either side has no row, or no row of the tail is right.
     """
     scores = _by_side(y_true, y_pred, sensitive_features, beta)
-    if absent := missing(np.array([score.n for score in scores.values()]), SIDES):
+    if absent := missing([score.n for score in scores.values()], SIDES):
         return absent
     head, tail = (scores[side].value or 0.0 for side in SIDES)
     if not tail:

@@ -233,7 +233,7 @@ def require_images(network: str, inputs: Any) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def require_features(network: str, inputs: Any) -> int:
+def require_features(network: str, inputs: RowShape) -> int:
     """Number of features of a row."""
     if len(inputs) != 1:
         raise InputError(

@@ -7,6 +7,7 @@ from torch import Tensor
 from robust_fairness.models.base import Model, require_features
 from robust_fairness.models.layers import Linear
 from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.samples.questions import RowShape
 
 
 class FixedFeatures(Model):
@@ -16,7 +17,7 @@ class FixedFeatures(Model):
     """
 
     def __init__(
-        self, hparams: Any, inputs: Any, outputs: int, randomness: Randomness, width: int = 0
+        self, hparams: Any, inputs: RowShape, outputs: int, randomness: Randomness, width: int = 0
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         self.early_width = self.feature_width = width or require_features(self.name, inputs)

@@ -19,11 +19,10 @@ def in_bfloat16(network: Model, device: torch.device) -> Model:
     torch's autocast decides which operations do. Weights, gradients and all results are float32,
     and so are the losses and penalties that methods compute from them.
     """
-    for module in [
-        module for module in network.modules() if isinstance(module, Model)
-    ]:  # with a backbone
-        for name in PASSES:
-            setattr(module, name, _mixed(module, getattr(module, name), device.type))
+    for module in network.modules():
+        if isinstance(module, Model):  # a backbone is one, too
+            for name in PASSES:
+                setattr(module, name, _mixed(module, getattr(module, name), device.type))
     return network
 
 

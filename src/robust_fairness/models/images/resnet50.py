@@ -160,12 +160,12 @@ def weights_of(path: Path) -> dict[str, Tensor]:
         if path.suffix == SUFFIXES[0]:
             return load_file(path)
         # weights only: nothing that the file holds is executed
-        result = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch's readers raise as many kinds as there are broken files
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(
             f"{path}: not a file of weights ({type(error).__name__}: {reason})"
         ) from None
-    if isinstance(result, dict) and all(isinstance(item, Tensor) for item in result.values()):
-        return dict(result)
+    if isinstance(state, dict) and all(isinstance(item, Tensor) for item in state.values()):
+        return dict(state)
     raise InputError(f"{path}: not a state dictionary of weights by name")

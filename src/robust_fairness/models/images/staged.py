@@ -342,7 +342,7 @@ class Vgg(StagedNetwork):
     def body(self, channels: int, height: int, width: int) -> Body:
         widths = self.hparams.widths
         sizes = zip((channels, *widths[:-1]), widths, self.hparams.convolutions, strict=True)
-        stages = [stage(*siz) for siz in sizes]
+        stages = [stage(*size) for size in sizes]
         return he_initialised(Body(nn.Identity(), stages, widths, averaged()))
 
 

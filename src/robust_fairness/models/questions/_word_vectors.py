@@ -18,7 +18,7 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
     empty word has no vector.
     """
     places = {word.encode(): place for place, word in enumerate(words) if word}
-    result: dict[int, np.ndarray] = {}
+    vectors: dict[int, np.ndarray] = {}
     for number, line in _lines(path):
         text, *fields = line.rsplit(b" ", width)
         word, *rest = text.split(b" ")
@@ -29,14 +29,14 @@ def word_vectors(path: Path, words: Sequence[str], width: int) -> dict[int, np.n
                 "the network's words"
             )
         place = None if rest else places.get(word)
-        if place is not None and place not in result:
-            result[place] = _numbers(path, number, fields)
-    if not result:
+        if place is not None and place not in vectors:
+            vectors[place] = _numbers(path, number, fields)
+    if not vectors:
         raise InputError(
             f"{path}: contains none of the {len(places)} words of the questions; expected lines of "
             "a word and its numbers"
         )
-    return result
+    return vectors
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -111,11 +111,11 @@ class UpDn(SingleModel):
         if self.unread is None:
             return
         weight, words = self.fuse.words.weight, self.shape.words
-        result = word_vectors(self.unread, words, self.hparams.words)
+        vectors = word_vectors(self.unread, words, self.hparams.words)
         with torch.no_grad():
-            for place, vector in result.items():
+            for place, vector in vectors.items():
                 weight[place] = torch.from_numpy(vector)
-        LOGGER.info("%s: has vectors of %d of %d words", self.unread, len(result), len(words))
+        LOGGER.info("%s: has vectors of %d of %d words", self.unread, len(vectors), len(words))
         self.unread = None
 
     def _load_from_state_dict(self, *options: Any, **more: Any) -> None:
