@@ -228,14 +228,27 @@ def _one_vs_rest(
     return Compared(groups, rates, Gap(of), 1.0 if of_dp else float(len(parts)))
 
 
-def bounds_of_gaps(counts: np.ndarray) -> dict[str, Bound]:
-    """Intervals of the differences of rates of two classes, from counts ``[groups, 2, 2]``."""
-    names = tuple(map(str, range(len(counts))))
-    weight = np.concatenate([counts, np.zeros((1, TWO, TWO), counts.dtype)]).astype(np.float64)
-    cells = Cells(names, ("0", "1"), weight.astype(np.int64), weight, weight)
-    found = {name: compared_in_cells(find_metric(name), cells) for name in list(NAMED)[:3]}
-    unknown = Bound("linear functions", np.nan, np.nan)
-    return {name: compared.bound() if compared else unknown for name, compared in found.items()}
+def bounds_of_gap(name: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the largest difference of rates of two classes in several tables ``[tables]``.
+
+    Args:
+        name: one of ``NAMED``.
+        counts: rows by class and prediction, int64 ``[tables, groups, 2, 2]``; every group has rows
+            of every rate.
+    """
+    tables, groups = counts.shape[:2]
+    if not tables or groups > MOST_GROUPS:
+        return np.full(tables, np.nan), np.full(tables, np.nan)
+    n = np.concatenate([counts.reshape(-1, TWO, TWO), np.zeros((1, TWO, TWO), np.int64)])
+    weight = n.astype(np.float64)
+    cells = Cells(tuple(map(str, range(tables * groups))), ("0", "1"), n, weight, weight)
+    parts = [cells.means(*row_values(rate, cells)) for rate in NAMED[name][0]]
+    value, variance, effective = (
+        np.concatenate([getattr(part, field).reshape(tables, groups) for part in parts], 1)
+        for field in ("value", "variance", "effective")
+    )
+    gap = inference.gap("largest", groups, len(parts))
+    return Compared((), Rates(value[..., None], variance, effective), gap).ends()
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:

@@ -13,7 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,13 @@ import pandas as pd
 from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import number
-from robust_fairness.auditing.intervals import Bound, bounds_of_gaps
+from robust_fairness.auditing.intervals import bounds_of_gap
 from robust_fairness.auditing.periods import Periods, later
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LEVEL, Rates
-from robust_fairness.inference.sequential import Batches, confidence, growth
+from robust_fairness.inference.sequential import Batches, Growth, confidence, growth, upper_bound
 from robust_fairness.rendering.html import counted
 from robust_fairness.samples import Groups
 
@@ -43,7 +43,6 @@ MONITOR = {
     "bound": "float64", "evidence": "float64", "limit": "float64", "alarm": "bool",
 }  # fmt: skip
 REFERENCE, FOLLOWED = "reference", "followed"
-VALUE = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -100,31 +99,33 @@ class Monitor:
 
     def to_frame(self) -> pd.DataFrame:
         """A row per gap and period with the columns ``MONITOR``, the reference first."""
+        return self._frame.copy()
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
         first, *_, last = (*self.periods[:1], *self.periods[: self.reference])
-        reference = first if first == last else f"{first} to {last}"
-        rows: list[dict[str, Any]] = []
+        since = self.periods[self.reference :]
+        frames = []
         for gap in self.gaps:
-            common = {
-                "attribute": gap.attribute, "metric": gap.metric, "bound": gap.bound,
-                "limit": gap.limit, "alarm": False,
+            counts = np.concatenate([gap.reference[None], gap.counts])
+            value, low, high = values = _values(gap.metric, counts)
+            change = [value - value[0], *change_of(values, values[:, :1])]
+            for part in change:
+                part[0] = np.nan  # of the reference
+            columns = {
+                "attribute": gap.attribute, "metric": gap.metric,
+                "period": [first if first == last else f"{first} to {last}", *since],
+                "role": [REFERENCE, *(FOLLOWED for _ in since)],
+                "value": value, "low": low, "high": high, "n": counts.sum((1, 2, 3)),
+                "change": change[0], "change_low": change[1], "change_high": change[2],
+                "bound": gap.bound, "evidence": [np.nan, *gap.evidence], "limit": gap.limit,
+                "alarm": [
+                    gap.alarm is not None and place >= gap.alarm
+                    for place in range(-1, len(since))
+                ],
             }  # fmt: skip
-            then = _value(gap.metric, gap.reference)
-            rows.append(
-                {**common, "period": reference, "role": REFERENCE, "n": int(gap.reference.sum())}
-                | dict(zip(VALUE, then, strict=True))
-            )
-            periods = zip(self.periods[self.reference :], gap.counts, strict=True)
-            for place, (name, counts) in enumerate(periods):
-                now = _value(gap.metric, counts)
-                low, high = change_of(now, then)
-                row = {
-                    "period": name, "role": FOLLOWED, "n": int(counts.sum()),
-                    "change": now[0] - then[0], "change_low": float(low),
-                    "change_high": float(high), "evidence": gap.evidence[place],
-                    "alarm": gap.alarm is not None and place >= gap.alarm,
-                }  # fmt: skip
-                rows.append(common | row | dict(zip(VALUE, now, strict=True)))
-        return tables.table(MONITOR, rows)
+            frames.append(pd.DataFrame(columns).astype(MONITOR))
+        return pd.concat(frames or [tables.table(MONITOR, [])], ignore_index=True)
 
     def sentences(self) -> list[tuple[str, bool]]:
         """A line per alarm and one for all other gaps; whether each is an alarm.
@@ -141,7 +142,7 @@ class Monitor:
                     f"{number(gap.bound, low, high)} before; alarm in {periods[gap.alarm]}"
                 )
                 said.append((line, True))
-        quiet = [gap.gap_since[1] for gap in self.gaps if gap.alarm is None]
+        quiet = [gap.upper_bound for gap in self.gaps if gap.alarm is None]
         if quiet and periods:
             sizes = counted({"gaps": len(quiet), "periods": len(periods)})
             line = (
@@ -332,7 +333,8 @@ class Followed:
     @cached_property
     def evidence(self) -> np.ndarray:
         """The e-process after each period, at most 1e300."""
-        return np.asarray(np.exp(np.minimum(self._growth.log_e, 690.0)))
+        log_e = self._growth.log_e if len(self.counts) else np.empty(0)
+        return np.asarray(np.exp(np.minimum(log_e, 690.0)))
 
     @cached_property
     def alarm(self) -> int | None:
@@ -343,6 +345,11 @@ class Followed:
     def since(self) -> int:
         """The number of the period in which the gap most likely grew; 0 without an alarm."""
         return 0 if self.alarm is None else int(self._growth.start.argmax())
+
+    @cached_property
+    def upper_bound(self) -> float:
+        """What the gap is at most in all periods, which holds whenever one looks."""
+        return upper_bound(self._batches, self._gap, 0)
 
     @cached_property
     def gap_since(self) -> tuple[float, float]:
@@ -360,7 +367,7 @@ class Followed:
         )
 
     @cached_property
-    def _growth(self) -> Any:
+    def _growth(self) -> Growth:
         return growth(self._batches, self._gap, self.bound)
 
 
@@ -384,17 +391,11 @@ def rates_of(metric: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both[..., 1], both.sum(-1)
 
 
-def _value(metric: str, counts: np.ndarray) -> tuple[float, float, float]:
-    """A gap with its interval; NaN where a group has no rows of a rate."""
+def _values(metric: str, counts: np.ndarray) -> np.ndarray:
+    """A gap with its interval, ``[3, periods]``; NaN where a group has no rows of a rate."""
     hits, n = rates_of(metric, counts)
-    if not n.all():
-        return float("nan"), float("nan"), float("nan")
-    rates = (hits / n).reshape(len(RATES[metric]), -1)
-    bound = _bounds(np.ascontiguousarray(counts, np.int64).tobytes(), len(counts))[metric]
-    return float(np.ptp(rates, axis=1).max()), bound.low, bound.high
-
-
-@lru_cache(maxsize=4096)
-def _bounds(counts: bytes, groups: int) -> Mapping[str, Bound]:
-    """The intervals of all gaps of a period, which are computed together."""
-    return bounds_of_gaps(np.frombuffer(counts, np.int64).reshape(groups, TWO, TWO))
+    known = n.all(-1)
+    shares = (hits[known] / n[known]).reshape(-1, len(RATES[metric]), counts.shape[1])
+    values = np.full((3, len(counts)), np.nan)
+    values[:, known] = np.ptp(shares, axis=2).max(1), *bounds_of_gap(metric, counts[known])
+    return values

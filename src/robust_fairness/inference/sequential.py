@@ -98,6 +98,10 @@ class Batches:
             np.array(level[: len(hits)]).reshape(hits.shape),
         )  # fmt: skip
 
+    def since(self, start: int) -> "Batches":
+        """Those from a batch on."""
+        return Batches(self.hits[start:], self.n[start:], self.level[start:])
+
     def log_e(self, functions: Array, bound: Array) -> Array:
         """Logarithms of the e-values of "u . rates <= bound", ``[functions, batches, growths]``.
 
@@ -185,21 +189,27 @@ def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> 
     chosen from the data, at the cost of its weight. A gap that varies was at least the lower bound
     in one of these batches and at most the upper one in another.
     """
-    later = Batches(batches.hits[start:], batches.n[start:], batches.level[start:])
+    share = level / 2 * start_weights(start + 1)[-1] / len(gap.functions)
+    low = _lower_bound(batches.since(start), gap.functions, share, largest=True)
+    return max(low + gap.constant, 0.0), upper_bound(batches, gap, start, level)
+
+
+def upper_bound(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> float:
+    """The upper bound of ``confidence``."""
     share = level / 2 * start_weights(start + 1)[-1]
-    functions = gap.functions
-    low = _lower(later, functions, share / len(functions)).max()
-    high = -_lower(later, -functions, share).min()
-    return max(float(low + gap.constant), 0.0), min(float(high + gap.constant), 1.0)
+    high = -_lower_bound(batches.since(start), -gap.functions, share, largest=False)
+    return min(high + gap.constant, 1.0)
 
 
-def _lower(batches: Batches, functions: Array, level: float) -> Array:
-    """Lower confidence bounds of functions of the rates, ``[functions]``."""
+def _lower_bound(batches: Batches, functions: Array, level: float, largest: bool) -> float:
+    """The largest or the smallest one of the lower confidence bounds of functions of the rates."""
     low, high = np.minimum(functions, 0).sum(1), np.maximum(functions, 0).sum(1)
     for _ in range(BOUNDS):
+        candidates = high > low.max() if largest else low < high.min()
+        functions, low, high = (part[candidates] for part in (functions, low, high))
         middle = (low + high) / 2
         log_e = batches.log_e(functions, middle).sum(1)
         mean = np.logaddexp.reduce(log_e, axis=1) - np.log(log_e.shape[1])
         refuted = mean >= -np.log(level)
         low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
-    return low
+    return float(low.max() if largest else low.min())
