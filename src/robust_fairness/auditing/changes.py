@@ -1,6 +1,6 @@
 """Changes of an audit's values between two periods, each with its interval."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -93,7 +93,7 @@ def changes(
     return tables.table(CHANGES, [*rows, *_mix_rows(found)])
 
 
-def change_of(now: Sequence[Any], then: Sequence[Any]) -> tuple[Any, Any]:
+def change_of(now: Iterable[Any], then: Iterable[Any]) -> tuple[Any, Any]:
     """Interval of the change of a gap, a ratio or a worst group, from the two separate intervals.
 
     The square-and-add rule takes estimates to be unbiased. An absolute gap near 0 is biased upwards
