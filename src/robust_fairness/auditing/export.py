@@ -58,7 +58,7 @@ def model_card(audit: Audit) -> str:
     groups = named[named["group"] != ""].pivot_table(
         index=["attribute", "group"], columns="metric", values="value", sort=False
     )
-    meanings = [f"- `{one}`: {definition(one)}" for one in values["metric"].unique()]
+    meanings = [f"- `{metric}`: {definition(metric)}" for metric in values["metric"].unique()]
     return "\n".join(
         [
             f"## Fairness of {audit.name}",
@@ -69,7 +69,7 @@ def model_card(audit: Audit) -> str:
             *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),
             "",
             f"Target `{options.y_true or 'none'}`, prediction `{options.y_pred}`, factors: "
-            f"{', '.join(f'`{one}`' for one in options.sensitive_features)}. Intervals have a "
+            f"{', '.join(f'`{name}`' for name in options.sensitive_features)}. Intervals have a "
             "nominal coverage of 95 %.",
             *(f"\n**{text}**" for text in (audit.warning, audit.assumption) if text),
             "",

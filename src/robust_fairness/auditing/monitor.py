@@ -11,7 +11,7 @@ by all gaps; an e-process, which is averaged over groups, rates, sizes and start
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -20,10 +20,11 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness import inference
+from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.intervals import bounds_of_gap
-from robust_fairness.auditing.periods import Periods, later
+from robust_fairness.auditing.periods import Periods
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
@@ -35,7 +36,6 @@ from robust_fairness.samples import Groups
 VERSION = 1
 FORMAT = "robust-fairness monitor"
 FEWEST = 30  # rows that each rate of a group has in the reference, or the group is left out
-TWO = 2
 MONITOR = {
     "attribute": "str", "metric": "str", "period": "str", "role": "str",
     "value": "float64", "low": "float64", "high": "float64", "n": "int64",
@@ -54,11 +54,11 @@ class Counts:
 
     def of(self, groups: Sequence[str]) -> np.ndarray:
         """Those of some groups; 0 where a group is unknown."""
-        found = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
+        rows = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
         for place, group in enumerate(groups):
             if group in self.groups:
-                found[:, place] = self.rows[:, self.groups.index(group)]
-        return found
+                rows[:, place] = self.rows[:, self.groups.index(group)]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Monitor:
     @cached_property
     def gaps(self) -> list["Followed"]:
         """The gaps of every attribute that two groups or more have a reference for."""
-        found = []
+        gaps = []
         for attribute, counts in self.counts.items():
             before, since = np.split(counts.rows, [self.reference])
             reference, groups = before.sum(0), np.array(counts.groups, dtype=object)
@@ -94,8 +94,8 @@ class Monitor:
                 if enough.sum() >= TWO:
                     compared, left_out = tuple(groups[enough]), tuple(groups[~enough])
                     sums = since[:, enough], reference[enough]
-                    found.append(Followed(attribute, metric, compared, left_out, *sums))
-        return [replace(gap, family=len(found), margin=self.margin) for gap in found]
+                    gaps.append(Followed(attribute, metric, compared, left_out, *sums))
+        return [replace(gap, family=len(gaps), margin=self.margin) for gap in gaps]
 
     def to_frame(self) -> pd.DataFrame:
         """A row per gap and period with the columns ``MONITOR``, the reference first."""
@@ -160,8 +160,8 @@ class Monitor:
         """
         for name in sorted({*self.about, *state.about, "periods"}):
             here, there = (
-                one.kind if name == "periods" else one.about.get(name, "none")
-                for one in (self, state)
+                monitor.kind if name == "periods" else monitor.about.get(name, "none")
+                for monitor in (self, state)
             )
             if here != there:
                 raise InputError(f"{place}: {name} is {there!r}, this table has {here!r}")
@@ -171,8 +171,9 @@ class Monitor:
                 f"{', '.join(self.counts)}"
             )
         new = [name for name in self.periods if name not in state.periods]
+        key: Callable[[str], Any] = float if self.kind == "number" else str
         for name in new:
-            if not later(self.kind, name, state.periods[-1]):
+            if self.kind != "name" and key(name) <= key(state.periods[-1]):
                 raise InputError(
                     f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "
                     "allowed: later periods, or all periods without a state"

@@ -99,10 +99,3 @@ def _dates(
             "as 2024-05-31"
         )
     return [str(date) for date in dates.dt.tz_localize(None).dt.to_period(FREQUENCY[length])]
-
-
-def later(kind: str, name: str, other: str) -> bool:
-    """Whether a period is after another one; always true of names."""
-    if kind == "name":
-        return True
-    return float(name) > float(other) if kind == "number" else name > other

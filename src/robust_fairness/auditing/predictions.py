@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
@@ -29,7 +29,6 @@ from robust_fairness.datasets.raw.columns import (
 )
 from robust_fairness.samples import Groups, Samples, groups_of
 
-TWO = 2
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
@@ -117,12 +116,12 @@ class Options:
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
-        found: dict[str, Bins] = dict(self.bins)
-        for one, bins in self.bins.items():
-            if isinstance(bins, int) and one in table:
-                cells = as_numbers(table[one], f"{name}, column {one}")
-                found[one] = quantile_edges(cells, bins)
-        return replace(self, bins=found)
+        edges: dict[str, Bins] = dict(self.bins)
+        for column, bins in self.bins.items():
+            if isinstance(bins, int) and column in table:
+                cells = as_numbers(table[column], f"{name}, column {column}")
+                edges[column] = quantile_edges(cells, bins)
+        return replace(self, bins=edges)
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Predictions:
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
         samples = self.samples.take(rows)
-        attributes = pd.DataFrame({k: _present(one) for k, one in samples.attributes.items()})
+        attributes = pd.DataFrame({k: _present(column) for k, column in samples.attributes.items()})
         return replace(
             self,
             samples=replace(samples, attributes=attributes),
@@ -186,15 +185,15 @@ class Predictions:
 
     def cells(self, intersections: bool) -> dict[str, Cells]:
         """Counts by categorical attribute, their intersections, and attributes of membership."""
-        found = {}
+        by_attribute = {}
         for name, groups in self.groups(intersections).items():
-            found[name] = self._cells(groups)
+            by_attribute[name] = self._cells(groups)
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
             parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
             sums = [self._cells(Groups(np.full(len(known), code), names), of) for code, of in parts]
-            found[name] = sum(sums[1:], sums[0])
-        return found
+            by_attribute[name] = sum(sums[1:], sums[0])
+        return by_attribute
 
     def everyone(self) -> Cells:
         """Counts of all rows as one group."""
@@ -299,8 +298,8 @@ def _selections(
 def _features(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
     """Features as numbers and categories, by row."""
     columns = {
-        one: typed(table[one], f"{name}, column {one}", options.types.get(one))
-        for one in options.features
+        column: typed(table[column], f"{name}, column {column}", options.types.get(column))
+        for column in options.features
     }
     return pd.DataFrame(columns).reset_index(drop=True)
 
@@ -348,7 +347,7 @@ def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray 
 def _numeric(table: pd.DataFrame, columns: Sequence[str], name: str) -> np.ndarray:
     """The numbers of some columns ``[n, columns]``."""
     return np.stack(
-        [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
+        [as_numbers(table[column], f"{name}, column {column}").to_numpy() for column in columns], 1
     )
 
 
@@ -356,7 +355,7 @@ def _membership(
     table: pd.DataFrame, options: Options, name: str
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Probabilities of the groups of attributes; their columns are named after the groups."""
-    found = {}
+    known = {}
     for attribute_, columns in options.membership.items():
         share = _numeric(table, columns, name)
         wrong = np.isfinite(share).any(1) & ~(
@@ -368,16 +367,19 @@ def _membership(
                 f"{name}, columns {', '.join(columns)}, row {row}: allowed: a probability per "
                 "group from 0 to 1, two columns or more, whose sum is 1, or all missing"
             )
-        found[attribute_] = (tuple(one.removeprefix("p_") for one in columns), share)
-    return found
+        known[attribute_] = (tuple(column.removeprefix("p_") for column in columns), share)
+    return known
 
 
 def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
     return {
-        one: attribute(
-            table[one], f"{name}, column {one}", options.types.get(one), options.bins.get(one)
+        column: attribute(
+            table[column],
+            f"{name}, column {column}",
+            options.types.get(column),
+            options.bins.get(column),
         )
-        for one in options.sensitive_features
+        for column in options.sensitive_features
     }
 
 
@@ -408,12 +410,12 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
         raise InputError(f"{name}: has no rows")
     if not options.sensitive_features and not options.membership:
         raise InputError("attributes: at least one column is needed")
-    for one in options.columns:
-        if one not in table:
-            raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
-        if options.columns.count(one) > 1:
+    for column in options.columns:
+        if column not in table:
+            raise unknown_name("column", column, map(str, table.columns), name)
+        if options.columns.count(column) > 1:
             raise InputError(
-                f"column {one} has two roles; it can be only one of target, prediction, "
+                f"column {column} has two roles; it can be only one of target, prediction, "
                 "attribute, weight, unit and feature"
             )
     attributes = options.sensitive_features
@@ -421,9 +423,9 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
     for option, named, allowed in (
         ("types", options.types, typed_columns), ("bins", options.bins, attributes)
     ):  # fmt: skip
-        for one in named:
-            if one not in allowed:
-                raise InputError(f"{option}: {unknown_name('attribute', one, allowed)}")
+        for column in named:
+            if column not in allowed:
+                raise unknown_name("attribute", column, allowed, option)
 
 
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
@@ -431,7 +433,10 @@ def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.Data
     predicted = [options.y_pred] if isinstance(options.y_pred, str) else options.y_pred
     lacking = np.zeros(len(table), bool)
     target = [] if options.y_true is None else [("target", options.y_true)]
-    for role, column in (*target, *(("prediction", one) for one in predicted)):
+    for role, column in (
+        *target,
+        *(("prediction", predicted_column) for predicted_column in predicted),
+    ):
         missing = table[column].isna().to_numpy()
         if missing.any() and not options.drop_unlabelled:
             raise InputError(
@@ -479,14 +484,14 @@ def _classes(
             "continuous"
         )
     values = require_one_spelling(require_two_values(as_categories(cells, place), place), place)
-    names = [str(one) for one in values.cat.categories]
-    by_name = {canonical(one): one for one in names}
+    names = [str(category) for category in values.cat.categories]
+    by_name = {canonical(name): name for name in names}
     if positive is None and len(names) > TWO:
-        codes = {canonical(one): code for code, one in enumerate(names)}
+        codes = {canonical(name): code for code, name in enumerate(names)}
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes
     if positive is None:
         positive = next(
-            (by_name[one] for one, *other in PAIRS if {one, *other} == {*by_name}), None
+            (by_name[label] for label, *other in PAIRS if {label, *other} == {*by_name}), None
         )
     if positive is None:
         raise InputError(
@@ -498,7 +503,7 @@ def _classes(
         target = two_classes(values, (positive,), place, negative).cat
     except InputError as error:
         raise InputError(str(error).replace("negative: rest", "--negative rest")) from None
-    codes = {canonical(one): int(one == positive) for one in names}
+    codes = {canonical(name): int(name == positive) for name in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
 
@@ -524,7 +529,7 @@ def _kind(
             )
         return declared
     if has_at_most(cells, len(codes)) and codes.keys() >= {
-        canonical(str(one)) for one in as_categories(cells, place).cat.categories
+        canonical(str(category)) for category in as_categories(cells, place).cat.categories
     }:
         return "class"
     return "probability" if len(classes) == TWO else "class"
@@ -564,9 +569,9 @@ def _probabilities(
     order = []
     for label in classes:
         known = [
-            one
-            for one in columns
-            if canonical(label) in (canonical(one), canonical(one).partition("_")[2])
+            column
+            for column in columns
+            if canonical(label) in (canonical(column), canonical(column).partition("_")[2])
         ]
         if len(known) != 1:
             raise InputError(
@@ -605,9 +610,11 @@ def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> 
 def _predicted_classes(cells: pd.Series, codes: Codes, place: str) -> np.ndarray:
     """Predicted classes int64 ``[n]``."""
     named = as_categories(cells, place)
-    for one in named.cat.categories:
-        if canonical(str(one)) not in codes:
-            row = row_of((named == one).to_numpy())
-            raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
-    places = np.array([codes[canonical(str(one))] for one in named.cat.categories], np.int64)
+    for category in named.cat.categories:
+        if canonical(str(category)) not in codes:
+            row = row_of((named == category).to_numpy())
+            raise unknown_name("class", category, codes, f"{place}, row {row}")
+    places = np.array(
+        [codes[canonical(str(category))] for category in named.cat.categories], np.int64
+    )
     return places[named.cat.codes.to_numpy()]

@@ -58,19 +58,19 @@ def projected(rates: Array, n: Array, functions: Array, value: Array) -> Array:
         total = share + slope
         root = np.sqrt((share - slope) ** 2 + 4 * share * slope * (1 - rates))
         above = np.where(total > 0, 2 * share * rates, total - root)
-        found = above / np.where(total > 0, total + root, 2 * slope)
+        closest = above / np.where(total > 0, total + root, 2 * slope)
         if step == STEPS:
             break
-        excess = (functions * found).sum(-1, keepdims=True) - value[..., None]
+        excess = (functions * closest).sum(-1, keepdims=True) - value[..., None]
         bounded = multiplier / (1 + np.abs(multiplier))
         low, high = np.where(excess > 0, bounded, low), np.where(excess > 0, high, bounded)
-        fall = (functions**2 * found * (1 - found) / root).sum(-1, keepdims=True)
+        fall = (functions**2 * closest * (1 - closest) / root).sum(-1, keepdims=True)
         newton = multiplier + excess / np.maximum(fall, TINY)
         bounded = newton / (1 + np.abs(newton))
         middle = (low + high) / 2
         inside = (low <= bounded + SLACK) & (bounded <= high + SLACK)
         multiplier = np.where(inside, newton, middle / (1 - np.abs(middle)))
-    return np.asarray(found)
+    return np.asarray(closest)
 
 
 @dataclass(frozen=True)
@@ -174,12 +174,12 @@ def growth(batches: Batches, gap: Gap, bound: float) -> Growth:
 def _since(log_e: Array) -> Array:
     """Logarithms of the mean e-values from each start to each batch; -inf before the start."""
     sums = np.concatenate([np.zeros((*log_e.shape[:1], 1, log_e.shape[2])), log_e.cumsum(1)], 1)
-    found = np.full((log_e.shape[1],) * 2, -np.inf)
-    for start in range(len(found)):
+    logs = np.full((log_e.shape[1],) * 2, -np.inf)
+    for start in range(len(logs)):
         products = sums[:, start + 1 :] - sums[:, start : start + 1]
         mean = np.logaddexp.reduce(products, axis=(0, 2))
-        found[start, start:] = mean - np.log(log_e.shape[0] * log_e.shape[2])
-    return found
+        logs[start, start:] = mean - np.log(log_e.shape[0] * log_e.shape[2])
+    return logs
 
 
 def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> tuple[float, float]:
