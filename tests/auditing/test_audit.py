@@ -32,6 +32,7 @@ from tests.auditing.tables import audit, failures
 
 ROOT = Path(__file__).parents[2]
 PROBABILITY = 0.6
+OF_PROBABILITIES = "faircocco|.*probability_shares"
 
 
 def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -65,15 +66,15 @@ def rows() -> pd.DataFrame:
     return audit(table(), "y", "p", ["sex", "region", "age"], threshold=PROBABILITY)
 
 
-FAIRLEARN = {
-    "demographic_parity_difference": oracle.demographic_parity_difference,
-    "demographic_parity_ratio": oracle.demographic_parity_ratio,
+SAME_NAME = (
+    "demographic_parity_difference", "demographic_parity_ratio", "equal_opportunity_difference",
+    "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
+    "false_negative_rate_difference", "false_positive_rate_ratio", "true_negative_rate_ratio",
+    "selection_rate_ratio",
+)  # fmt: skip
+FAIRLEARN = {name: getattr(oracle, name) for name in SAME_NAME} | {
     "disparate_impact": oracle.demographic_parity_ratio,
     "delta_dp": oracle.demographic_parity_difference,
-    "equal_opportunity_difference": oracle.equal_opportunity_difference,
-    "equal_opportunity_ratio": oracle.equal_opportunity_ratio,
-    "equalized_odds_difference": oracle.equalized_odds_difference,
-    "equalized_odds_ratio": oracle.equalized_odds_ratio,
     "delta_eo": lambda *arrays, **options: (
         2 * oracle.equalized_odds_difference(*arrays, agg="mean", **options)
     ),
@@ -84,10 +85,6 @@ FAIRLEARN = {
     "worst_group_precision": oracle.precision_score_group_min,
     "worst_group_true_positive_rate": oracle.recall_score_group_min,
     "worst_group_balanced_accuracy": oracle.balanced_accuracy_score_group_min,
-    "false_negative_rate_difference": oracle.false_negative_rate_difference,
-    "false_positive_rate_ratio": oracle.false_positive_rate_ratio,
-    "true_negative_rate_ratio": oracle.true_negative_rate_ratio,
-    "selection_rate_ratio": oracle.selection_rate_ratio,
 }
 OF_SCORES = {
     "worst_group_roc_auc": oracle.roc_auc_score_group_min,
@@ -97,14 +94,12 @@ OF_NUMBERS = {
     "worst_group_mean_squared_error": oracle.mean_squared_error_group_max,
     "worst_group_mean_absolute_error": oracle.mean_absolute_error_group_max,
 }
-OF_GROUPS = {
-    "accuracy_by_group": sklearn.metrics.accuracy_score,
-    "selection_rate_by_group": oracle.selection_rate,
-    "true_positive_rate_by_group": oracle.true_positive_rate,
-    "true_negative_rate_by_group": oracle.true_negative_rate,
-    "false_positive_rate_by_group": oracle.false_positive_rate,
-    "false_negative_rate_by_group": oracle.false_negative_rate,
-}  # fmt: skip
+RATES = (
+    "selection_rate", "true_positive_rate", "true_negative_rate", "false_positive_rate",
+    "false_negative_rate",
+)  # fmt: skip
+OF_GROUPS = {f"{rate}_by_group": getattr(oracle, rate) for rate in RATES}
+OF_GROUPS["accuracy_by_group"] = sklearn.metrics.accuracy_score
 FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
 
 
@@ -113,31 +108,33 @@ FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
 def test_values_are_those_of_fairlearn(attribute: str, weighted: bool) -> None:
     frame = table().assign(w=np.arange(300) % 7 + 1.0)
     frame["z"] = frame["y"] + frame["age"] / 80
-    predicted = (frame["p"] >= PROBABILITY).astype(int)
+    frame["said"] = (frame["p"] >= PROBABILITY).astype(int)
     groups = {"sensitive_features": frame[attribute]}
     weight = {"sample_weight": frame["w"]} if weighted else {}
-    names = [name for name in FAIRLEARN if attribute == "sex" or name not in FOR_TWO_GROUPS]
-    options = {"threshold": PROBABILITY, "metrics": [*names, *OF_SCORES, *OF_GROUPS]}
-    options |= {"sample_weight": "w"} if weighted else {}
-    audited = audit(frame, "y", "p", [attribute], **options)
-    for name in names:
-        expected = FAIRLEARN[name](frame["y"], predicted, **groups, **weight)
-        assert value(audited, name, attribute)["value"] == pytest.approx(expected, abs=1e-12), name
-    for name, measure in OF_SCORES.items():
-        expected = measure(frame["y"], frame["p"], **groups, **weight)
-        assert value(audited, name, attribute)["value"] == pytest.approx(expected), name
+    of_classes = {
+        name: measure
+        for name, measure in FAIRLEARN.items()
+        if attribute == "sex" or name not in FOR_TWO_GROUPS
+    }
+    options = {"sample_weight": "w"} if weighted else {}
+    metrics = [*of_classes, *OF_SCORES, *OF_GROUPS]
+    classes = audit(frame, "y", "p", [attribute], threshold=PROBABILITY, metrics=metrics, **options)
+    options |= {"metrics": [*OF_NUMBERS], "continuous": True}
+    numbers = audit(frame, "z", "p", [attribute], **options)
+    for audited, y, prediction, measures in (
+        (classes, "y", "said", of_classes),
+        (classes, "y", "p", OF_SCORES),
+        (numbers, "z", "p", OF_NUMBERS),
+    ):
+        for name, measure in measures.items():
+            expected = measure(frame[y], frame[prediction], **groups, **weight)
+            audited_value = value(audited, name, attribute)["value"]
+            assert audited_value == pytest.approx(expected, abs=1e-12), name
     for name, measure in OF_GROUPS.items():
-        frames = oracle.MetricFrame(
-            metrics=measure, y_true=frame["y"], y_pred=predicted, **groups, sample_params=weight
-        )
+        arrays = {"y_true": frame["y"], "y_pred": frame["said"], **groups}
+        frames = oracle.MetricFrame(metrics=measure, **arrays, sample_params=weight)
         for group, expected in frames.by_group.items():
-            assert value(audited, name, attribute, group)["value"] == pytest.approx(expected), name
-    options = {"metrics": [*OF_NUMBERS], "continuous": True}
-    options |= {"sample_weight": "w"} if weighted else {}
-    audited = audit(frame, "z", "p", [attribute], **options)
-    for name, measure in OF_NUMBERS.items():
-        expected = measure(frame["z"], frame["p"], **groups, **weight)
-        assert value(audited, name, attribute)["value"] == pytest.approx(expected), name
+            assert value(classes, name, attribute, group)["value"] == pytest.approx(expected), name
 
 
 def test_shares_have_wilsons_interval_of_scipy(rows: pd.DataFrame) -> None:
@@ -346,8 +343,7 @@ def test_a_class_a_probability_and_a_score_of_the_same_decisions_agree() -> None
         audit(frame, "y", "decided", ["sex"]),
         audit(frame, "y", "points", ["sex"], prediction_is="score", threshold=43.0),
     ]
-    of_probabilities = "faircocco|.*probability_shares"
-    plain = [rows[~rows["metric"].str.match(of_probabilities)] for rows in audits]
+    plain = [rows[~rows["metric"].str.match(OF_PROBABILITIES)] for rows in audits]
     pd.testing.assert_frame_equal(plain[0], plain[1])
     pd.testing.assert_frame_equal(plain[0], plain[2])
     scores = [value(rows, "faircocco_dp", "sex")["value"] for rows in audits]
@@ -360,24 +356,16 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
     rng = np.random.default_rng(0)
     frame["z"] = frame["age"] + rng.standard_normal(300)
     audited = audit(frame, "z", "age", ["sex"], continuous=True)
-    errors = (frame["z"] - frame["age"]) ** 2
-    for group, of_group in [("", errors), ("f", errors[frame["sex"] == "f"])]:
-        metric, attribute = (
-            ("mean_squared_error_by_group", "sex") if group else ("mean_squared_error", "")
-        )
-        row = value(audited, metric, attribute, group)
-        low, high = stats.t.interval(0.95, len(of_group) - 1, of_group.mean(), stats.sem(of_group))
-        assert (row["value"], row["low"], row["high"]) == pytest.approx(
-            (of_group.mean(), low, high)
-        )
     signed = frame["age"] - frame["z"]
-    for group in ("f", "m"):
-        of_group = signed[frame["sex"] == group]
-        row = value(audited, "mean_error_by_group", "sex", group)
-        low, high = stats.t.interval(0.95, len(of_group) - 1, of_group.mean(), stats.sem(of_group))
-        assert (row["value"], row["low"], row["high"]) == pytest.approx(
-            (of_group.mean(), low, high)
-        )
+    errors = signed**2
+    for metric, values in {"mean_squared_error": errors, "mean_error": signed}.items():
+        for group, kept in [("", frame["sex"] != ""), *((g, frame["sex"] == g) for g in "fm")]:
+            of_group = values[kept]
+            names = (f"{metric}_by_group", "sex", group) if group else (metric,)
+            row = value(audited, *names)
+            law = stats.t(len(of_group) - 1, of_group.mean(), stats.sem(of_group))
+            expected = (of_group.mean(), *law.interval(0.95))
+            assert (row["value"], row["low"], row["high"]) == pytest.approx(expected)
     gap = value(audited, "mean_error_difference", "sex")
     (line,) = gaps(audited)
     assert line.startswith(
@@ -606,7 +594,6 @@ def test_groups_of_an_attribute_are_counted_whatever_the_order_of_rows() -> None
     frame = table()
     shuffled = frame.sample(frac=1, random_state=1)
     audits = [audit(rows, "y", "p", ["region"]) for rows in (frame, shuffled)]
-    of_probabilities = "faircocco|.*probability_shares"
-    plain = [rows[~rows["metric"].str.match(of_probabilities)] for rows in audits]
+    plain = [rows[~rows["metric"].str.match(OF_PROBABILITIES)] for rows in audits]
     pd.testing.assert_frame_equal(plain[0], plain[1])
     assert groups_of(frame.astype("category"), ["region"]).counts.sum() == 300

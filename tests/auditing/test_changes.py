@@ -144,8 +144,11 @@ def test_nothing_is_known_of_a_gap_with_all_values_in_its_interval(
 ) -> None:
     """Errors have no largest value, so that their intervals never have all of them."""
     parsed = parse(gate)
-    row = {"metric": parsed.metric, "attribute": "sex", "group": "", "value": 0.3, "change": 0.3}
-    rows = pd.DataFrame([row | dict(zip(("low", "high"), interval, strict=True))])
+    row = {
+        "metric": parsed.metric, "attribute": "sex", "group": "", "value": 0.3, "change": 0.3,
+        "low": interval[0], "high": interval[1], "n": 100.0, "note": "",
+    }  # fmt: skip
+    rows = pd.DataFrame([row])
     rules = ("estimate", "evidence", "doubt")
     assert [next(parsed.judgements(rows, rule)).verdict for rule in rules] == verdicts
 

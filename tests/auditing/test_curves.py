@@ -63,6 +63,9 @@ def test_a_group_without_a_class_has_no_curve() -> None:
     assert curve(y, np.linspace(0, 1, 4), Groups(np.array([0, 0, 1, 1]), ("a", "b"))) is None
 
 
+LATE = {"y_true": "late", "y_pred": "p_w", "sensitive_features": ["sex"]}
+
+
 def table(rows: int = 900) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(3), rows)
@@ -76,9 +79,9 @@ def table(rows: int = 900) -> pd.DataFrame:
 
 def test_calibration_is_that_of_scikit_learn_with_wilsons_interval() -> None:
     rows = table()
-    binary = rf.audit(rows, y_true="late", y_pred="p_w", sensitive_features=["sex"]).calibration()
+    binary = rf.audit(rows, **LATE).calibration()
     several = rf.audit(
-        rows, y_true="y", y_pred=["p_u", "p_v", "p_w"], sensitive_features=["sex"]
+        rows, **LATE | {"y_true": "y", "y_pred": ["p_u", "p_v", "p_w"]}
     ).calibration()
     assert list(binary) == list(several) == list(CALIBRATION)
     assert set(binary["label"]) == {"1"} and set(several["label"]) == {"u", "v", "w"}
@@ -99,12 +102,11 @@ def test_calibration_is_that_of_scikit_learn_with_wilsons_interval() -> None:
 
 def test_weights_of_calibration_are_repeated_rows_and_small_bins_are_hidden() -> None:
     rows = table()
-    of = {"y_true": "late", "y_pred": "p_w", "sensitive_features": ["sex"]}
-    weighted = rf.audit(rows, **of, sample_weight="w").calibration()
-    repeated = rf.audit(rows.loc[rows.index.repeat(rows["w"])], **of).calibration()
+    weighted = rf.audit(rows, **LATE, sample_weight="w").calibration()
+    repeated = rf.audit(rows.loc[rows.index.repeat(rows["w"])], **LATE).calibration()
     for column in ("predicted", "observed"):
         np.testing.assert_allclose(weighted[column], repeated[column])
-    assert rf.audit(rows, **of, suppress=40).calibration()["n"].min() >= 40
+    assert rf.audit(rows, **LATE, suppress=40).calibration()["n"].min() >= 40
 
 
 def test_tables_over_thresholds_have_every_attribute_and_need_scores() -> None:
@@ -114,11 +116,11 @@ def test_tables_over_thresholds_have_every_attribute_and_need_scores() -> None:
     ).thresholds()
     assert list(thresholds) == list(THRESHOLDS) and set(thresholds["attribute"]) == {"sex"}
     classes = rows.assign(said=(rows["p_w"] > 0.5).astype(int))
-    of = {"y_true": "late", "y_pred": "said", "sensitive_features": ["sex"]}
+    decided = rf.audit(classes, **LATE | {"y_pred": "said"})
     with pytest.raises(InputError, match="thresholds: need labels and scores"):
-        rf.audit(classes, **of).thresholds()
+        decided.thresholds()
     with pytest.raises(InputError, match="calibration: needs probabilities"):
-        rf.audit(classes, **of).calibration()
+        decided.calibration()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_curves_are_those_that_the_predictions_have(options: Options, written: s
 def test_calibration_in_the_large_has_a_gap_with_an_interval() -> None:
     rows = table().assign(p_w=lambda frame: 0.6 * frame["p_w"] + 0.2 * (frame["sex"] == "f"))
     values = rf.audit(
-        rows, y_true="late", y_pred="p_w", sensitive_features=["sex"],
+        rows, **LATE,
         metrics=["mean_calibration_error_by_group", "mean_calibration_error_difference"],
     ).to_frame().set_index(["metric", "group"])  # fmt: skip
     error = (rows["p_w"] - rows["late"]).groupby(rows["sex"])

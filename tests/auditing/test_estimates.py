@@ -20,12 +20,13 @@ from robust_fairness.samples import Groups
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = json.loads((DATA / "cbpe.json").read_text())
-ROWS = pd.read_csv(DATA / "cbpe.csv")
+ROWS = pd.read_csv(DATA / "cbpe.csv").assign(p=lambda table: table["p_thousandths"] / 1000)
 
 
-def scored(rows: pd.DataFrame) -> Scored:
-    p = rows["p_thousandths"].to_numpy() / 1000
-    return Scored(p, p >= 0.5, {"group": Groups(rows["group"].to_numpy(), ("0", "1"))})
+def of(frame: pd.DataFrame) -> Scored:
+    codes, names = pd.factorize(frame["group"], sort=True)
+    p = frame["p"].to_numpy()
+    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(map(str, names)))})
 
 
 @pytest.mark.parametrize("kind", ["miscalibrated", "calibrated_scores"])
@@ -33,13 +34,13 @@ def test_estimates_are_those_of_nannyml(kind: str, monkeypatch: pytest.MonkeyPat
     """Golden numbers of NannyML 0.13.1; its rates of groups have one calibrator."""
     part = ROWS[ROWS["part"] == "reference"]
     y = part["y_miscalibrated" if kind == "miscalibrated" else "y_calibrated"].to_numpy(np.int64)
-    reference = replace(scored(part), y=y)
+    reference = replace(of(part), y=y)
     calibrate = estimates.needs_calibration(y, reference.score)
     assert calibrate == GOLDEN[kind]["needs_calibration"]
     monkeypatch.setattr(estimates, "LEAST_LABELS", len(ROWS))
     monkeypatch.setattr(estimates, "group_weights", lambda now, then, name: 1.0)
     for number, expected in enumerate(GOLDEN[kind]["chunks"]):
-        chunk = scored(ROWS[ROWS["part"] == f"chunk_{number}"])
+        chunk = of(ROWS[ROWS["part"] == f"chunk_{number}"])
         scores = values(chunk, reference, calibrate, [*map(find_metric, CONVENTIONAL)])
         estimated = {key: score.value for key, score in scores.items()}
         overall = {
@@ -51,9 +52,9 @@ def test_estimates_are_those_of_nannyml(kind: str, monkeypatch: pytest.MonkeyPat
         assert overall == pytest.approx({name: expected[name] for name in overall}, abs=1e-9)
         for code in ("0", "1"):
             rates = expected["by_group_common_calibrator"][f"group={code}"]
-            of = {"selection_rate": "selection_rate", "tpr": "true_positive_rate",
-                  "fpr": "false_positive_rate"}  # fmt: skip
-            for name, rate in of.items():
+            names = {"tpr": "true_positive_rate", "fpr": "false_positive_rate"}
+            for name in ("selection_rate", *names):
+                rate = names.get(name, name)
                 estimate = estimated["group", code, f"{rate}_by_group"]
                 assert estimate == pytest.approx(rates[name], abs=1e-9)
 
@@ -67,12 +68,6 @@ def simulated(rows: int, seed: int, share: float, flipped: bool = False) -> pd.D
     y = (rng.random(rows) < (1 - chance if flipped else chance)).astype(int)
     p = 1 / (1 + np.exp(-logit))
     return pd.DataFrame({"y": y, "p": p, "group": np.where(group, "a", "b")})
-
-
-def of(frame: pd.DataFrame) -> Scored:
-    codes, names = pd.factorize(frame["group"], sort=True)
-    p = frame["p"].to_numpy()
-    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(names))})
 
 
 def true_gap(frame: pd.DataFrame) -> float:

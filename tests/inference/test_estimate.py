@@ -17,19 +17,15 @@ def estimate(value, known, estimated=0.0, df=INF):
     return Estimate(value, {ROWS: rows, REFITS: refits})
 
 
-@pytest.mark.parametrize("df", [1, 2, 4, 9, 100, 1e4])
-def test_without_a_known_part_it_is_students_t(df):
-    distance = stats.t.isf(TAILS, df)
-    zeros = estimate(np.zeros(4), 0, 1, df)
+@pytest.mark.parametrize(
+    ("known", "estimated", "df", "law"),
+    [(4, 0, INF, stats.norm(scale=2)), *((0, 1, df, stats.t(df)) for df in (1, 2, 4, 9, 100, 1e4))],
+)
+def test_a_known_variance_is_normal_and_an_estimated_one_students_t(known, estimated, df, law):
+    zeros, distance = estimate(np.zeros(4), known, estimated, df), law.isf(TAILS)
     np.testing.assert_allclose(zeros.tail(distance), TAILS, rtol=1e-6)
     np.testing.assert_allclose(zeros.critical(TAILS), distance, rtol=1e-6)
     np.testing.assert_allclose(zeros.df, df)
-
-
-def test_a_known_variance_is_normal():
-    zeros = estimate(np.zeros(4), 4)
-    np.testing.assert_allclose(zeros.tail(2 * stats.norm.isf(TAILS)), TAILS)
-    np.testing.assert_allclose(zeros.critical(TAILS), 2 * stats.norm.isf(TAILS))
 
 
 @pytest.mark.parametrize(("known", "estimated", "df"), [(1, 0.3, 4), (1, 2, 4), (0.5, 1, 1)])

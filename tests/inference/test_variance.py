@@ -12,9 +12,8 @@ from robust_fairness.inference import (
     moderated,
     of_rate,
     over_domains,
-    small_counts,
 )
-from robust_fairness.inference.variance import resampled
+from robust_fairness.inference.variance import resampled, small_counts
 
 
 def test_a_rate_has_the_variance_of_its_mean():

@@ -12,12 +12,11 @@ from robust_fairness.inference import (
     LEVEL,
     Rates,
     contrast,
-    false_discovery_rate,
     gap,
-    holm,
     interval,
     over_refits,
 )
+from robust_fairness.inference.adjust import false_discovery_rate, holm
 from robust_fairness.inference.moments import covariance_of_copies
 from robust_fairness.inference.variance import small_covariance
 from robust_fairness.inference.verdicts import concluded, judged

@@ -45,8 +45,9 @@ def record(audit: Audit) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _records(rows: pd.DataFrame) -> Any:
-    return json.loads(rows.to_json(orient="records", double_precision=15))
+def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records", double_precision=15))
+    return records
 
 
 def model_card(audit: Audit) -> str:

@@ -230,10 +230,11 @@ class Monitor:
                     f"{place}: was changed since it was written; restore it, or make it again from "
                     "the tables"
                 )
-            counts = {
-                name: Counts(tuple(groups), _counts(groups, len(content["periods"])))
-                for name, groups in content["counts"].items()
-            }
+            counts: dict[str, Counts] = {}
+            shape = (-1, len(content["periods"]), TWO, TWO)
+            for name, groups in content["counts"].items():
+                rows = np.array(list(groups.values()), np.int64).reshape(shape)
+                counts[name] = Counts(tuple(groups), np.moveaxis(rows, 0, 1))
             return cls(
                 content["about"], content["kind"], tuple(content["periods"]), content["reference"],
                 counts,
@@ -244,11 +245,6 @@ class Monitor:
 
 def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _counts(groups: Mapping[str, Any], periods: int) -> np.ndarray:
-    rows = np.array(list(groups.values()), np.int64).reshape(len(groups), periods, TWO, TWO)
-    return np.moveaxis(rows, 0, 1)
 
 
 def monitor_of(

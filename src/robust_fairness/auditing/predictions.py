@@ -97,20 +97,24 @@ class Options:
     features: Sequence[str] = ()
 
     @property
+    def predicted(self) -> Sequence[str]:
+        """The columns of the predictions."""
+        return [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
+
+    @property
     def prediction(self) -> str:
         """The column of the predictions, or the first of several."""
-        return self.y_pred if isinstance(self.y_pred, str) else self.y_pred[0]
+        return self.predicted[0]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
         named = (self.y_true, self.sample_weight, self.unit)
         target, weight, unit = ([] if name is None else [name] for name in named)
         groups = [column for columns in self.membership.values() for column in columns]
         features = [name for name in self.features if name not in self.sensitive_features]
         return [
-            *target, *predicted, *self.sensitive_features, *groups, *weight, *unit,
+            *target, *self.predicted, *self.sensitive_features, *groups, *weight, *unit,
             *self.replicate_weights, *features,
         ]  # fmt: skip
 
@@ -152,7 +156,9 @@ class Predictions:
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
         samples = self.samples.take(rows)
-        attributes = pd.DataFrame({k: _present(column) for k, column in samples.attributes.items()})
+        categories = samples.attributes.select_dtypes("category").items()
+        present = {str(name): values.cat.remove_unused_categories() for name, values in categories}
+        attributes = samples.attributes.assign(**present)
         return replace(
             self,
             samples=replace(samples, attributes=attributes),
@@ -222,13 +228,6 @@ class Predictions:
         return {" & ".join(names): groups_of(attributes, names) for names in [*alone, *together]}
 
 
-def _present(values: pd.Series) -> pd.Series:
-    """The column without categories that no row has."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.remove_unused_categories()
-    return values
-
-
 def check(
     table: pd.DataFrame, options: Options, name: str = "table", like: Predictions | None = None
 ) -> Predictions:
@@ -248,7 +247,6 @@ def check(
     """
     _require_columns(table, options, name)
     table, dropped = _complete(table, options, name)
-    attributes = _attributes(table, options, name)
     classes: tuple[str, ...] = ()
     score, threshold = np.empty(0), THRESHOLD
     kind: PredictionKind
@@ -263,11 +261,16 @@ def check(
         y, classes, codes = _classes(table[options.y_true], options, place)
         kind = _kind(table, options, codes, classes, name)
         predicted, score, threshold = _predicted(table, kind, options, codes, classes, name)
-    samples = _samples(y, attributes, classes, _weights(table, options, name))
+    weight, replicates = _weights(table, options, name)
+    samples = replace(_samples(table, options, name, y, classes), sample_weight=weight)
+    features = {
+        column: typed(table[column], f"{name}, column {column}", options.types.get(column))
+        for column in options.features
+    }
     return Predictions(
-        samples, predicted, kind, score, threshold, _replicates(table, options, name),
-        _membership(table, options, name), dropped, _units(table, options, name),
-        options.y_true is not None, _features(table, options, name),
+        samples, predicted, kind, score, threshold, replicates, _membership(table, options, name),
+        dropped, _units(table, options, name), options.y_true is not None,
+        pd.DataFrame(features).reset_index(drop=True),
     )  # fmt: skip
 
 
@@ -295,15 +298,6 @@ def _selections(
     return kind, y, classes, score, threshold
 
 
-def _features(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
-    """Features as numbers and categories, by row."""
-    columns = {
-        column: typed(table[column], f"{name}, column {column}", options.types.get(column))
-        for column in options.features
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
-
-
 def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
     """Numbers of the units ``[n]``, of which every row has one."""
     if options.unit is None:
@@ -319,29 +313,24 @@ def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | Non
     return codes
 
 
-def _weights(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
-    """The weights, of which none is negative and not all are 0."""
+def _weights(
+    table: pd.DataFrame, options: Options, name: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights, of which none is negative and not all are 0, and the replicate weights."""
+    columns = options.replicate_weights
+    if columns and options.continuous:
+        raise InputError("replicate weights: only for classes")
     if options.sample_weight is None:
-        if options.replicate_weights:
+        if columns:
             raise InputError("replicate weights: need the weights themselves (--weight)")
-        return None
+        return None, None
     place = f"{name}, column {options.sample_weight}"
     weight = as_numbers(table[options.sample_weight], place).to_numpy()
     wrong = ~(weight >= 0)
     if wrong.any() or not weight.any():
         row = row_of(wrong) if wrong.any() else 1
         raise InputError(f"{place}, row {row}: {weight[row - 1]:g}, allowed: weights above 0, or 0")
-    return weight
-
-
-def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
-    """Replicate weights, which may be negative."""
-    columns = options.replicate_weights
-    if not columns:
-        return None
-    if options.continuous:
-        raise InputError("replicate weights: only for classes")
-    return _numeric(table, columns, name)
+    return weight, _numeric(table, columns, name) if columns else None
 
 
 def _numeric(table: pd.DataFrame, columns: Sequence[str], name: str) -> np.ndarray:
@@ -371,36 +360,26 @@ def _membership(
     return known
 
 
-def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
-    return {
+def _samples(
+    table: pd.DataFrame, options: Options, name: str, y: np.ndarray, classes: tuple[str, ...]
+) -> Samples:
+    """Samples with attributes, without features."""
+    attributes = {
         column: attribute(
-            table[column],
-            f"{name}, column {column}",
-            options.types.get(column),
+            table[column], f"{name}, column {column}", options.types.get(column),
             options.bins.get(column),
         )
         for column in options.sensitive_features
-    }
-
-
-def _samples(
-    y: np.ndarray,
-    attributes: Mapping[str, pd.Series],
-    classes: tuple[str, ...],
-    weight: np.ndarray | None,
-) -> Samples:
-    """Samples without features."""
+    }  # fmt: skip
+    rows = pd.RangeIndex(len(y))
     return Samples(
         x=np.empty((len(y), 0), np.float32),
         y=y,
-        attributes=pd.DataFrame(
-            attributes, index=range(len(y)) if not attributes else None
-        ).reset_index(drop=True),
+        attributes=pd.DataFrame(attributes, None if attributes else rows).reset_index(drop=True),
         id=np.broadcast_to(np.int64(0), len(y)),
-        splits=pd.DataFrame(index=range(len(y))),
+        splits=pd.DataFrame(index=rows),
         classes=classes,
         sensitive=tuple(attributes),
-        sample_weight=weight,
     )
 
 
@@ -430,12 +409,11 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
 
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
     """The rows that have target and prediction, and how many do not: an error unless allowed."""
-    predicted = [options.y_pred] if isinstance(options.y_pred, str) else options.y_pred
     lacking = np.zeros(len(table), bool)
     target = [] if options.y_true is None else [("target", options.y_true)]
     for role, column in (
         *target,
-        *(("prediction", predicted_column) for predicted_column in predicted),
+        *(("prediction", predicted) for predicted in options.predicted),
     ):
         missing = table[column].isna().to_numpy()
         if missing.any() and not options.drop_unlabelled:

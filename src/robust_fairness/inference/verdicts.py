@@ -81,7 +81,8 @@ def tested(
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
     tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance)
-    table = pd.DataFrame(tests.columns(), index=range(len(home.value)))
+    columns = ("low", "high", "error", "df", "p_signed")
+    table = pd.DataFrame({name: getattr(tests, name) for name in columns})
     table["question"] = question
     table["at_home"], table["elsewhere"] = of.of(home.mean), of.of(away.mean)
     table["change"] = table["elsewhere"] - table["at_home"]
@@ -198,13 +199,6 @@ class _Tests:
 
     def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
         return with_moderated(contrast(first, second, up, down, self.ratio, self.covariance))
-
-    def columns(self) -> dict[str, Array]:
-        """Columns of the table."""
-        return {
-            "low": self.low, "high": self.high, "error": self.error, "df": self.df,
-            "p_signed": self.p_signed,
-        }  # fmt: skip
 
 
 def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
