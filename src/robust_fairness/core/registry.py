@@ -49,6 +49,7 @@ PACKAGES = {
 }
 RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
+Place = tuple[Path, str] | EntryPoint  # a file and its module, or an entry point
 PLUGINS = "robust_fairness_plugins"  # package of a project's plug-ins
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 STATED = re.compile(r'^    name = "(\w+)"$', re.MULTILINE)  # name of a class, where it states one
@@ -127,12 +128,15 @@ def _installed(kind: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=f"{ROOT.name}.{_group(kind)}"))
 
 
-def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
+def _found(kind: str) -> dict[str, Place]:
     """Where the plug-ins of a kind are, by name."""
     group = _group(kind)
-    places: dict[str, tuple[Path, str] | EntryPoint] = {**_own(kind)}
-    of_project = _files(plugins_folder() / group, f"{PLUGINS}.{group}").items()
-    for name, place in (*of_project, *((entry.name, entry) for entry in _installed(kind))):
+    offered: list[tuple[str, Place]] = [
+        *_files(plugins_folder() / group, f"{PLUGINS}.{group}").items(),
+        *((entry.name, entry) for entry in _installed(kind)),
+    ]
+    places: dict[str, Place] = {**_own(kind)}
+    for name, place in offered:
         if name in places:
             raise InputError(
                 f"{kind} {name!r}: two plug-ins have this name ({places[name]}, {place})"
