@@ -24,7 +24,7 @@ from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.intervals import bounds_of_gap
-from robust_fairness.auditing.periods import Periods
+from robust_fairness.auditing.periods import Periods, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
@@ -103,8 +103,7 @@ class Monitor:
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        first, *_, last = (*self.periods[:1], *self.periods[: self.reference])
-        since = self.periods[self.reference :]
+        reference, since = self.periods[: self.reference], self.periods[self.reference :]
         frames = []
         for gap in self.gaps:
             counts = np.concatenate([gap.reference[None], gap.counts])
@@ -114,7 +113,7 @@ class Monitor:
                 part[0] = np.nan  # of the reference
             columns = {
                 "attribute": gap.attribute, "metric": gap.metric,
-                "period": [first if first == last else f"{first} to {last}", *since],
+                "period": [span(reference), *since],
                 "role": [REFERENCE, *(FOLLOWED for _ in since)],
                 "value": value, "low": low, "high": high, "n": counts.sum((1, 2, 3)),
                 "change": change[0], "change_low": change[1], "change_high": change[2],

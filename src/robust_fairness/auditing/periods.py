@@ -1,6 +1,7 @@
 """Periods of a table: months, quarters or years of a column of dates, numbers, or names."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,8 +39,12 @@ class Periods:
     @property
     def before(self) -> str:
         """Name of all periods but the last one."""
-        first, *_, last = (*self.names[:1], *self.names[:-1])
-        return first if first == last else f"{first} to {last}"
+        return span(self.names[:-1])
+
+
+def span(names: Sequence[str]) -> str:
+    """Name of consecutive periods."""
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def periods_of(cells: pd.Series, length: Length, place: str) -> Periods:
