@@ -126,7 +126,7 @@ def iowa() -> pd.DataFrame:
 
     import robust_fairness as rf
     from robust_fairness.auditing import Options
-    from robust_fairness.auditing.command import audit_file
+    from robust_fairness.auditing.command import Monitored, Source, audit_file
 
     samples = rf.load("iowa_recidivism")
     year = samples.attributes["year"].astype(str).to_numpy()
@@ -148,7 +148,7 @@ def iowa() -> pd.DataFrame:
         path = Path(folder) / "predictions.csv"
         table.sort_values("year").to_csv(path, index=False)
         options = Options("y", "p", list(ATTRIBUTES), threshold=THRESHOLD)
-        monitor = audit_file(path, options, period="year").monitor
+        monitor = audit_file(Source(path), options, monitored=Monitored("year")).monitor
     assert monitor is not None
     found += [
         {"year": row["period"], "part": "monitor", "attribute": row["attribute"],

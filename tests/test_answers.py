@@ -85,7 +85,7 @@ def test_answers_are_those_of_the_chosen_replica_by_the_ids_of_its_questions():
         {"questionId": "201030459", "prediction": "crème brûlée"},
     ]
     other = json.loads(said(*CELL, "--trial=explicit=answer", "--run=two").stdout)
-    assert {one["prediction"] for one in other} == {"crème brûlée"}
+    assert {answer["prediction"] for answer in other} == {"crème brûlée"}
     assert json.loads(said(*CELL, "--seed=1").stdout) == [{"questionId": "05", "prediction": "yes"}]
 
 

@@ -26,9 +26,9 @@ FIELDS = {"article", "book", "inproceedings", "misc", "techreport"}
 @pytest.mark.parametrize("kind", NAMES)
 def test_everything_that_is_registered_names_its_source_or_says_why_there_is_none(kind):
     """A new file needs a line in citations.csv."""
-    found = [source_of(kind, name) for name in NAMES[kind]]
-    assert [one.name for one in found if one.note == UNKNOWN] == []
-    assert [one.name for one in found if not one.keys and not one.note] == []
+    cited = [source_of(kind, name) for name in NAMES[kind]]
+    assert [source.name for source in cited if source.note == UNKNOWN] == []
+    assert [source.name for source in cited if not source.keys and not source.note] == []
 
 
 def test_every_key_has_an_entry_and_every_entry_a_thing():

@@ -91,13 +91,15 @@ def wilson(share: float, n: int) -> tuple[float, float]:
 
 
 def values(rows: pd.DataFrame) -> Mapping[tuple[str, str], float]:
-    own = rows[rows["group"].fillna("") == ""].fillna({"attribute": ""})
-    return dict(zip(zip(own["attribute"], own["metric"], strict=True), own["value"], strict=True))
+    of_all = rows[rows["group"].fillna("") == ""].fillna({"attribute": ""})
+    return dict(
+        zip(zip(of_all["attribute"], of_all["metric"], strict=True), of_all["value"], strict=True)
+    )
 
 
 def test_the_audit_has_the_numbers_of_closed_forms(table: pd.DataFrame) -> None:
-    found = rf.audit(table, y_true="y", y_pred="p", sensitive_features=["sex", "region"])
-    rows = found.to_frame()
+    audit = rf.audit(table, y_true="y", y_pred="p", sensitive_features=["sex", "region"])
+    rows = audit.to_frame()
     for place, expected in EXPECTED.items():
         assert values(rows)[place] == pytest.approx(expected), place
     accuracy = rows[rows["metric"] == "accuracy"].iloc[0]

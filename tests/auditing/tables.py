@@ -18,5 +18,5 @@ def audit(
 
 def failures(gate: str, rows: pd.DataFrame) -> list[str]:
     """A line for each value of a table of values or changes that fails a gate."""
-    found = gates.parse(gate).judgements(rows)
-    return [judgement.reason for judgement in found if judgement.verdict == "FAIL"]
+    judgements = gates.parse(gate).judgements(rows)
+    return [judgement.reason for judgement in judgements if judgement.verdict == "FAIL"]

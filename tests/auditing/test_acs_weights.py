@@ -35,7 +35,7 @@ def people(state: str) -> pd.DataFrame:
     if not path.exists():
         pytest.skip(f"{path.name} of the ACS 2018 is not available")
     with ZipFile(path) as archive:
-        (name,) = [one for one in archive.namelist() if one.endswith(".csv")]
+        (name,) = [member for member in archive.namelist() if member.endswith(".csv")]
         with archive.open(name) as file:
             table = pd.read_csv(file, usecols=READ)
     table = table[(table["AGEP"] > 16) & (table["PINCP"] > 100) & (table["WKHP"] > 0)]

@@ -32,6 +32,7 @@ from tests.auditing.tables import audit, failures
 
 ROOT = Path(__file__).parents[2]
 PROBABILITY = 0.6
+OF_PROBABILITIES = "faircocco|.*probability_shares"
 
 
 def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
@@ -53,10 +54,10 @@ def table(rows: int = 300, seed: int = 0) -> pd.DataFrame:
 
 def value(rows: pd.DataFrame, metric: str, attribute: str = "", group: str = "") -> pd.Series:
     """The one row of a metric."""
-    (found,) = rows[
+    (record,) = rows[
         (rows["metric"] == metric) & (rows["attribute"] == attribute) & (rows["group"] == group)
     ].to_dict("records")
-    return pd.Series(found)
+    return pd.Series(record)
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +66,17 @@ def rows() -> pd.DataFrame:
     return audit(table(), "y", "p", ["sex", "region", "age"], threshold=PROBABILITY)
 
 
-FAIRLEARN = {
-    "demographic_parity_difference": oracle.demographic_parity_difference,
-    "demographic_parity_ratio": oracle.demographic_parity_ratio,
+SAME_NAME = (
+    "demographic_parity_difference", "demographic_parity_ratio", "equal_opportunity_difference",
+    "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
+    "false_negative_rate_difference", "false_positive_rate_ratio", "true_negative_rate_ratio",
+    "selection_rate_ratio",
+)  # fmt: skip
+FAIRLEARN = {name: getattr(oracle, name) for name in SAME_NAME} | {
     "disparate_impact": oracle.demographic_parity_ratio,
     "delta_dp": oracle.demographic_parity_difference,
-    "equal_opportunity_difference": oracle.equal_opportunity_difference,
-    "equal_opportunity_ratio": oracle.equal_opportunity_ratio,
-    "equalized_odds_difference": oracle.equalized_odds_difference,
-    "equalized_odds_ratio": oracle.equalized_odds_ratio,
-    "delta_eo": lambda *arrays, **own: (
-        2 * oracle.equalized_odds_difference(*arrays, agg="mean", **own)
+    "delta_eo": lambda *arrays, **options: (
+        2 * oracle.equalized_odds_difference(*arrays, agg="mean", **options)
     ),
     "delta_eopp": oracle.true_negative_rate_difference,
     "worst_group_accuracy": oracle.accuracy_score_group_min,
@@ -84,10 +85,6 @@ FAIRLEARN = {
     "worst_group_precision": oracle.precision_score_group_min,
     "worst_group_true_positive_rate": oracle.recall_score_group_min,
     "worst_group_balanced_accuracy": oracle.balanced_accuracy_score_group_min,
-    "false_negative_rate_difference": oracle.false_negative_rate_difference,
-    "false_positive_rate_ratio": oracle.false_positive_rate_ratio,
-    "true_negative_rate_ratio": oracle.true_negative_rate_ratio,
-    "selection_rate_ratio": oracle.selection_rate_ratio,
 }
 OF_SCORES = {
     "worst_group_roc_auc": oracle.roc_auc_score_group_min,
@@ -97,14 +94,12 @@ OF_NUMBERS = {
     "worst_group_mean_squared_error": oracle.mean_squared_error_group_max,
     "worst_group_mean_absolute_error": oracle.mean_absolute_error_group_max,
 }
-OF_GROUPS = {
-    "accuracy_by_group": sklearn.metrics.accuracy_score,
-    "selection_rate_by_group": oracle.selection_rate,
-    "true_positive_rate_by_group": oracle.true_positive_rate,
-    "true_negative_rate_by_group": oracle.true_negative_rate,
-    "false_positive_rate_by_group": oracle.false_positive_rate,
-    "false_negative_rate_by_group": oracle.false_negative_rate,
-}  # fmt: skip
+RATES = (
+    "selection_rate", "true_positive_rate", "true_negative_rate", "false_positive_rate",
+    "false_negative_rate",
+)  # fmt: skip
+OF_GROUPS = {f"{rate}_by_group": getattr(oracle, rate) for rate in RATES}
+OF_GROUPS["accuracy_by_group"] = sklearn.metrics.accuracy_score
 FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
 
 
@@ -113,31 +108,33 @@ FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
 def test_values_are_those_of_fairlearn(attribute: str, weighted: bool) -> None:
     frame = table().assign(w=np.arange(300) % 7 + 1.0)
     frame["z"] = frame["y"] + frame["age"] / 80
-    predicted = (frame["p"] >= PROBABILITY).astype(int)
-    own = {"sensitive_features": frame[attribute]}
+    frame["said"] = (frame["p"] >= PROBABILITY).astype(int)
+    groups = {"sensitive_features": frame[attribute]}
     weight = {"sample_weight": frame["w"]} if weighted else {}
-    names = [name for name in FAIRLEARN if attribute == "sex" or name not in FOR_TWO_GROUPS]
-    options = {"threshold": PROBABILITY, "metrics": [*names, *OF_SCORES, *OF_GROUPS]}
-    options |= {"sample_weight": "w"} if weighted else {}
-    found = audit(frame, "y", "p", [attribute], **options)
-    for name in names:
-        expected = FAIRLEARN[name](frame["y"], predicted, **own, **weight)
-        assert value(found, name, attribute)["value"] == pytest.approx(expected, abs=1e-12), name
-    for name, measure in OF_SCORES.items():
-        expected = measure(frame["y"], frame["p"], **own, **weight)
-        assert value(found, name, attribute)["value"] == pytest.approx(expected), name
+    of_classes = {
+        name: measure
+        for name, measure in FAIRLEARN.items()
+        if attribute == "sex" or name not in FOR_TWO_GROUPS
+    }
+    options = {"sample_weight": "w"} if weighted else {}
+    metrics = [*of_classes, *OF_SCORES, *OF_GROUPS]
+    classes = audit(frame, "y", "p", [attribute], threshold=PROBABILITY, metrics=metrics, **options)
+    options |= {"metrics": [*OF_NUMBERS], "continuous": True}
+    numbers = audit(frame, "z", "p", [attribute], **options)
+    for audited, y, prediction, measures in (
+        (classes, "y", "said", of_classes),
+        (classes, "y", "p", OF_SCORES),
+        (numbers, "z", "p", OF_NUMBERS),
+    ):
+        for name, measure in measures.items():
+            expected = measure(frame[y], frame[prediction], **groups, **weight)
+            audited_value = value(audited, name, attribute)["value"]
+            assert audited_value == pytest.approx(expected, abs=1e-12), name
     for name, measure in OF_GROUPS.items():
-        frames = oracle.MetricFrame(
-            metrics=measure, y_true=frame["y"], y_pred=predicted, **own, sample_params=weight
-        )
+        arrays = {"y_true": frame["y"], "y_pred": frame["said"], **groups}
+        frames = oracle.MetricFrame(metrics=measure, **arrays, sample_params=weight)
         for group, expected in frames.by_group.items():
-            assert value(found, name, attribute, group)["value"] == pytest.approx(expected), name
-    options = {"metrics": [*OF_NUMBERS], "continuous": True}
-    options |= {"sample_weight": "w"} if weighted else {}
-    found = audit(frame, "z", "p", [attribute], **options)
-    for name, measure in OF_NUMBERS.items():
-        expected = measure(frame["z"], frame["p"], **own, **weight)
-        assert value(found, name, attribute)["value"] == pytest.approx(expected), name
+            assert value(classes, name, attribute, group)["value"] == pytest.approx(expected), name
 
 
 def test_shares_have_wilsons_interval_of_scipy(rows: pd.DataFrame) -> None:
@@ -158,19 +155,19 @@ def test_a_table_by_hand() -> None:
             "sex": ["f", "f", "f", "f", "m", "m", "m", "m", None],
         }
     )
-    found = audit(frame, "truth", "said", ["sex"], pos_label="yes", small=5)
-    assert list(found.columns) == list(AUDIT)
-    assert value(found, "accuracy")["value"] == pytest.approx(7 / 9)
-    assert value(found, "delta_dp", "sex")["value"] == pytest.approx(0.5)
+    audited = audit(frame, "truth", "said", ["sex"], pos_label="yes", small=5)
+    assert list(audited.columns) == list(AUDIT)
+    assert value(audited, "accuracy")["value"] == pytest.approx(7 / 9)
+    assert value(audited, "delta_dp", "sex")["value"] == pytest.approx(0.5)
     # true negative rates 1 and 1/2, true positive rates 1/2 and 1
-    assert value(found, "delta_eo", "sex")["value"] == pytest.approx(1)
-    assert value(found, "disparate_impact", "sex")["value"] == pytest.approx(1 / 3)
-    lacking = value(found, "missing_attribute", "sex")
+    assert value(audited, "delta_eo", "sex")["value"] == pytest.approx(1)
+    assert value(audited, "disparate_impact", "sex")["value"] == pytest.approx(1 / 3)
+    lacking = value(audited, "missing_attribute", "sex")
     assert lacking["value"] == pytest.approx(1 / 9)
     assert lacking["note"] == "1 rows have no value and belong to no group"
-    assert value(found, "accuracy_by_group", "sex", "f")["small"]
-    assert value(found, "delta_dp", "sex")["note"] == "small group: f has 4 rows"
-    assert value(found, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
+    assert value(audited, "accuracy_by_group", "sex", "f")["small"]
+    assert value(audited, "delta_dp", "sex")["note"] == "small group: f has 4 rows"
+    assert value(audited, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
     plenty = audit(frame, "truth", "said", ["sex"], pos_label="yes", small=2)
     small = plenty[plenty["small"]]
     assert small[["metric", "group", "n"]].to_numpy().tolist() == [["precision_by_group", "f", 1]]
@@ -179,13 +176,13 @@ def test_a_table_by_hand() -> None:
 def bounds_of(counts: np.ndarray, names: tuple[str, ...]) -> dict[str, intervals.Bound]:
     """Intervals of metrics of counts by group, class and prediction."""
     cells = cells_from(counts)
-    found = {}
+    bounds = {}
     for name in names:
         compared = intervals.compared_in_cells(find_metric(name), cells)
         bound = compared.bound() if compared else intervals.ratio_in_cells(name, cells)
         if bound is not None:
-            found[name] = bound
-    return found
+            bounds[name] = bound
+    return bounds
 
 
 def cells_from(counts: np.ndarray) -> Cells:
@@ -218,9 +215,9 @@ def test_cells_have_the_metrics_of_rows_and_intervals_contain_them(
             if (classes == 2 or not find_metric(name).definition.binary)
             and scores_of(find_metric(name), cells)[""].value is not None
         )
-        found = bounds_of(counts, names)
-        assert len(found) == count
-        for name, bound in found.items():
+        bounds = bounds_of(counts, names)
+        assert len(bounds) == count
+        for name, bound in bounds.items():
             value = find_metric(name).scores(arrays)[""].value
             assert scores_of(find_metric(name), cells_from(counts))[""].value == pytest.approx(
                 value
@@ -229,8 +226,8 @@ def test_cells_have_the_metrics_of_rows_and_intervals_contain_them(
             assert bound.low < bound.high, name
             compared = intervals.compared_in_cells(find_metric(name), cells_from(counts))
             if compared is not None:
-                of = 1 - compared.value if compared.turned else compared.value
-                assert of == pytest.approx(value), name
+                gap = compared.gap.of(compared.rates.mean)[0]
+                assert (1 - gap if compared.turned else gap) == pytest.approx(value), name
 
 
 # Rates of the first group, and those of the second less a gap.
@@ -288,12 +285,12 @@ def test_intervals_hold_the_truth_as_often_as_they_say(groups: int, gap: float, 
                 for group, n in enumerate(rows)
             ]
         )
-        found = bounds_of(counts, tuple(held))
+        bounds = bounds_of(counts, tuple(held))
         for name in held:
-            if name in found and np.isfinite(found[name].low):
+            if name in bounds and np.isfinite(bounds[name].low):
                 told[name] += 1
-                held[name] += found[name].low <= truth[name] <= found[name].high
-                assert found[name].low < found[name].high
+                held[name] += bounds[name].low <= truth[name] <= bounds[name].high
+                assert bounds[name].low < bounds[name].high
     for name, count in held.items():
         assert told[name] > repeats / 2
         assert count / told[name] > 0.88, name
@@ -304,9 +301,9 @@ def test_a_ratio_contains_its_value_and_ends_at_one_where_groups_may_be_alike() 
     for _ in range(300):
         rows = rng.integers(3, 200, 2)
         hits = rng.binomial(rows, rng.random(2))
-        found = intervals.ratio(hits, rows)
+        interval = intervals.ratio(hits, rows)
         if not hits.any():
-            assert np.isnan(found.low)
+            assert np.isnan(interval.low)
             continue
         ends = [wilson_interval(hits[k : k + 1] / rows[k], rows[k : k + 1]) for k in (0, 1)]
         newcombe = intervals.difference_of(
@@ -314,8 +311,8 @@ def test_a_ratio_contains_its_value_and_ends_at_one_where_groups_may_be_alike() 
         )
         share = hits / rows
         if hits.all() and (hits < rows).all():
-            assert (newcombe[0] <= 0 <= newcombe[1]) == (found.high == 1)
-        assert 0 <= found.low <= share.min() / share.max() <= found.high <= 1
+            assert (newcombe[0] <= 0 <= newcombe[1]) == (interval.high == 1)
+        assert 0 <= interval.low <= share.min() / share.max() <= interval.high <= 1
 
 
 def test_kernel_scores_are_the_registrys_alone_and_jointly_and_adjusted(
@@ -341,16 +338,15 @@ def test_a_class_a_probability_and_a_score_of_the_same_decisions_agree() -> None
     frame = table()
     frame["decided"] = (frame["p"] >= 0.5).astype(int)
     frame["points"] = 100 * frame["p"] - 7
-    found = [
+    audits = [
         audit(frame, "y", "p", ["sex"]),
         audit(frame, "y", "decided", ["sex"]),
         audit(frame, "y", "points", ["sex"], prediction_is="score", threshold=43.0),
     ]
-    of_probabilities = "faircocco|.*probability_shares"
-    plain = [one[~one["metric"].str.match(of_probabilities)] for one in found]
+    plain = [rows[~rows["metric"].str.match(OF_PROBABILITIES)] for rows in audits]
     pd.testing.assert_frame_equal(plain[0], plain[1])
     pd.testing.assert_frame_equal(plain[0], plain[2])
-    scores = [value(one, "faircocco_dp", "sex")["value"] for one in found]
+    scores = [value(rows, "faircocco_dp", "sex")["value"] for rows in audits]
     assert scores[0] == pytest.approx(scores[2], rel=1e-6)
     assert scores[1] != pytest.approx(scores[0])
 
@@ -359,31 +355,27 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
     frame = table()
     rng = np.random.default_rng(0)
     frame["z"] = frame["age"] + rng.standard_normal(300)
-    found = audit(frame, "z", "age", ["sex"], continuous=True)
-    errors = (frame["z"] - frame["age"]) ** 2
-    for group, own in [("", errors), ("f", errors[frame["sex"] == "f"])]:
-        metric, attribute = (
-            ("mean_squared_error_by_group", "sex") if group else ("mean_squared_error", "")
-        )
-        row = value(found, metric, attribute, group)
-        low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
-        assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
+    audited = audit(frame, "z", "age", ["sex"], continuous=True)
     signed = frame["age"] - frame["z"]
-    for group in ("f", "m"):
-        own = signed[frame["sex"] == group]
-        row = value(found, "mean_error_by_group", "sex", group)
-        low, high = stats.t.interval(0.95, len(own) - 1, own.mean(), stats.sem(own))
-        assert (row["value"], row["low"], row["high"]) == pytest.approx((own.mean(), low, high))
-    gap = value(found, "mean_error_difference", "sex")
-    (line,) = gaps(found)
+    errors = signed**2
+    for metric, values in {"mean_squared_error": errors, "mean_error": signed}.items():
+        for group, kept in [("", frame["sex"] != ""), *((g, frame["sex"] == g) for g in "fm")]:
+            of_group = values[kept]
+            names = (f"{metric}_by_group", "sex", group) if group else (metric,)
+            row = value(audited, *names)
+            law = stats.t(len(of_group) - 1, of_group.mean(), stats.sem(of_group))
+            expected = (of_group.mean(), *law.interval(0.95))
+            assert (row["value"], row["low"], row["high"]) == pytest.approx(expected)
+    gap = value(audited, "mean_error_difference", "sex")
+    (line,) = gaps(audited)
     assert line.startswith(
         f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, gap of"
     )
     means = signed.groupby(frame["sex"]).mean()
     assert gap["value"] == pytest.approx(np.ptp(means)) and 0 <= gap["low"] < gap["high"]
-    assert failures("mean_error_difference[sex]>5", found) == []
-    assert failures("mean_error_by_group<5", found)
-    worst = value(found, "worst_group_mean_squared_error", "sex")
+    assert failures("mean_error_difference[sex]>5", audited) == []
+    assert failures("mean_error_by_group<5", audited)
+    worst = value(audited, "worst_group_mean_squared_error", "sex")
     assert worst["value"] == pytest.approx(errors.groupby(frame["sex"]).mean().max())
     assert worst["low"] < worst["value"] < worst["high"]
     assert worst["interval"] == "linear functions"
@@ -392,16 +384,16 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
 def test_intersections_bins_and_types() -> None:
     frame = table()
     frame["code"] = np.where(frame["sex"] == "f", 0, 1)
-    found = audit(
+    audited = audit(
         frame, "y", "p", ["sex", "age", "code"], bins={"age": (30.0,)}, types={"code": "number"},
         intersections=True,
     )  # fmt: skip
-    groups = found[found["metric"] == "group_share"]
+    groups = audited[audited["metric"] == "group_share"]
     assert set(groups["attribute"]) == {"sex", "age", "sex & age"}
     expected = ((frame["sex"] == "f") & (frame["age"] < 30)).mean()
-    row = value(found, "group_share", "sex & age", "f & age < 30")
+    row = value(audited, "group_share", "sex & age", "f & age < 30")
     assert row["value"] == pytest.approx(expected)
-    assert "sex & age & code" in set(found["attribute"])
+    assert "sex & age & code" in set(audited["attribute"])
 
 
 def test_the_same_table_gives_the_same_rows(rows: pd.DataFrame) -> None:
@@ -471,10 +463,10 @@ def test_gates_compare_and_a_missing_value_fails_with_its_reason(rows: pd.DataFr
 
 
 def test_bounds_are_part_of_gates_with_an_equals_sign_only() -> None:
-    found = pd.DataFrame(
+    rows = pd.DataFrame(
         {"metric": ["accuracy"], "attribute": [""], "group": [""], "value": [0.5], "note": [""]}
     )
-    failed = {sign: bool(failures(f"accuracy{sign}0.5", found)) for sign in (">", ">=", "<", "<=")}
+    failed = {sign: bool(failures(f"accuracy{sign}0.5", rows)) for sign in (">", ">=", "<", "<=")}
     assert failed == {">": False, ">=": True, "<": False, "<=": True}
 
 
@@ -594,15 +586,14 @@ def test_bad_input_is_status_two_and_writes_nothing(
     assert done.exit_code == 2, done.output
     assert len(done.output.splitlines()) == 1
     assert re.search(message, done.output)
-    assert [one.name for one in tmp_path.iterdir()] == ["mine.csv"]
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.csv"]
 
 
 def test_groups_of_an_attribute_are_counted_whatever_the_order_of_rows() -> None:
     """Shuffling the rows changes no value of groups."""
     frame = table()
     shuffled = frame.sample(frac=1, random_state=1)
-    found = [audit(one, "y", "p", ["region"]) for one in (frame, shuffled)]
-    of_probabilities = "faircocco|.*probability_shares"
-    plain = [one[~one["metric"].str.match(of_probabilities)] for one in found]
+    audits = [audit(rows, "y", "p", ["region"]) for rows in (frame, shuffled)]
+    plain = [rows[~rows["metric"].str.match(OF_PROBABILITIES)] for rows in audits]
     pd.testing.assert_frame_equal(plain[0], plain[1])
     assert groups_of(frame.astype("category"), ["region"]).counts.sum() == 300

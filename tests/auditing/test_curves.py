@@ -36,26 +36,26 @@ def test_a_curve_has_the_metrics_at_every_threshold(
     weight = rng.random(600) + 0.5 if weighted else None
     score = np.round(np.clip(0.3 * y + rng.normal(0.1 * group, 0.3, 600), 0, 1), digits)
     index = np.where(np.arange(600) == 5, -1, group)
-    found = curve(y, score, Groups(index, ("a", "b", "c")), weight)
-    assert found is not None
+    drawn = curve(y, score, Groups(index, ("a", "b", "c")), weight)
+    assert drawn is not None
     if digits == 2:
-        np.testing.assert_array_equal(found.threshold[:-1], np.unique(score))
-    assert len(found.threshold) <= STEPS + 1
-    assert found.threshold[0] == score.min() and found.threshold[-1] > score.max()
+        np.testing.assert_array_equal(drawn.threshold[:-1], np.unique(score))
+    assert len(drawn.threshold) <= STEPS + 1
+    assert drawn.threshold[0] == score.min() and drawn.threshold[-1] > score.max()
     known = index >= 0
-    for place in range(0, len(found.threshold), 20):
-        predicted = (score >= found.threshold[place]).astype(int)
+    for place in range(0, len(drawn.threshold), 20):
+        predicted = (score >= drawn.threshold[place]).astype(int)
         accuracy = np.average(predicted == y, weights=weight)
-        assert found.accuracy[place] == pytest.approx(accuracy)
-        own = {"sensitive_features": group[known]}
+        assert drawn.accuracy[place] == pytest.approx(accuracy)
+        arrays = {"sensitive_features": group[known]}
         if weight is not None:
-            own["sample_weight"] = weight[known]
+            arrays["sample_weight"] = weight[known]
         for name, measure in GAPS.items():
-            expected = measure(y[known], predicted[known], **own)
-            assert getattr(found, name)[place] == pytest.approx(expected, abs=1e-12)
-    assert found.gap[-1] == 0  # nobody is selected
-    allowed = found.accuracy >= KEPT * found.accuracy.max()
-    assert found.gap[found.fairest] == found.gap[allowed].min()
+            expected = measure(y[known], predicted[known], **arrays)
+            assert getattr(drawn, name)[place] == pytest.approx(expected, abs=1e-12)
+    assert drawn.gap[-1] == 0  # nobody is selected
+    allowed = drawn.accuracy >= KEPT * drawn.accuracy.max()
+    assert drawn.gap[drawn.fairest] == drawn.gap[allowed].min()
 
 
 def test_a_group_without_a_class_has_no_curve() -> None:
@@ -63,10 +63,13 @@ def test_a_group_without_a_class_has_no_curve() -> None:
     assert curve(y, np.linspace(0, 1, 4), Groups(np.array([0, 0, 1, 1]), ("a", "b"))) is None
 
 
+LATE = {"y_true": "late", "y_pred": "p_w", "sensitive_features": ["sex"]}
+
+
 def table(rows: int = 900) -> pd.DataFrame:
     rng = np.random.default_rng(1)
     p = rng.dirichlet(np.ones(3), rows)
-    y = np.array([rng.choice(3, p=one) for one in p])
+    y = np.array([rng.choice(3, p=probabilities) for probabilities in p])
     return pd.DataFrame(
         {"y": np.array(list("uvw"))[y], "p_u": p[:, 0], "p_v": p[:, 1], "p_w": p[:, 2],
          "late": (y == 2).astype(int), "sex": rng.choice(["f", "m"], rows),
@@ -76,9 +79,9 @@ def table(rows: int = 900) -> pd.DataFrame:
 
 def test_calibration_is_that_of_scikit_learn_with_wilsons_interval() -> None:
     rows = table()
-    binary = rf.audit(rows, y_true="late", y_pred="p_w", sensitive_features=["sex"]).calibration()
+    binary = rf.audit(rows, **LATE).calibration()
     several = rf.audit(
-        rows, y_true="y", y_pred=["p_u", "p_v", "p_w"], sensitive_features=["sex"]
+        rows, **LATE | {"y_true": "y", "y_pred": ["p_u", "p_v", "p_w"]}
     ).calibration()
     assert list(binary) == list(several) == list(CALIBRATION)
     assert set(binary["label"]) == {"1"} and set(several["label"]) == {"u", "v", "w"}
@@ -87,36 +90,37 @@ def test_calibration_is_that_of_scikit_learn_with_wilsons_interval() -> None:
         several[several["label"] == "w"].drop(columns="label").reset_index(drop=True),
     )
     for group in ("", "f", "m"):
-        own = rows if not group else rows[rows["sex"] == group]
-        observed, predicted = calibration_curve(own["late"], own["p_w"], n_bins=10)
-        found = binary[binary["group"] == group]
-        np.testing.assert_allclose(found["observed"], observed)
-        np.testing.assert_allclose(found["predicted"], predicted)
-        low, high = wilson_interval(found["observed"].to_numpy(), found["n"].to_numpy())
-        np.testing.assert_allclose(found["low"], low, atol=1e-12)
-        np.testing.assert_allclose(found["high"], high, atol=1e-12)
+        of_group = rows if not group else rows[rows["sex"] == group]
+        observed, predicted = calibration_curve(of_group["late"], of_group["p_w"], n_bins=10)
+        bins = binary[binary["group"] == group]
+        np.testing.assert_allclose(bins["observed"], observed)
+        np.testing.assert_allclose(bins["predicted"], predicted)
+        low, high = wilson_interval(bins["observed"].to_numpy(), bins["n"].to_numpy())
+        np.testing.assert_allclose(bins["low"], low, atol=1e-12)
+        np.testing.assert_allclose(bins["high"], high, atol=1e-12)
 
 
 def test_weights_of_calibration_are_repeated_rows_and_small_bins_are_hidden() -> None:
     rows = table()
-    of = {"y_true": "late", "y_pred": "p_w", "sensitive_features": ["sex"]}
-    weighted = rf.audit(rows, **of, sample_weight="w").calibration()
-    repeated = rf.audit(rows.loc[rows.index.repeat(rows["w"])], **of).calibration()
+    weighted = rf.audit(rows, **LATE, sample_weight="w").calibration()
+    repeated = rf.audit(rows.loc[rows.index.repeat(rows["w"])], **LATE).calibration()
     for column in ("predicted", "observed"):
         np.testing.assert_allclose(weighted[column], repeated[column])
-    assert rf.audit(rows, **of, suppress=40).calibration()["n"].min() >= 40
+    assert rf.audit(rows, **LATE, suppress=40).calibration()["n"].min() >= 40
 
 
 def test_tables_over_thresholds_have_every_attribute_and_need_scores() -> None:
     rows = table()
-    found = rf.audit(rows, y_true="late", y_pred="p_w", sensitive_features=["sex"]).thresholds()
-    assert list(found) == list(THRESHOLDS) and set(found["attribute"]) == {"sex"}
+    thresholds = rf.audit(
+        rows, y_true="late", y_pred="p_w", sensitive_features=["sex"]
+    ).thresholds()
+    assert list(thresholds) == list(THRESHOLDS) and set(thresholds["attribute"]) == {"sex"}
     classes = rows.assign(said=(rows["p_w"] > 0.5).astype(int))
-    of = {"y_true": "late", "y_pred": "said", "sensitive_features": ["sex"]}
+    decided = rf.audit(classes, **LATE | {"y_pred": "said"})
     with pytest.raises(InputError, match="thresholds: need labels and scores"):
-        rf.audit(classes, **of).thresholds()
+        decided.thresholds()
     with pytest.raises(InputError, match="calibration: needs probabilities"):
-        rf.audit(classes, **of).calibration()
+        decided.calibration()
 
 
 @pytest.mark.parametrize(
@@ -130,24 +134,24 @@ def test_tables_over_thresholds_have_every_attribute_and_need_scores() -> None:
 def test_curves_are_those_that_the_predictions_have(options: Options, written: set[str]) -> None:
     rows = table()
     options = replace(options, metrics=("accuracy",))
-    found = audited(check(rows, options), options, "rows")
-    files = files_of(found, "rows", ["curves"])
+    done = audited(check(rows, options), options, "rows")
+    files = files_of(done, "rows", ["curves"])
     assert {
         name for name in ("calibration", "thresholds") if f"rows_{name}.csv" in files
     } == written
 
 
 def test_calibration_in_the_large_has_a_gap_with_an_interval() -> None:
-    rows = table().assign(p_w=lambda one: 0.6 * one["p_w"] + 0.2 * (one["sex"] == "f"))
-    found = rf.audit(
-        rows, y_true="late", y_pred="p_w", sensitive_features=["sex"],
+    rows = table().assign(p_w=lambda frame: 0.6 * frame["p_w"] + 0.2 * (frame["sex"] == "f"))
+    values = rf.audit(
+        rows, **LATE,
         metrics=["mean_calibration_error_by_group", "mean_calibration_error_difference"],
     ).to_frame().set_index(["metric", "group"])  # fmt: skip
     error = (rows["p_w"] - rows["late"]).groupby(rows["sex"])
     for group, mean in error.mean().items():
-        row = found.loc["mean_calibration_error_by_group", group]
+        row = values.loc["mean_calibration_error_by_group", group]
         assert row["value"] == pytest.approx(mean) and row["low"] < mean < row["high"]
-    assert found.loc[("mean_calibration_error_by_group", "m"), "low"] < 0  # signed
-    gap = found.loc[("mean_calibration_error_difference", "")]
+    assert values.loc[("mean_calibration_error_by_group", "m"), "low"] < 0  # signed
+    gap = values.loc[("mean_calibration_error_difference", "")]
     assert gap["value"] == pytest.approx(np.ptp(error.mean()))
     assert 0.1 < gap["low"] < gap["value"] < gap["high"] < 0.35

@@ -10,8 +10,8 @@ import pytest
 
 import robust_fairness as rf
 from robust_fairness.auditing import Options, estimates
-from robust_fairness.auditing.command import audit_file
-from robust_fairness.auditing.estimates import Reference, Scored, calibrated, values
+from robust_fairness.auditing.command import Source, audit_file
+from robust_fairness.auditing.estimates import Scored, calibrated, values
 from robust_fairness.auditing.report import CONVENTIONAL, SELECTIONS
 from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
@@ -20,12 +20,13 @@ from robust_fairness.samples import Groups
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = json.loads((DATA / "cbpe.json").read_text())
-ROWS = pd.read_csv(DATA / "cbpe.csv")
+ROWS = pd.read_csv(DATA / "cbpe.csv").assign(p=lambda table: table["p_thousandths"] / 1000)
 
 
-def scored(rows: pd.DataFrame) -> Scored:
-    p = rows["p_thousandths"].to_numpy() / 1000
-    return Scored(p, p >= 0.5, {"group": Groups(rows["group"].to_numpy(), ("0", "1"))})
+def of(frame: pd.DataFrame) -> Scored:
+    codes, names = pd.factorize(frame["group"], sort=True)
+    p = frame["p"].to_numpy()
+    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(map(str, names)))})
 
 
 @pytest.mark.parametrize("kind", ["miscalibrated", "calibrated_scores"])
@@ -33,28 +34,28 @@ def test_estimates_are_those_of_nannyml(kind: str, monkeypatch: pytest.MonkeyPat
     """Golden numbers of NannyML 0.13.1; its rates of groups have one calibrator."""
     part = ROWS[ROWS["part"] == "reference"]
     y = part["y_miscalibrated" if kind == "miscalibrated" else "y_calibrated"].to_numpy(np.int64)
-    reference = Reference(scored(part), y)
-    calibrate = estimates.needs_calibration(y, reference.rows.score)
+    reference = replace(of(part), y=y)
+    calibrate = estimates.needs_calibration(y, reference.score)
     assert calibrate == GOLDEN[kind]["needs_calibration"]
     monkeypatch.setattr(estimates, "LEAST_LABELS", len(ROWS))
     monkeypatch.setattr(estimates, "group_weights", lambda now, then, name: 1.0)
     for number, expected in enumerate(GOLDEN[kind]["chunks"]):
-        chunk = scored(ROWS[ROWS["part"] == f"chunk_{number}"])
+        chunk = of(ROWS[ROWS["part"] == f"chunk_{number}"])
         scores = values(chunk, reference, calibrate, [*map(find_metric, CONVENTIONAL)])
-        found = {key: score.value for key, score in scores.items()}
-        own = {
-            "accuracy": found["", "", "accuracy"],
-            "recall": found["", "", "true_positive_rate"],
-            "specificity": 1 - found["", "", "false_positive_rate"],
-            "precision": found["", "", "precision"],
+        estimated = {key: score.value for key, score in scores.items()}
+        overall = {
+            "accuracy": estimated["", "", "accuracy"],
+            "recall": estimated["", "", "true_positive_rate"],
+            "specificity": 1 - estimated["", "", "false_positive_rate"],
+            "precision": estimated["", "", "precision"],
         }
-        assert own == pytest.approx({name: expected[name] for name in own}, abs=1e-9)
+        assert overall == pytest.approx({name: expected[name] for name in overall}, abs=1e-9)
         for code in ("0", "1"):
             rates = expected["by_group_common_calibrator"][f"group={code}"]
-            of = {"selection_rate": "selection_rate", "tpr": "true_positive_rate",
-                  "fpr": "false_positive_rate"}  # fmt: skip
-            for name, rate in of.items():
-                estimate = found["group", code, f"{rate}_by_group"]
+            names = {"tpr": "true_positive_rate", "fpr": "false_positive_rate"}
+            for name in ("selection_rate", *names):
+                rate = names.get(name, name)
+                estimate = estimated["group", code, f"{rate}_by_group"]
                 assert estimate == pytest.approx(rates[name], abs=1e-9)
 
 
@@ -69,12 +70,6 @@ def simulated(rows: int, seed: int, share: float, flipped: bool = False) -> pd.D
     return pd.DataFrame({"y": y, "p": p, "group": np.where(group, "a", "b")})
 
 
-def of(frame: pd.DataFrame) -> Scored:
-    codes, names = pd.factorize(frame["group"], sort=True)
-    p = frame["p"].to_numpy()
-    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(names))})
-
-
 def true_gap(frame: pd.DataFrame) -> float:
     positive = frame[frame["y"] == 1]
     return float(np.ptp((positive["p"] >= 0.5).groupby(positive["group"]).mean()))
@@ -84,7 +79,7 @@ def test_a_calibrator_per_group_finds_the_gap_that_a_common_one_hides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     then, now = simulated(40_000, 0, 0.5), simulated(40_000, 1, 0.5)
-    reference = Reference(of(then), then["y"].to_numpy())
+    reference = replace(of(then), y=then["y"].to_numpy())
     key = ("group", "", "equal_opportunity_difference")
     truth = true_gap(now)
     assert truth > 0.07
@@ -108,11 +103,13 @@ def test_equal_weights_change_nothing_and_weights_follow_the_mix() -> None:
 def test_a_weight_is_so_many_rows_for_estimates() -> None:
     then, now = simulated(1200, 0, 0.5), simulated(500, 1, 0.3)
     metrics = [*map(find_metric, CONVENTIONAL)]
-    weights = [np.random.default_rng(2).integers(1, 4, len(one)) for one in (then, now)]
-    rows = [replace(of(one), weight=w * 1.0) for one, w in zip((then, now), weights, strict=True)]
-    weighted = values(rows[1], Reference(rows[0], then["y"].to_numpy()), True, metrics)
-    many = [one.loc[one.index.repeat(w)] for one, w in zip((then, now), weights, strict=True)]
-    repeated = values(of(many[1]), Reference(of(many[0]), many[0]["y"].to_numpy()), True, metrics)
+    weights = [np.random.default_rng(2).integers(1, 4, len(frame)) for frame in (then, now)]
+    rows = [
+        replace(of(frame), weight=w * 1.0) for frame, w in zip((then, now), weights, strict=True)
+    ]
+    weighted = values(rows[1], replace(rows[0], y=then["y"].to_numpy()), True, metrics)
+    many = [frame.loc[frame.index.repeat(w)] for frame, w in zip((then, now), weights, strict=True)]
+    repeated = values(of(many[1]), replace(of(many[0]), y=many[0]["y"].to_numpy()), True, metrics)
     assert len(weighted) == len(repeated) > 20
     for key, score in repeated.items():
         assert weighted[key].value == pytest.approx(score.value, abs=1e-9), key
@@ -125,19 +122,19 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     np.testing.assert_array_equal(now["p"], flipped["p"])
     now.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
     options = Options("y", "p", ["group"])
-    found = audit_file(
-        tmp_path / "now.csv", options, reference=tmp_path / "then.csv", labels="none",
+    audit = audit_file(
+        Source(tmp_path / "now.csv"), options, reference=tmp_path / "then.csv", labels="none",
         gates=["equalized_odds_difference>0.9"],
     )  # fmt: skip
-    row = found.rows[found.rows["metric"] == "accuracy"].iloc[0]
-    right = [((one["p"] >= 0.5) == one["y"]).mean() for one in (now, flipped)]
+    row = audit.rows[audit.rows["metric"] == "accuracy"].iloc[0]
+    right = [((labelled["p"] >= 0.5) == labelled["y"]).mean() for labelled in (now, flipped)]
     assert row["low"] < right[0] < row["high"] and not row["low"] < right[1] < row["high"]
     assert row["high"] - row["low"] < 0.12
-    assert found.changed is not None and not found.failed
-    assert "such a change cannot be seen, and intervals leave it out" in found.to_html()
-    assert next(console(found))[0].startswith("warning: Estimated without labels")
+    assert audit.changed is not None and not audit.failed
+    assert "such a change cannot be seen, and intervals leave it out" in audit.to_html()
+    assert next(console(audit))[0].startswith("warning: Estimated without labels")
     with pytest.raises(InputError, match=r"needs a column \(--target\); without labels: --labels"):
-        audit_file(tmp_path / "now.csv", replace(options, y_true=None))
+        audit_file(Source(tmp_path / "now.csv"), replace(options, y_true=None))
 
 
 @pytest.mark.parametrize(
@@ -152,31 +149,33 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
 def test_estimates_refuse_what_they_would_ignore(
     tmp_path: Path, options: dict, message: str
 ) -> None:
-    frame = simulated(300, 0, 0.5).assign(y2=lambda one: one["y"], row=range(300))
+    frame = simulated(300, 0, 0.5).assign(y2=lambda table: table["y"], row=range(300))
     frame["group"] = frame["group"].where(frame.index % 3 > 0, "c")
     frame["sex"] = frame["y"].where(frame.index % 2 > 0, 1 - frame["y"])
     frame[["p_a", "p_b", "p_c"]] = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     frame.to_csv(tmp_path / "then.csv", index=False)
     chosen = Options(**{"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], **options})
     with pytest.raises(InputError, match=message):
-        audit_file(tmp_path / "then.csv", chosen, reference=tmp_path / "then.csv", labels="none")
+        audit_file(
+            Source(tmp_path / "then.csv"), chosen, reference=tmp_path / "then.csv", labels="none"
+        )
 
 
 def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path) -> None:
     frame = simulated(500, 0, 0.5)
     frame.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
     options = Options("y", "p", ["group"])
-    found = audit_file(tmp_path / "now.csv", options, labels="none")
+    unlabelled = audit_file(Source(tmp_path / "now.csv"), options, labels="none")
     labelled = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["group"]).to_frame()
-    both = found.rows.merge(labelled, on=["attribute", "group", "metric"], suffixes=("", "_y"))
-    assert len(both) == len(found.rows)
-    assert set(found.rows["metric"]) == {*SELECTIONS, "group_share", "missing_attribute"}
+    both = unlabelled.rows.merge(labelled, on=["attribute", "group", "metric"], suffixes=("", "_y"))
+    assert len(both) == len(unlabelled.rows)
+    assert set(unlabelled.rows["metric"]) == {*SELECTIONS, "group_share", "missing_attribute"}
     for column in ("value", "low", "high"):
         np.testing.assert_allclose(both[column], both[f"{column}_y"])
-    page = found.to_html()
-    assert "Accuracy and the equalized odds" not in page and not found.warning
+    page = unlabelled.to_html()
+    assert "Accuracy and the equalized odds" not in page and not unlabelled.warning
     assert "; no labels, prediction <strong>p</strong>" in page
     with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
-        audit_file(tmp_path / "now.csv", options, labels="none", gates=["accuracy<0.5"])
+        audit_file(Source(tmp_path / "now.csv"), options, labels="none", gates=["accuracy<0.5"])
     with pytest.raises(InputError, match="one column of classes, probabilities or scores"):
         rf.audit(frame, y_pred="p", sensitive_features=["group"], continuous=True)

@@ -10,14 +10,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_text_is_that_of_the_scores():
     made = module(DOCS / "audit_tables.py")
     every = made.label_free()
-    found = every[every["design"] == made.PAIRS]
+    pairs = every[every["design"] == made.PAIRS]
     page = (DOCS / "audit.md").read_text(encoding="utf-8")
     assert made.PAGES[0].files()[DOCS / "audit.md"] == page
-    inside = (found["low"] <= found["true"]) & (found["true"] <= found["high"])
-    accuracy, gap = (found["metric"] == metric for metric in made.METRICS)
+    inside = (pairs["low"] <= pairs["true"]) & (pairs["true"] <= pairs["high"])
+    accuracy, gap = (pairs["metric"] == metric for metric in made.METRICS)
     assert f"inside {inside[accuracy].sum()} of the 56 intervals" in page
     assert f"the true gap inside {inside[gap].sum()}." in page
-    error = found[accuracy][[*made.GUESSES]].sub(found.loc[accuracy, "true"], axis=0)
+    error = pairs[accuracy][[*made.GUESSES]].sub(pairs.loc[accuracy, "true"], axis=0)
     assert f"{(error['estimated'] > 0).sum()} of the {len(error)} estimates of accuracy" in page
     assert len(error) == 56
     mean = error.abs().mean()

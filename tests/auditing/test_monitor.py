@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.auditing.command import audit_file
+from robust_fairness.auditing.command import Monitored, Source, audit_file
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.periods import periods_of
 from robust_fairness.auditing.predictions import Options
@@ -43,6 +43,10 @@ def written(frame, path):
     return path
 
 
+def audited(path, options=OPTIONS, **columns):
+    return audit_file(Source(path), options, monitored=Monitored(**{"period": "date", **columns}))
+
+
 @pytest.mark.parametrize(("seed", "first", "block"), [(1, 2, 1), (2, 1, 2), (3, 1, 4)])
 def test_growing_table_and_state_give_the_same_monitor(tmp_path, seed, first, block):
     frame, state = table(seed, grown=0.2), tmp_path / "state.json"
@@ -50,36 +54,34 @@ def test_growing_table_and_state_give_the_same_monitor(tmp_path, seed, first, bl
     for end in range(block, len(months) + block, block):
         new = frame[frame["date"].isin(months[end - block : end])]
         part = written(new, tmp_path / "part.csv")
-        stepwise = audit_file(part, OPTIONS, period="date", first=first, state=state).monitor
+        stepwise = audited(part, first=first, state=state).monitor
         state.write_text(stepwise.to_json())
         if min(end, len(months)) < 2:
             continue
         grown = written(frame[frame["date"].isin(months[:end])], tmp_path / "grown.csv")
-        at_once = audit_file(grown, OPTIONS, period="date", first=first).monitor
+        at_once = audited(grown, first=first).monitor
         assert at_once.to_json() == stepwise.to_json()
         pd.testing.assert_frame_equal(at_once.to_frame(), stepwise.to_frame(), check_exact=True)
         assert at_once.sentences() == stepwise.sentences()
-    again = audit_file(grown, OPTIONS, period="date", first=first, state=state).monitor
+    again = audited(grown, first=first, state=state).monitor
     assert again.to_json() == stepwise.to_json()
 
 
 def test_monitor_has_the_values_of_the_audit_and_says_what_grew(tmp_path):
     path = written(table(5, 10, 2000, grown=0.2, since=6), tmp_path / "t.csv")
-    done = audit_file(path, OPTIONS, period="date", first=3)
+    done = audited(path, first=3)
     assert done.monitor.gaps[0].groups == ("female", "male")
     assert done.monitor.gaps[0].left_out == ("other",)
     rows = done.monitor.to_frame()
     assert list(rows["role"].value_counts()) == [21, 3]
     last = rows[rows["period"] == "2024-10"].set_index("metric")
     two = table(5, 9, 2000, grown=0.2, since=6)
-    groups = audit_file(
-        written(two[two["sex"] != "other"], tmp_path / "nine.csv"), OPTIONS, period="date"
-    )
-    audited = groups.rows[groups.rows["group"] == ""].set_index("metric")
+    groups = audited(written(two[two["sex"] != "other"], tmp_path / "nine.csv"))
+    values = groups.rows[groups.rows["group"] == ""].set_index("metric")
     monitored = groups.monitor.to_frame().groupby("metric").last()
     for metric in last.index:
         for column in ("value", "low", "high"):
-            assert monitored.loc[metric, column] == pytest.approx(audited.loc[metric, column])
+            assert monitored.loc[metric, column] == pytest.approx(values.loc[metric, column])
     parity = rows[rows["metric"] == "demographic_parity_difference"]
     assert parity["alarm"].tolist() == [False] * 4 + [True] * 4
     assert parity["evidence"].iloc[4] >= parity["limit"].iloc[4] == 3 / 0.025
@@ -87,7 +89,7 @@ def test_monitor_has_the_values_of_the_audit_and_says_what_grew(tmp_path):
     assert line.startswith("sex: demographic parity difference grew, most likely in 2024-07: ")
     assert line.endswith("alarm in 2024-07")
     assert "Over the periods" in done.to_html()
-    wide = audit_file(path, OPTIONS, period="date", first=3, margin=0.3).monitor
+    wide = audited(path, first=3, margin=0.3).monitor
     assert [alarm for _, alarm in wide.sentences()] == [False]
 
 
@@ -107,7 +109,7 @@ def changed(text, edit):
     ],
 )
 def test_states_that_are_old_or_changed_are_refused_in_one_line(tmp_path, edit, message):
-    text = audit_file(written(table(0), tmp_path / "t.csv"), OPTIONS, period="date").monitor
+    text = audited(written(table(0), tmp_path / "t.csv")).monitor
     with pytest.raises(InputError, match=message) as caught:
         Monitor.from_json(changed(text.to_json(), edit), "state.json")
     assert str(caught.value).startswith("state.json: ")
@@ -117,12 +119,11 @@ def test_states_that_are_old_or_changed_are_refused_in_one_line(tmp_path, edit, 
 def test_tables_that_do_not_fit_a_state_are_refused(tmp_path):
     frame, state = table(0), tmp_path / "state.json"
     path = written(frame[frame["date"] >= "2024-03"], tmp_path / "t.csv")
-    state.write_text(audit_file(path, OPTIONS, period="date").monitor.to_json())
+    state.write_text(audited(path).monitor.to_json())
 
     def message(rows, options=OPTIONS, **further):
         with pytest.raises(InputError) as caught:
-            path = written(rows, tmp_path / "new.csv")
-            audit_file(path, options, state=state, **{"period": "date", **further})
+            audited(written(rows, tmp_path / "new.csv"), options, state=state, **further)
         return str(caught.value)
 
     assert "period 2024-01 is earlier than its last one, 2024-06" in message(frame)
@@ -160,8 +161,8 @@ def test_command_writes_the_state_and_ends_with_status_1_on_growth(tmp_path):
     ],
 )
 def test_periods_of_dates_numbers_and_names(cells, kind, names, codes):
-    found = periods_of(pd.Series(cells), "quarter" if kind == "quarter" else "month", "t")
-    assert (found.kind, list(found.names), found.codes.tolist()) == (kind, names, codes)
+    periods = periods_of(pd.Series(cells), "quarter" if kind == "quarter" else "month", "t")
+    assert (periods.kind, list(periods.names), periods.codes.tolist()) == (kind, names, codes)
 
 
 @pytest.mark.parametrize(

@@ -34,30 +34,34 @@ def by_hand(table: pd.DataFrame, reached: pd.Series, columns: list[str]) -> pd.D
     """Number and rate of every category, and the rate over the highest one, with pandas."""
     known = table.assign(reached=reached).dropna(subset=columns)
     name = known[columns].astype(str).agg(" & ".join, axis=1)
-    found = known.groupby(name)["reached"].agg(["size", "mean"])
-    compared = found["size"] >= 0.02 * len(known)
-    return found.assign(ratio=(found["mean"] / found.loc[compared, "mean"].max()).where(compared))
+    rates = known.groupby(name)["reached"].agg(["size", "mean"])
+    compared = rates["size"] >= 0.02 * len(known)
+    return rates.assign(ratio=(rates["mean"] / rates.loc[compared, "mean"].max()).where(compared))
 
 
 @pytest.mark.parametrize("columns", [["sex"], ["race"], ["sex", "race"]])
 def test_impact_ratios_are_those_of_pandas(columns: list[str]) -> None:
-    found = rf.audit(TABLE, **OPTIONS).impact_ratios()
-    assert list(found) == list(IMPACT)
+    ratios = rf.audit(TABLE, **OPTIONS).impact_ratios()
+    assert list(ratios) == list(IMPACT)
     median = TABLE["score"].median()
     for kind, reached in {SELECTED: TABLE["score"] >= 0.6, ABOVE: TABLE["score"] > median}.items():
         expected = by_hand(TABLE, reached, columns)
-        own = found[(found["attribute"] == " & ".join(columns)) & (found["rate_of"] == kind)]
-        unknown = own[own["category"] == ""]
+        rows_of_kind = ratios[
+            (ratios["attribute"] == " & ".join(columns)) & (ratios["rate_of"] == kind)
+        ]
+        unknown = rows_of_kind[rows_of_kind["category"] == ""]
         assert unknown["n"].tolist() == [TABLE[columns].isna().any(axis=1).sum()]
-        own = own[own["category"] != ""].set_index("category").loc[expected.index]
-        np.testing.assert_array_equal(own["n"], expected["size"])
-        np.testing.assert_allclose(own["rate"], expected["mean"])
-        np.testing.assert_allclose(own["impact_ratio"], expected["ratio"], equal_nan=True)
-        few = own["note"] == "less than 2% of the rows, left out of the ratios"
+        rows_of_kind = (
+            rows_of_kind[rows_of_kind["category"] != ""].set_index("category").loc[expected.index]
+        )
+        np.testing.assert_array_equal(rows_of_kind["n"], expected["size"])
+        np.testing.assert_allclose(rows_of_kind["rate"], expected["mean"])
+        np.testing.assert_allclose(rows_of_kind["impact_ratio"], expected["ratio"], equal_nan=True)
+        few = rows_of_kind["note"] == "less than 2% of the rows, left out of the ratios"
         np.testing.assert_array_equal(few, expected["ratio"].isna())
         assert few.any() == ("race" in columns)
         top, rows = expected["ratio"].idxmax(), expected["size"]
-        for category, row in own[own["ratio_low"].notna()].iterrows():
+        for category, row in rows_of_kind[rows_of_kind["ratio_low"].notna()].iterrows():
             n = np.array([rows[category], rows[top]])
             bound = ratio(n * [expected.loc[category, "mean"], expected.loc[top, "mean"]], n)
             assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((bound.low, bound.high))
@@ -119,10 +123,10 @@ def test_json_has_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ):  # fmt: skip
         done = CliRunner().invoke(cli, [*base, *words])
         assert done.exit_code in (0, 1), done.output
-        found = json.loads(done.stdout)
-        VALIDATOR.validate(found)
-        assert found["schema_version"] == "1.1"
-        assert (found["why"] is not None) == ("--features=w" in words)
+        document = json.loads(done.stdout)
+        VALIDATOR.validate(document)
+        assert document["schema_version"] == "1.1"
+        assert (document["why"] is not None) == ("--features=w" in words)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +135,6 @@ def test_json_has_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
      ("gates", None)],
 )  # fmt: skip
 def test_the_schema_refuses_other_documents(key: str, value: object) -> None:
-    found = record(rf.audit(labelled(200), y_true="y", **OPTIONS))
+    document = record(rf.audit(labelled(200), y_true="y", **OPTIONS))
     with pytest.raises(ValidationError):
-        VALIDATOR.validate({**found, key: value})
+        VALIDATOR.validate({**document, key: value})

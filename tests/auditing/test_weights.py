@@ -47,11 +47,11 @@ def test_weighted_intervals_cover_the_value_of_all_people() -> None:
         share = np.where(sex == "m", np.where(heavy, 0.7, 0.3), 0.5)
         predicted = (rng.random(600) < share).astype(int)
         y = rng.integers(0, 2, 600)
-        found = rf.audit(
+        values = rf.audit(
             y_true=y, y_pred=predicted, sensitive_features={"sex": sex}, sample_weight=weight,
             metrics=["demographic_parity_difference"],
         ).to_frame()  # fmt: skip
-        row = found[found["metric"] == "demographic_parity_difference"].iloc[0]
+        row = values[values["metric"] == "demographic_parity_difference"].iloc[0]
         true = (0.3 * 9 * 0.7 + 0.7 * 0.3) / (0.3 * 9 + 0.7) - 0.5
         covered += row["low"] <= true <= row["high"]
     assert covered / repeats > 0.9
@@ -94,10 +94,10 @@ def test_rows_without_a_group_widen_the_bounds_of_a_gap() -> None:
 def test_certain_probabilities_of_groups_are_the_groups() -> None:
     sure = TABLE.assign(p_f=(TABLE["sex"] == "f") * 1.0, p_m=(TABLE["sex"] == "m") * 1.0)
     options = {"y_true": "y", "y_pred": "p", "membership": {"gender": ["p_f", "p_m"]}}
-    found = rf.audit(sure, **options, sensitive_features=["sex"]).to_frame()
-    one, other = (found[found["attribute"] == name].reset_index() for name in ("sex", "gender"))
+    values = rf.audit(sure, **options, sensitive_features=["sex"]).to_frame()
+    known, other = (values[values["attribute"] == name].reset_index() for name in ("sex", "gender"))
     for column in ("value", "low", "high"):
-        np.testing.assert_allclose(one[column], other[column], atol=1e-9, equal_nan=True)
+        np.testing.assert_allclose(known[column], other[column], atol=1e-9, equal_nan=True)
     done = rf.audit(sure, **options, sensitive_features=[])
     assert done.failures("demographic_parity_difference[gender]>=0")
     with pytest.raises(InputError, match="unknown attribute 'sex'.*gender"):
@@ -128,10 +128,10 @@ def test_rows_without_labels_are_left_out_when_asked() -> None:
     some = TABLE.astype({"y": float}).assign(y=TABLE["y"].where(TABLE.index >= 7))
     with pytest.raises(InputError, match="--drop-unlabelled"):
         rf.audit(some, **COLUMNS)
-    found = rf.audit(some, **COLUMNS, drop_unlabelled=True)
-    assert found.predictions.dropped == 7
+    done = rf.audit(some, **COLUMNS, drop_unlabelled=True)
+    assert done.predictions.dropped == 7
     expected = rf.audit(TABLE[7:].reset_index(drop=True), **COLUMNS).to_frame()
-    np.testing.assert_allclose(found.to_frame()["value"], expected["value"], equal_nan=True)
+    np.testing.assert_allclose(done.to_frame()["value"], expected["value"], equal_nan=True)
 
 
 def test_units_of_one_row_are_rows_and_copies_of_a_row_are_one_unit() -> None:
@@ -141,10 +141,10 @@ def test_units_of_one_row_are_rows_and_copies_of_a_row_are_one_unit() -> None:
     number = np.arange(ROWS)
     copies = TABLE.assign(unit=number).loc[np.repeat(number, 3)]
     for table, units in ((TABLE, number), (copies, "unit")):
-        found = rf.audit(table, **of, unit=units).to_frame().set_index("metric").loc[names]
-        np.testing.assert_allclose(found["value"], plain["value"])
+        values = rf.audit(table, **of, unit=units).to_frame().set_index("metric").loc[names]
+        np.testing.assert_allclose(values["value"], plain["value"])
         # variances of rates divide by the rows of a group less 1, those of units by all less 1
-        np.testing.assert_allclose(found[["low", "high"]], plain[["low", "high"]], atol=0.002)
+        np.testing.assert_allclose(values[["low", "high"]], plain[["low", "high"]], atol=0.002)
     narrow = rf.audit(copies, **of).to_frame().set_index("metric").loc[names[1:]]
     plain = plain.loc[names[1:]]
     assert ((narrow["high"] - narrow["low"]) < 0.7 * (plain["high"] - plain["low"])).all()
@@ -210,7 +210,9 @@ def test_weights_enter_changes_gates_and_the_mix_of_groups() -> None:
     then = TABLE.assign(p=TABLE["p"].where(TABLE["sex"] == "f", 0))
     of = {**COLUMNS, "metrics": ["accuracy_by_group", "equalized_odds_difference"]}
     heavy = rf.audit(TABLE, **of, sample_weight="w", reference=then)
-    rows = [one.loc[one.index.repeat(one["w"])].reset_index(drop=True) for one in (TABLE, then)]
+    rows = [
+        table.loc[table.index.repeat(table["w"])].reset_index(drop=True) for table in (TABLE, then)
+    ]
     repeated = rf.audit(rows[0], **of, reference=rows[1])
     both = heavy.changes().merge(repeated.changes(), on=KEYS, suffixes=("", "_rows"))
     assert len(both) == len(heavy.changes()) == len(repeated.changes())
@@ -232,7 +234,7 @@ def test_bounds_of_probabilities_of_groups_are_those_of_linear_programs() -> Non
         p = rng.choice([0.1, 0.5, 0.8], 120)
         y, predicted = rng.integers(0, 2, (2, 120))
         strata = Strata.of(np.stack([p, 1 - p], 1), y, predicted, ("0", "1"), None)
-        limits = {"A_eq": np.stack([p == one for one in np.unique(p)]).astype(float)}
+        limits = {"A_eq": np.stack([p == level for level in np.unique(p)]).astype(float)}
         limits["b_eq"] = limits["A_eq"] @ p
         # the difference of selection rates is linear in who belongs to the first group
         first, second = p.sum(), (1 - p).sum()
@@ -251,11 +253,11 @@ def test_bounds_of_probabilities_of_groups_are_those_of_linear_programs() -> Non
         room = np.c_[np.eye(120), -np.ones(120)]
         low, high = strata.rates("true_positive_rate")
         for sign, expected in ((1, low[0]), (-1, high[0])):
-            found = linprog(
+            solved = linprog(
                 sign * np.r_[positive * predicted, 0.0], A_eq=equal, A_ub=room,
                 b_eq=np.r_[np.zeros(len(scaled)), 1.0], b_ub=np.zeros(120),
             )  # fmt: skip
-            assert sign * found.fun == pytest.approx(expected)
+            assert sign * solved.fun == pytest.approx(expected)
 
 
 def test_dependent_groups_are_inside_of_the_bounds_and_not_of_the_estimate() -> None:
@@ -266,16 +268,16 @@ def test_dependent_groups_are_inside_of_the_bounds_and_not_of_the_estimate() -> 
     predicted = (rng.random(20_000) < np.where(member, 0.6, 0.3)).astype(int)
     table = pd.DataFrame({"y": rng.integers(0, 2, 20_000), "p": predicted, "p_a": p, "p_b": 1 - p})
     of = {"y_true": "y", "y_pred": "p", "sensitive_features": []}
-    found = rf.audit(table, **of, membership={"group": ["p_a", "p_b"]}).to_frame().set_index(KEYS)
-    row = found.loc["group", "", "demographic_parity_difference"]
+    values = rf.audit(table, **of, membership={"group": ["p_a", "p_b"]}).to_frame().set_index(KEYS)
+    row = values.loc["group", "", "demographic_parity_difference"]
     true = predicted[member].mean() - predicted[~member].mean()
     assert row["high"] < true - 0.05
     assert row["lowest"] <= row["value"] < true < row["highest"] < 1
     # biased by the covariance given the probability over the share of the group, of both groups
     bias = sum(
         sum(
-            (p == one).mean() * np.cov(predicted[p == one], member[p == one])[0, 1]
-            for one in np.unique(p)
+            (p == level).mean() * np.cov(predicted[p == level], member[p == level])[0, 1]
+            for level in np.unique(p)
         )
         / share
         for share in (p.mean(), 1 - p.mean())

@@ -17,19 +17,15 @@ def estimate(value, known, estimated=0.0, df=INF):
     return Estimate(value, {ROWS: rows, REFITS: refits})
 
 
-@pytest.mark.parametrize("df", [1, 2, 4, 9, 100, 1e4])
-def test_without_a_known_part_it_is_students_t(df):
-    distance = stats.t.isf(TAILS, df)
-    found = estimate(np.zeros(4), 0, 1, df)
-    np.testing.assert_allclose(found.tail(distance), TAILS, rtol=1e-6)
-    np.testing.assert_allclose(found.critical(TAILS), distance, rtol=1e-6)
-    np.testing.assert_allclose(found.df, df)
-
-
-def test_a_known_variance_is_normal():
-    found = estimate(np.zeros(4), 4)
-    np.testing.assert_allclose(found.tail(2 * stats.norm.isf(TAILS)), TAILS)
-    np.testing.assert_allclose(found.critical(TAILS), 2 * stats.norm.isf(TAILS))
+@pytest.mark.parametrize(
+    ("known", "estimated", "df", "law"),
+    [(4, 0, INF, stats.norm(scale=2)), *((0, 1, df, stats.t(df)) for df in (1, 2, 4, 9, 100, 1e4))],
+)
+def test_a_known_variance_is_normal_and_an_estimated_one_students_t(known, estimated, df, law):
+    zeros, distance = estimate(np.zeros(4), known, estimated, df), law.isf(TAILS)
+    np.testing.assert_allclose(zeros.tail(distance), TAILS, rtol=1e-6)
+    np.testing.assert_allclose(zeros.critical(TAILS), distance, rtol=1e-6)
+    np.testing.assert_allclose(zeros.df, df)
 
 
 @pytest.mark.parametrize(("known", "estimated", "df"), [(1, 0.3, 4), (1, 2, 4), (0.5, 1, 1)])
@@ -46,28 +42,20 @@ def test_satterthwaite():
     """Welch's test of two samples has these degrees of freedom (scipy)."""
     rng = np.random.default_rng(0)
     a, b = rng.normal(0, 1, 7), rng.normal(0, 3, 12)
-    parts = [
-        Estimate(np.array([x.mean()]), {REFITS: Component(x.var(ddof=1) / len(x), len(x) - 1)})
-        for x in (a, b)
-    ]
-    found = parts[0] - parts[1]
+    first, second = (Component(x.var(ddof=1) / len(x), len(x) - 1) for x in (a, b))
+    difference = Estimate(np.array([a.mean() - b.mean()]), {REFITS: first + second})
     welch = stats.ttest_ind(a, b, equal_var=False)
-    assert found.df[0] == pytest.approx(welch.df)
-    assert found.p()[0] == pytest.approx(welch.pvalue, rel=1e-6)
-    low, high = found.interval()
+    assert difference.df[0] == pytest.approx(welch.df)
+    assert difference.p()[0] == pytest.approx(welch.pvalue, rel=1e-6)
+    low, high = difference.interval()
     assert (low[0], high[0]) == pytest.approx(tuple(welch.confidence_interval()), rel=1e-6)
 
 
-def test_the_model_has_only_its_rows():
-    found = estimate([1.0], 1, 3, 4)
-    assert found.variance[0] == 4
-    assert found.only(ROWS).p()[0] == pytest.approx(2 * stats.norm.sf(1))
-
-
 def test_bound_is_the_margin_that_it_is_held_within():
-    found = estimate([0.1, -0.3, 0.0], 0.01, 0.02, 5)
-    np.testing.assert_allclose(found.p_within(found.bound()), 0.05, rtol=1e-6)
-    np.testing.assert_allclose(found.p_within(0.0), 1 - found.tail(np.abs(found.value)))
+    values = estimate([0.1, -0.3, 0.0], 0.01, 0.02, 5)
+    np.testing.assert_allclose(values.variance, 0.03)
+    np.testing.assert_allclose(values.p_within(values.bound()), 0.05, rtol=1e-6)
+    np.testing.assert_allclose(values.p_within(0.0), 1 - values.tail(np.abs(values.value)))
 
 
 def test_detectable_changes_are_found_as_often_as_said():
@@ -78,6 +66,6 @@ def test_detectable_changes_are_found_as_often_as_said():
 
 
 def test_an_unknown_variance_has_no_test():
-    for found in (estimate([0.0, 0.2], 0), estimate([0.0, 0.2], np.nan)):
-        assert np.isnan(found.critical(0.025)).all()
+    for values in (estimate([0.0, 0.2], 0), estimate([0.0, 0.2], np.nan)):
+        assert np.isnan(values.critical(0.025)).all()
     assert np.isnan(estimate([0.2], np.nan).p()).all()

@@ -26,8 +26,8 @@ def test_a_change_of_this_size_is_found_in_four_of_five_draws(
         return Rates(share[..., None], of_rate(share, n), n)
 
     elsewhere = [0.5 + change / 2, 0.5 - change / 2]
-    found = verdicts.tested(drawn([0.5, 0.5], home), drawn(elsewhere, away), form)
-    assert (found["p_signed"] < 0.05).mean() == pytest.approx(0.8, abs=0.04)
+    table = verdicts.tested(drawn([0.5, 0.5], home), drawn(elsewhere, away), form)
+    assert (table["p_signed"] < 0.05).mean() == pytest.approx(0.8, abs=0.04)
 
 
 def test_the_scarcest_rows_limit_and_a_larger_family_finds_less() -> None:

@@ -52,28 +52,26 @@ def test_projection_is_that_of_a_general_optimiser():
             rates, n = rng.uniform(0.1, 0.9, len(functions)), rng.uniform(10, 1000, len(functions))
 
             def divergence(theta, rates=rates, n=n):
-                found = rates * np.log(rates / theta)
-                return float(
-                    n @ (found + (1 - rates) * np.log((1 - rates) / (1 - theta))) / n.sum()
-                )
+                hits = rates * np.log(rates / theta)
+                return float(n @ (hits + (1 - rates) * np.log((1 - rates) / (1 - theta))) / n.sum())
 
             solved = optimize.minimize(
                 divergence, np.full(len(functions), 0.5) + 0.4 * functions,
                 constraints={"type": "eq", "fun": lambda theta: functions @ theta - value},  # noqa: B023
                 bounds=[(1e-6, 1 - 1e-6)] * len(functions), options={"ftol": 1e-14},
             )  # fmt: skip
-            found = projected(rates, n, functions, np.asarray(value))
-            assert functions @ found == pytest.approx(value, abs=1e-12)
-            assert divergence(found) <= solved.fun + 1e-9
-            np.testing.assert_allclose(found, solved.x, atol=1e-4)
+            closest = projected(rates, n, functions, np.asarray(value))
+            assert functions @ closest == pytest.approx(value, abs=1e-12)
+            assert divergence(closest) <= solved.fun + 1e-9
+            np.testing.assert_allclose(closest, solved.x, atol=1e-4)
 
 
 def test_e_value_of_one_group_is_the_likelihood_ratio_of_its_bound():
     """A single rate is at most .3: the closest rate is .3, and the alternatives are above it."""
     batches = Batches(np.array([[7.0]]), np.array([[10.0]]), np.array([[0.5]]))
-    found = batches.log_e(np.array([[1.0]]), np.asarray(0.3))[0, 0]
+    log_e = batches.log_e(np.array([[1.0]]), np.asarray(0.3))[0, 0]
     other = 0.3 + np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])
-    np.testing.assert_allclose(found, 7 * np.log(other / 0.3) + 3 * np.log((1 - other) / 0.7))
+    np.testing.assert_allclose(log_e, 7 * np.log(other / 0.3) + 3 * np.log((1 - other) / 0.7))
 
 
 def test_process_is_the_mean_over_functions_growths_and_starts():
@@ -118,17 +116,17 @@ def test_monitor_without_growth_ever_alarms_in_at_most_5_percent(rows, reference
 
 
 def test_growth_is_found_in_its_batch_and_measured():
-    rng, of, found, covered = np.random.default_rng(3), gap("largest", 2), [], 0
+    rng, of, alarms, covered = np.random.default_rng(3), gap("largest", 2), [], 0
     for _ in range(30):
         batches, bound = streams(rng, 2000, 20_000, 0.05, 0.1)
         grown = growth(batches, of, bound)
-        found.append(grown.alarm(LEVEL / 2))
+        alarms.append(grown.alarm(LEVEL / 2))
         start = int(grown.start.argmax())
         low, high = confidence(batches, of, start)
         covered += start < 8 or low <= 0.15 <= high
-    assert None not in found
-    assert np.median(found) <= 11
-    assert min(found) >= 8
+    assert None not in alarms
+    assert np.median(alarms) <= 11
+    assert min(alarms) >= 8
     assert covered >= 28
 
 
@@ -149,9 +147,9 @@ def test_group_without_rows_and_impossible_bounds_are_no_evidence():
     hits, n = np.array([[3.0, 0.0], [3.0, 0.0]]), np.array([[5.0, 0.0], [5.0, 4.0]])
     batches = Batches.of(hits, n, np.array([2.0, 2.0]), np.array([5.0, 5.0]))
     functions = gap("largest", 2).functions
-    found = batches.log_e(functions, np.asarray(0.0))
-    assert (found[:, 0] == 0).all()
-    assert (found[:, 1] != 0).any()
+    log_e = batches.log_e(functions, np.asarray(0.0))
+    assert (log_e[:, 0] == 0).all()
+    assert (log_e[:, 1] != 0).any()
     for bound in (1.0, 1.5, -1.0):
         assert (batches.log_e(functions, np.asarray(bound)) == 0).all()
     assert growth(batches, Gap(functions), 0.0).start.sum() == pytest.approx(1)

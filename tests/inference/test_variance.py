@@ -12,9 +12,8 @@ from robust_fairness.inference import (
     moderated,
     of_rate,
     over_domains,
-    small_counts,
 )
-from robust_fairness.inference.variance import resampled
+from robust_fairness.inference.variance import resampled, small_counts
 
 
 def test_a_rate_has_the_variance_of_its_mean():
@@ -36,9 +35,9 @@ def test_small_counts_add_a_row_to_either_side():
 
 def test_refits():
     values = np.array([[0.1, 0.3, 0.2, np.nan], [0.5, 0.5, 0.5, 0.5], [0.5, *[np.nan] * 3]])
-    found = between_refits(values)
-    np.testing.assert_allclose(found.variance, [0.01 / 3, 0, np.nan])
-    np.testing.assert_allclose(found.df, [2, 3, 1])
+    component = between_refits(values)
+    np.testing.assert_allclose(component.variance, [0.01 / 3, 0, np.nan])
+    np.testing.assert_allclose(component.df, [2, 3, 1])
     # Nadeau and Bengio (2003): s^2 (1 / n + test / train)
     np.testing.assert_allclose(between_refits(values[:1], 0.25).variance, 0.01 * (1 / 3 + 0.25))
 
@@ -46,10 +45,10 @@ def test_refits():
 def test_equal_variances_are_pooled_and_unequal_ones_are_not():
     rng = np.random.default_rng(1)
     equal = Component(rng.chisquare(4, 2000) / 4, np.full(2000, 4.0))
-    found = moderated(equal)
-    assert (found.variance >= equal.variance).all()
-    assert found.df.min() > 60
-    assert np.median(found.variance) == pytest.approx(1, abs=0.1)
+    component = moderated(equal)
+    assert (component.variance >= equal.variance).all()
+    assert component.df.min() > 60
+    assert np.median(component.variance) == pytest.approx(1, abs=0.1)
     spread = Component(equal.variance * np.exp(rng.normal(0, 3, 2000)), equal.df)
     assert moderated(spread).df.max() < 5
     few = Component(equal.variance[:2], equal.df[:2])
@@ -60,8 +59,8 @@ def test_moderation_is_the_fit_of_scaled_f():
     """Of variances drawn from the prior, d0 and s0 squared are found again (Smyth 2004)."""
     rng = np.random.default_rng(2)
     true = 0.3 * 8 / rng.chisquare(8, 20_000)
-    found = moderated(Component(true * rng.chisquare(4, 20_000) / 4, np.full(20_000, 4.0)))
-    assert found.df[0] == pytest.approx(12, rel=0.1)
+    component = moderated(Component(true * rng.chisquare(4, 20_000) / 4, np.full(20_000, 4.0)))
+    assert component.df[0] == pytest.approx(12, rel=0.1)
 
 
 def test_deterministic_refits_keep_no_variance():
@@ -72,13 +71,13 @@ def test_deterministic_refits_keep_no_variance():
 def test_the_jackknife_leaves_a_domain_out_on_both_sides():
     rng = np.random.default_rng(3)
     names = np.array(list("abcde"))
-    sources, targets = (one.ravel() for one in np.meshgrid(names, names, indexing="ij"))
+    sources, targets = (side.ravel() for side in np.meshgrid(names, names, indexing="ij"))
     values = np.where(sources == targets, np.nan, rng.normal(size=25))
     values[3] = np.nan
     left = [np.nanmean(values[(sources != name) & (targets != name)]) for name in names]
-    found = between_domains(values, sources, targets)
-    assert found.variance == pytest.approx(4 / 5 * np.square(left - np.mean(left)).sum())
-    assert found.df == 4
+    component = between_domains(values, sources, targets)
+    assert component.variance == pytest.approx(4 / 5 * np.square(left - np.mean(left)).sum())
+    assert component.df == 4
     # a training on several domains is left out with none: the variance of a mean
     alone = between_domains(values[:5], np.full(5, "a, b"), names)
     known = values[:5][np.isfinite(values[:5])]
@@ -90,14 +89,14 @@ def test_a_mean_over_domains_is_rejected_as_often_as_said(domains):
     """Sources and targets both have effects of their own; the true mean is 0."""
     rng = np.random.default_rng(domains)
     names = np.arange(domains)
-    sources, targets = (one.ravel() for one in np.meshgrid(names, names, indexing="ij"))
+    sources, targets = (side.ravel() for side in np.meshgrid(names, names, indexing="ij"))
     tests = 4000
     effects = rng.normal(size=(2, tests, domains))
     values = effects[0][:, sources] + effects[1][:, targets] + rng.normal(size=(tests, domains**2))
     values[:, sources == targets] = np.nan
-    found = between_domains(values, sources, targets)
-    t = np.nanmean(values, 1) / np.sqrt(found.variance)
-    assert np.mean(2 * stats.t.sf(np.abs(t), found.df) < 0.05) <= 0.06
+    component = between_domains(values, sources, targets)
+    t = np.nanmean(values, 1) / np.sqrt(component.variance)
+    assert np.mean(2 * stats.t.sf(np.abs(t), component.df) < 0.05) <= 0.06
 
 
 @pytest.mark.parametrize("make", ["targets", "distances"])
@@ -110,17 +109,17 @@ def test_what_pairs_share_is_counted_once(make):
         cells = np.tile(effect, (8, 1)) if make == "targets" else effect[:, None] + effect
         cells = cells + (0 if make == "targets" else noise + noise.T)
         values = np.where(np.eye(8, dtype=bool), np.nan, cells).ravel()
-        found = over_domains(values[None], sources, targets)
-        low, high = found.interval()
+        estimate = over_domains(values[None], sources, targets)
+        low, high = estimate.interval()
         inside.append(low <= 0 <= high)
-        assert (low <= 0 <= high) == (found.p() >= LEVEL)
+        assert (low <= 0 <= high) == (estimate.p() >= LEVEL)
     assert np.mean(inside) >= 0.93
 
 
 def test_a_bootstrap_of_refits_has_the_variance_of_their_mean():
     values = np.random.default_rng(1).normal(size=6)
     draws = np.random.default_rng(2).choice(values, (20_000, 6)).mean(1)
-    found = resampled(values.mean(), np.append(draws, np.nan), 6)
-    (part,) = found.components.values()
+    estimate = resampled(values.mean(), np.append(draws, np.nan), 6)
+    (part,) = estimate.components.values()
     assert part.variance == pytest.approx(values.var(ddof=1) / 6, rel=0.03) and part.df == 5
     assert np.isnan(resampled(np.array([0.5]), np.array([[0.5, 0.5]]), 1).error)

@@ -12,12 +12,11 @@ from robust_fairness.inference import (
     LEVEL,
     Rates,
     contrast,
-    false_discovery_rate,
     gap,
-    holm,
     interval,
     over_refits,
 )
+from robust_fairness.inference.adjust import false_discovery_rate, holm
 from robust_fairness.inference.moments import covariance_of_copies
 from robust_fairness.inference.variance import small_covariance
 from robust_fairness.inference.verdicts import concluded, judged
@@ -34,14 +33,14 @@ def verdicts(*arguments, **options) -> pd.DataFrame:
 
 
 def rates_of(place: str) -> Rates:
-    hits, rows = (ACS[[f"{place}_{one}_{sex}" for sex in "fm"]].to_numpy(float) for one in "kn")
+    hits, rows = (ACS[[f"{place}_{count}_{sex}" for sex in "fm"]].to_numpy(float) for count in "kn")
     return Rates.of_counts(hits, rows)
 
 
 def test_acs_changes_are_the_reference():
-    found = contrast(rates_of("elsewhere"), rates_of("home"), DIFFERENCE, DIFFERENCE)
-    p = found.p()[:, 0]
-    for name, ours in {"change": found.value[:, 0], "error": found.error[:, 0], "p": p}.items():
+    change = contrast(rates_of("elsewhere"), rates_of("home"), DIFFERENCE, DIFFERENCE)
+    p = change.p()[:, 0]
+    for name, ours in {"change": change.value[:, 0], "error": change.error[:, 0], "p": p}.items():
         np.testing.assert_allclose(ours, ACS[name], rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(holm(p), ACS["holm"], rtol=1e-9)
     np.testing.assert_allclose(false_discovery_rate(p), ACS["bh"], rtol=1e-9)
@@ -49,12 +48,12 @@ def test_acs_changes_are_the_reference():
 
 
 def test_acs_verdicts():
-    found = verdicts(rates_of("home"), rates_of("elsewhere"), gap("largest", 2))
-    assert found["changed"].sum() == 16
-    assert found["state"].value_counts().to_dict() == {"inconclusive": 96, "grew": 11, "shrank": 5}
-    assert set(found["question"]) == {"this model"}
+    table = verdicts(rates_of("home"), rates_of("elsewhere"), gap("largest", 2))
+    assert table["changed"].sum() == 16
+    assert table["state"].value_counts().to_dict() == {"inconclusive": 96, "grew": 11, "shrank": 5}
+    assert set(table["question"]) == {"this model"}
     signed = ACS["change"].abs().to_numpy()
-    assert (found["bound"] > signed - 0.01).all()  # small counts move centres
+    assert (table["bound"] > signed - 0.01).all()  # small counts move centres
 
 
 def brute(kind: str, rates: np.ndarray) -> float:
@@ -76,8 +75,8 @@ def brute(kind: str, rates: np.ndarray) -> float:
 )  # fmt: skip
 def test_gaps_are_the_largest_of_their_functions(kind, groups, rates):
     drawn = np.random.default_rng(0).random((50, rates, groups))
-    found = gap(kind, groups, rates).of(drawn.reshape(50, -1))
-    np.testing.assert_allclose(found, [brute(kind, one) for one in drawn])
+    gaps = gap(kind, groups, rates).of(drawn.reshape(50, -1))
+    np.testing.assert_allclose(gaps, [brute(kind, sample) for sample in drawn])
 
 
 def test_gaps_that_are_not_defined():
@@ -109,9 +108,9 @@ def test_states():
         )
         for place in (0, 1)
     )
-    found = verdicts(home, away, gap("largest", 2))
-    assert found["state"].tolist() == [name.partition(",")[0] for name in CASES]
-    by_case = found.set_index(pd.Index(CASES))
+    table = verdicts(home, away, gap("largest", 2))
+    assert table["state"].tolist() == [name.partition(",")[0] for name in CASES]
+    by_case = table.set_index(pd.Index(CASES))
     assert by_case.loc["held", "bound"] < 0.05 < by_case.loc["inconclusive", "bound"]
     assert by_case.loc["inconclusive", "limit"].startswith("rows")
     assert by_case.loc["not estimable", "have"] == 4
@@ -123,9 +122,9 @@ def test_the_number_that_would_suffice_does():
     shares, n = np.array([0.5, 0.5]), np.array([[400.0, 1e6]])
     home = Rates.of_counts(np.array([[5e5, 5e5]]), np.full((1, 2), 1e6))
     away = Rates.of_counts(n * shares, n)
-    found = verdicts(home, away, gap("largest", 2)).iloc[0]
-    assert (found["limit"], found["limit_rate"], found["have"]) == ("rows elsewhere", 0, 400)
-    enough = int(found["needed"])
+    row = verdicts(home, away, gap("largest", 2)).iloc[0]
+    assert (row["limit"], row["limit_rate"], row["have"]) == ("rows elsewhere", 0, 400)
+    enough = int(row["needed"])
     tests = 2000
     hits = rng.binomial(enough, 0.55, tests) / enough
     p = np.array(
@@ -162,20 +161,20 @@ def test_families_have_few_false_changes(refits, ratio):
     rng = np.random.default_rng(refits)
     wrong = 0
     for _ in range(families):
-        found = verdicts(*draw(rng, 60, refits, ratio=ratio), gap("largest", 2))
-        assert set(found["question"]) == {"this method"}
-        wrong += found["changed"].any() or found["state"].isin(["grew", "shrank", "reversed"]).any()
+        table = verdicts(*draw(rng, 60, refits, ratio=ratio), gap("largest", 2))
+        assert set(table["question"]) == {"this method"}
+        wrong += table["changed"].any() or table["state"].isin(["grew", "shrank", "reversed"]).any()
     assert wrong / families <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / families)
 
 
 def test_few_refits_answer_for_the_model():
     rng = np.random.default_rng(0)
     home, away = draw(rng, 20, 3)
-    found = verdicts(home, away, gap("largest", 2))
-    assert set(found["question"]) == {"this model"}
+    table = verdicts(home, away, gap("largest", 2))
+    assert set(table["question"]) == {"this model"}
     alone = verdicts(home.first(), away.first(), gap("largest", 2))
-    np.testing.assert_allclose(found["p"], alone["p"])
-    assert found["between_refits"].notna().all()
+    np.testing.assert_allclose(table["p"], alone["p"])
+    assert table["between_refits"].notna().all()
     assert alone["between_refits"].isna().all()
 
 
@@ -189,8 +188,8 @@ def test_intervals_of_gaps_cover(kind, gaps, rows, base):
     truth = np.array([0.3 + gaps[0], 0.3, 0.1 + gaps[1], 0.1])
     n = rng.binomial(rows, base, (tests, 2))
     n = np.concatenate([n, rows - n], 1).astype(float)
-    found = Rates.of_counts(rng.binomial(n.astype(int), truth), n)
-    low, high = interval(found, of)
+    drawn = Rates.of_counts(rng.binomial(n.astype(int), truth), n)
+    low, high = interval(drawn, of)
     true = of.of(truth)
     known = np.isfinite(low)
     assert np.mean((low <= true) & (true <= high), where=known) >= 0.94
@@ -226,11 +225,11 @@ def test_shifted_copies_of_rows_are_compared_as_pairs():
     each = after.astype(float) - before
     direct = each.var(-1, ddof=1) / 400
     only = np.eye(2)
-    found = contrast(away, home, only, only, covariance=covariance)
-    np.testing.assert_allclose(found.variance, direct, rtol=1e-12)
+    change = contrast(away, home, only, only, covariance=covariance)
+    np.testing.assert_allclose(change.variance, direct, rtol=1e-12)
     discordant = (each != 0).sum(-1)
     mcnemar = (discordant - each.sum(-1) ** 2 / 400) / (400 * 399)
-    np.testing.assert_allclose(found.variance, mcnemar, rtol=1e-12)
+    np.testing.assert_allclose(change.variance, mcnemar, rtol=1e-12)
     # half a row in each of the four cells (Agresti and Min 2005)
     pairs = [before[:, 0] * 2 + after[:, 0] == cell for cell in range(4)]
     cells = np.stack(pairs, 1).sum(-1) + 0.5
@@ -241,7 +240,7 @@ def test_shifted_copies_of_rows_are_compared_as_pairs():
 
 
 def test_families_of_shifted_copies_have_their_level_and_more_power():
-    rng, wrong, found, apart, families = np.random.default_rng(1), 0, 0, 0, 60
+    rng, wrong, detected, apart, families = np.random.default_rng(1), 0, 0, 0, 60
     n = np.full((30, 2), 500.0)
     group = np.repeat([0, 1], 500)
     for _ in range(families):
@@ -256,12 +255,12 @@ def test_families_of_shifted_copies_have_their_level_and_more_power():
             ])  # fmt: skip
             paired = verdicts(home, away, gap("largest", 2), covariance=covariance)["changed"]
             if change:
-                found += paired[0]
+                detected += paired[0]
                 apart += verdicts(home, away, gap("largest", 2))["changed"][0]
             else:
                 wrong += paired.any()
     assert wrong <= 3 + 2 * np.sqrt(60 * 0.05 * 0.95)
-    assert found >= 40 and apart <= 10
+    assert detected >= 40 and apart <= 10
 
 
 def test_values_of_refits_are_concluded_as_scipy_and_nadeau_and_bengio_do():
@@ -269,24 +268,24 @@ def test_values_of_refits_are_concluded_as_scipy_and_nadeau_and_bengio_do():
     values = np.random.default_rng(4).normal(0.5, 1, (2, 10))
     values[1, 9] = np.nan
     ratio = np.array([0.0, 1 / 3])
-    found = concluded(over_refits(values, ratio), np.isfinite(values).sum(-1))
-    for row, refits, share in zip(found.itertuples(), values, ratio, strict=True):
+    table = concluded(over_refits(values, ratio), np.isfinite(values).sum(-1))
+    for row, refits, share in zip(table.itertuples(), values, ratio, strict=True):
         known = refits[np.isfinite(refits)]
         scale = known.std(ddof=1) * np.sqrt(1 / len(known) + share)
         law = stats.t(len(known) - 1, known.mean(), scale)
         assert (row.low, row.high) == pytest.approx(law.interval(0.95), rel=1e-6)
         assert row.p == pytest.approx(2 * min(law.cdf(0), law.sf(0)), rel=1e-5)
-    np.testing.assert_allclose(found["p_holm"], holm(found["p"]))
-    np.testing.assert_allclose(found["p_fdr"], false_discovery_rate(found["p"]))
-    np.testing.assert_array_equal(found["sign"] != 0, found["p_holm"] < LEVEL)
+    np.testing.assert_allclose(table["p_holm"], holm(table["p"]))
+    np.testing.assert_allclose(table["p_fdr"], false_discovery_rate(table["p"]))
+    np.testing.assert_array_equal(table["sign"] != 0, table["p_holm"] < LEVEL)
 
 
 def test_fewer_than_five_refits_and_values_without_variance_are_not_tested():
     values = np.array([[0.5, 0.51, 0.52, 0.5, np.nan], [0.5, 0.51, 0.52, 0.5, 0.5], [0.5] * 5])
-    found = concluded(over_refits(values), np.isfinite(values).sum(-1))
-    assert found["p"].isna().tolist() == [True, False, True]
-    assert found["sign"].tolist() == [0, 1, 0]
-    assert np.isfinite(found.loc[0, "low"]) and np.isnan(found.loc[2, "low"])
+    table = concluded(over_refits(values), np.isfinite(values).sum(-1))
+    assert table["p"].isna().tolist() == [True, False, True]
+    assert table["sign"].tolist() == [0, 1, 0]
+    assert np.isfinite(table.loc[0, "low"]) and np.isnan(table.loc[2, "low"])
 
 
 def test_families_of_stored_scores_have_their_level():

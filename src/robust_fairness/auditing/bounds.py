@@ -41,18 +41,18 @@ def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
     groups = np.flatnonzero(cells.known())
     if not names or kind == "worst_gap" or len(groups) < 2 or not cells.weight[-1].any():  # noqa: PLR2004
         return np.nan, np.nan
-    found = []
+    of_rates = []
     for name in names:
         values, among = row_values(name, cells)
         of = np.ones(values.shape) if among is None else among
         hits = (cells.weight * of * values).sum((1, 2))
         misses = (cells.weight * of).sum((1, 2)) - hits
-        found.append(
+        of_rates.append(
             _bounds(
                 kind, metric.better == "higher", hits[groups], misses[groups], hits[-1], misses[-1]
             )
         )
-    return _combined(kind, found)
+    return _combined(kind, of_rates)
 
 
 def _rates(metric: Metric) -> tuple[tuple[str, ...], str]:
@@ -119,23 +119,23 @@ def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
     names, kind = _rates(metric)
     if not names or kind == "worst_gap":
         return np.nan, np.nan
-    found = []
+    of_rates = []
     for low, high in map(strata.rates, names):
         if not (np.isfinite(low) & np.isfinite(high)).all():
             return np.nan, np.nan
         others = ~np.eye(len(low), dtype=bool)
         if kind == "worst":
             worst = np.min if metric.better == "higher" else np.max
-            found.append((worst(low), worst(high)))
+            of_rates.append((worst(low), worst(high)))
         elif kind == "ratio":
             with np.errstate(divide="ignore", invalid="ignore"):
                 least = (low / high[:, None])[others].min()
-                found.append((least, min(1.0, high.min() / low.max())))
+                of_rates.append((least, min(1.0, high.min() / low.max())))
         else:
-            found.append(
+            of_rates.append(
                 (max(0.0, low.max() - high.min()), (high[:, None] - low)[others].max())
             )  # fmt: skip
-    return _combined(kind, found)
+    return _combined(kind, of_rates)
 
 
 def _bounds(

@@ -94,7 +94,7 @@ class Cells:
         if sample_weight is not None:
             weight, squares = summed(sample_weight), summed(sample_weight**2)
         if replicate_weights is not None:
-            replicates = np.stack([summed(one) for one in replicate_weights.T])
+            replicates = np.stack([summed(weight) for weight in replicate_weights.T])
         return cls(groups.names, classes, n, weight, squares, replicates, units)
 
     def __add__(self, other: "Cells") -> "Cells":
@@ -291,7 +291,7 @@ class CellQuantity(Quantity):
                 name: reason.score(int(count)) if count else _none(0)
                 for name, count in zip(cells.groups, counts, strict=True)
             }
-        found = cells.means(np.asarray(rows.values, np.float64), rows.among)
+        means = cells.means(np.asarray(rows.values, np.float64), rows.among)
         return {
             name: Score(
                 float(value), int(n), variance=None if np.isnan(variance) else float(variance)
@@ -299,7 +299,7 @@ class CellQuantity(Quantity):
             if np.isfinite(value)
             else _none(int(count), rows.none if count else NO_ROWS)
             for name, value, variance, n, count in zip(
-                cells.groups, found.value, found.variance, found.n, counts, strict=True
+                cells.groups, means.value, means.variance, means.n, counts, strict=True
             )
         }
 
@@ -314,10 +314,10 @@ def _called(definition: Quantity, cells: Cells, group: int, options: Mapping[str
     weights = {WEIGHTS: cells.weight[group][y, prediction]}
     n = int(cells.n[group].sum())
     try:
-        found = definition.function(y, prediction, **weights, **options)
+        score = definition.function(y, prediction, **weights, **options)
     except Undefined as reason:
         return reason.score(n)
-    return found if isinstance(found, Score) else Score(float(found), n)
+    return score if isinstance(score, Score) else Score(float(score), n)
 
 
 def scores_of(metric: Metric, cells: Cells) -> dict[str, Score]:

@@ -1,6 +1,6 @@
 """Changes of an audit's values between two periods, each with its interval."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,10 @@ def require_comparable(now: Predictions, then: Predictions, names: tuple[str, st
         names: names of both tables, for the message.
     """
     facts = [
-        ("classes", *(", ".join(one.samples.classes) for one in (now, then))),
+        ("classes", *(", ".join(period.samples.classes) for period in (now, then))),
         ("predictions of kind", now.kind, then.kind),
         *(
-            (f"{name} as", *(_kind(one.samples.attributes[name]) for one in (now, then)))
+            (f"{name} as", *(_kind(period.samples.attributes[name]) for period in (now, then)))
             for name in now.samples.attributes
         ),
     ]
@@ -84,16 +84,16 @@ def changes(
     for place, key in enumerate(zip(both["attribute"], both["metric"], strict=True)):
         if gaps[place] and np.isfinite((between or {}).get(key, (np.nan,))).all():
             low[place], high[place] = (between or {})[key]
-    found = both[KEYS].assign(
+    table = both[KEYS].assign(
         then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
         change=current[0] - earlier[0], low=low, high=high, note=_notes(both),
     )  # fmt: skip
-    rows: list[dict[Any, Any]] = found.to_dict("records")
-    return tables.table(CHANGES, [*rows, *_mix_rows(found)])
+    rows: list[dict[Any, Any]] = table.to_dict("records")
+    return tables.table(CHANGES, [*rows, *_mix_rows(table)])
 
 
-def change_of(now: Sequence[Any], then: Sequence[Any]) -> tuple[Any, Any]:
+def change_of(now: Iterable[Any], then: Iterable[Any]) -> tuple[Any, Any]:
     """Interval of the change of a gap, a ratio or a worst group, from the two separate intervals.
 
     The square-and-add rule takes estimates to be unbiased. An absolute gap near 0 is biased upwards
@@ -150,15 +150,15 @@ def _notes(both: pd.DataFrame) -> list[str]:
     ]
 
 
-def _mix_rows(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _mix_rows(compared: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """The change of accuracy that is due to the mix of the groups of each attribute."""
-    for attribute, rows in found[found["metric"] == SHARE].groupby("attribute", sort=False):
-        rates = found[(found["metric"] == RATE) & (found["attribute"] == attribute)]
+    for attribute, rows in compared[compared["metric"] == SHARE].groupby("attribute", sort=False):
+        rates = compared[(compared["metric"] == RATE) & (compared["attribute"] == attribute)]
         both = rows.merge(rates, on="group", suffixes=("_share", "_rate"))
         if len(both):
             part = due_to_mix(
-                *(both[f"{one}_share"].to_numpy() for one in ("now", "then")),
-                *(both[f"{one}_rate"].to_numpy() for one in ("now", "then")),
+                *(both[f"{period}_share"].to_numpy() for period in ("now", "then")),
+                *(both[f"{period}_rate"].to_numpy() for period in ("now", "then")),
             )
             yield {
                 "attribute": attribute, "group": "", "metric": MIX, "change": part,

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import MIX, changes
-from robust_fairness.auditing.estimates import ASSUMPTION, Reference, Scored, estimate
+from robust_fairness.auditing.estimates import ASSUMPTION, Scored, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
@@ -23,8 +24,6 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import as_numbers, percentages
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
-
-TWO = 2
 
 
 @dataclass(frozen=True)
@@ -55,62 +54,68 @@ class Source:
         return read_columns(files, self.path.name, wanted, delimiter, missing, text)
 
 
+@dataclass(frozen=True)
+class Monitored:
+    """The periods of a table: the last one is compared with those before it, gaps with the first.
+
+    Attributes:
+        period: column of periods, see ``periods_of``; None: a table of a single period.
+        by: length of a period of dates.
+        first: number of periods, from the first on, that are the monitor's reference.
+        margin: by how much gaps may grow before the monitor says so.
+        state: file of the monitor's counts of earlier periods; none if it does not exist.
+    """
+
+    period: str | None = None
+    by: Length = "month"
+    first: int = 1
+    margin: float = 0.0
+    state: Path | None = None
+
+
 def audit_file(
-    path: Path,
+    source: Source,
     options: Options,
     *,
     gates: Sequence[str] = (),
     rule: Rule = "estimate",
     reference: Path | None = None,
-    period: str | None = None,
-    by: Length = "month",
-    first: int = 1,
-    margin: float = 0.0,
-    state: Path | None = None,
+    monitored: Monitored = Monitored(),
     labels: Literal["all", "none"] = "all",
-    missing: Sequence[str] = (),
-    delimiter: str | None = None,
 ) -> Audit:
     """Audit the predictions in a CSV or Parquet file; writes nothing.
 
     Args:
-        path: the file.
+        source: the file.
         options: its columns, and what is scored; metrics of gates are added.
         gates: conditions that must not hold, such as ``equalized_odds_difference[sex]>0.1``.
         rule: what fails a gate, see ``Gate.judgements``.
-        reference: file of the earlier period, with the same columns.
-        period: column of periods, see ``periods_of``; the last one is compared with those before
-            it, and all gaps are monitored.
-        by: length of a period of dates.
-        first: number of periods, from the first on, that are the monitor's reference.
-        margin: by how much gaps may grow before the monitor says so.
-        state: file of the monitor's counts of earlier periods; none if it does not exist.
+        reference: file of the earlier period, written as the other one.
+        monitored: the periods of the file, where it has several.
         labels: ``none`` if the file has no labels: its values are estimated with the reference, or
             without one only those scored that need none.
-        missing: texts of missing values, besides empty cells.
-        delimiter: column separator of a CSV file; found out if None.
     """
+    alone = reference is None and monitored.period is None
     parsed = gates_of(gates, options)
     for gate in parsed:
-        if gate.change and reference is None and period is None:
+        if gate.change and alone:
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
-    wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
     if options.y_true is None and labels == "all":
         raise InputError("target: needs a column (--target); without labels: --labels none")
     if labels == "none" and reference is None:
         options = replace(options, y_true=None)
+    wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
     options = replace(options, metrics=selected(replace(options, metrics=wanted)))
-    source = Source(path, delimiter, missing)
-    if options.features and (labels == "none" or (reference is None and period is None)):
+    if options.features and (labels == "none" or alone):
         raise InputError("features: why values changed needs labels and --reference or --period")
-    if reference is not None and period is not None:
+    if reference is not None and monitored.period is not None:
         raise InputError("reference and period are both given, allowed: one of them")
-    if state is not None and period is None:
+    if monitored.state is not None and monitored.period is None:
         raise InputError("state: needs a --period, the column of the periods")
     if labels == "none" and options.y_true is not None and reference is not None:
         audit = _estimated(source, options, reference)
-    elif period is not None:
-        audit = _of_periods(source, options, (period, by), (first, margin), state)
+    elif monitored.period is not None:
+        audit = _of_periods(source, options, monitored.period, monitored)
     else:
         audit = _of_files(source, options, reference)
     return audit.judged(gates, rule)
@@ -150,9 +155,9 @@ def _of_files(source: Source, options: Options, reference: Path | None) -> Audit
     try:
         table = source.columns(options)
     except InputError as error:
-        if f"unknown column {options.y_true!r}" in str(error):
-            raise InputError(f"{error}; without labels: --labels none") from None
-        raise
+        if options.y_true is None or error.unknown != options.y_true:
+            raise
+        raise InputError(f"{error}; without labels: --labels none") from None
     if reference is None:
         return audited_tables(table, options, name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
@@ -160,46 +165,42 @@ def _of_files(source: Source, options: Options, reference: Path | None) -> Audit
     return audited_tables(table, options, names[0], earlier, names[1])
 
 
-def _of_periods(
-    source: Source,
-    options: Options,
-    column: tuple[str, Length],
-    following: tuple[int, float],
-    state: Path | None,
-) -> Audit:
+def _of_periods(source: Source, options: Options, period: str, monitored: Monitored) -> Audit:
     """The audit of the last period of a table, compared with all before it, and the monitor."""
-    name, (period, by), (first, margin) = source.path.name, column, following
+    name, state = source.path.name, monitored.state
     if period in options.columns:
         raise InputError(f"column {period} has two roles; the period is a column of its own")
     quantiles = [attribute for attribute, bins in options.bins.items() if isinstance(bins, int)]
     if state is not None and quantiles:
         raise InputError(f"bins of {quantiles[0]}: quantiles change with the table; give edges")
     table = source.columns(options, [period])
-    periods = periods_of(table[period], by, f"{name}, column {period}")
-    known = state is not None and state.exists()
+    periods = periods_of(table[period], monitored.by, f"{name}, column {period}")
     if len(periods.names) == 1 and state is None:
         raise InputError(
             f"{name}, column {period}: all rows are in the {periods.kind} {periods.names[0]}; at "
             "least two are needed, or a --state"
         )
     every = check(table.drop(columns=period), options, name)
-    monitor = None
     if state is not None and not every.labelled:
         raise InputError("state: the monitor needs labels (--target)")
-    if every.labelled and (len(every.samples.classes) == TWO or state is not None):
-        about = {"target": str(options.y_true), "prediction": options.prediction}
-        about |= {"threshold": str(options.threshold)}
-        groups = every.groups(options.intersections)
-        monitor = replace(monitor_of(every, periods, groups, about, first), margin=margin)
-        if state is not None and known:
-            text = state.read_text(encoding="utf-8")
-            monitor = monitor.after(Monitor.from_json(text, str(state)), str(state))
     now = every.take(np.flatnonzero(periods.last))
     if len(periods.names) == 1:
         audit = audited(now, options, periods.names[-1])
     else:
         then = every.take(np.flatnonzero(~periods.last))
         audit = audited(now, options, periods.names[-1], then, periods.before)
+    if not every.labelled or (len(every.samples.classes) != TWO and state is None):
+        return audit
+    about = {
+        "target": str(options.y_true), "prediction": options.prediction,
+        "threshold": str(options.threshold),
+    }  # fmt: skip
+    groups = every.groups(options.intersections)
+    monitor = monitor_of(every, periods, groups, about, monitored.first)
+    monitor = replace(monitor, margin=monitored.margin)
+    if state is not None and state.exists():
+        text = state.read_text(encoding="utf-8")
+        monitor = monitor.after(Monitor.from_json(text, str(state)), str(state))
     return replace(audit, monitor=monitor)
 
 
@@ -220,14 +221,11 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
     unlabelled = replace(options, y_true=None)
     table = source.columns(unlabelled)
     now = check(table, unlabelled, str(source.path), then)
-    current, labelled = (
-        _scored(cells, predictions, options)
-        for cells, predictions in ((table, now), (earlier, then))
-    )
+    current = _scored(table, now, options)
+    labelled = replace(_scored(earlier, then, options), y=then.samples.y)
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
     rows = estimate(
-        current, Reference(labelled, then.samples.y), source.path.name, estimated, options.small,
-        options.suppress,
+        current, labelled, source.path.name, estimated, options.small, options.suppress
     )  # fmt: skip
     selections = [metric for metric in options.metrics if metric in SELECTIONS]
     known = scored(now, replace(unlabelled, metrics=selections), source.path.name)

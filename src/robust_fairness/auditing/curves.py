@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.intervals import wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
@@ -16,7 +17,7 @@ from robust_fairness.samples import Groups
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
 BLOCK = 2**20  # rows that are counted at once
-TWO, BINS = 2, 10
+BINS = 10
 THRESHOLDS = {
     "attribute": "str", "threshold": "float64", "accuracy": "float64", "selected": "float64",
     "true_positive": "float64", "false_positive": "float64", "gap": "float64",

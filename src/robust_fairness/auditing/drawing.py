@@ -20,7 +20,7 @@ def axis_of(limit: float, share: bool) -> tuple[float, float]:
     is negative.
     """
     size = abs(limit)
-    end = 1.0 if share else next((one for one in ENDS if size <= one), 2 * size)
+    end = 1.0 if share else next((end for end in ENDS if size <= end), 2 * size)
     return (-end if limit < 0 else 0.0), end
 
 
@@ -73,8 +73,8 @@ def curves_svg(x: np.ndarray, lines: Mapping[str, np.ndarray], line: float, labe
     ]
     for name, (kind, values) in zip(lines, zip("vw", lines.values(), strict=False), strict=True):
         points = " ".join(
-            f"{LEFT + _place(one, axis, BROAD):g},{_height(float(value)):g}"
-            for one, value in zip(x, values, strict=True)
+            f"{LEFT + _place(position, axis, BROAD):g},{_height(float(value)):g}"
+            for position, value in zip(x, values, strict=True)
         )
         parts.append(f"<polyline class={kind} points='{points}'/>")
         end = _height(float(values[-1])) + 4

@@ -15,13 +15,13 @@ Source: Kuberski et al., CBPE of NannyML 0.13, whose values these are where weig
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import Cells, in_cells, scores_of
+from robust_fairness.auditing.cells import TWO, Cells, in_cells, scores_of
 from robust_fairness.auditing.report import AUDIT
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
@@ -39,42 +39,37 @@ SEPARABLE = 0.999  # area under the ROC curve above which nothing is calibrated
 LEAST_LABELS = 200  # of each class, for a calibrator of a group
 RESAMPLES = 100
 MOST_ROWS = 20_000  # of a resample
-TWO = 2
 CLASSES = ("0", "1")
 SUMS = ("delta_eo", "delta_eo_one_vs_rest")  # of two differences, up to 2
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Rows with scores ``[n]``, decisions bool ``[n]``, groups by attribute and weights ``[n]``."""
+    """Rows with scores ``[n]``, decisions bool ``[n]``, groups by attribute and weights ``[n]``.
+
+    Those of a reference have labels ``y``, 0 and 1, int64 ``[n]``; others none.
+    """
 
     score: np.ndarray
     positive: np.ndarray
     groups: Mapping[str, Groups]
     weight: np.ndarray | None = None
+    y: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     def take(self, rows: np.ndarray) -> "Scored":
         """Some rows, by number."""
-        groups = {name: Groups(one.index[rows], one.names) for name, one in self.groups.items()}
+        groups = {
+            name: Groups(grouping.index[rows], grouping.names)
+            for name, grouping in self.groups.items()
+        }
         weight = None if self.weight is None else self.weight[rows]
-        return Scored(self.score[rows], self.positive[rows], groups, weight)
+        y = self.y[rows] if len(self.y) else self.y
+        return Scored(self.score[rows], self.positive[rows], groups, weight, y)
 
     @property
     def weights(self) -> np.ndarray:
         """The weights, 1 where there are none."""
         return np.ones(len(self.score)) if self.weight is None else self.weight
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Scored rows with their labels, 0 and 1, int64 ``[n]``."""
-
-    rows: Scored
-    y: np.ndarray
-
-    def take(self, rows: np.ndarray) -> "Reference":
-        """Some rows, by number."""
-        return Reference(self.rows.take(rows), self.y[rows])
 
 
 def calibrated(
@@ -90,10 +85,10 @@ def calibrated(
     """
     from sklearn.isotonic import IsotonicRegression
 
-    found: np.ndarray = (
+    probability: np.ndarray = (
         IsotonicRegression(out_of_bounds="clip").fit(score, y, sample_weight=weight).predict(new)
     )
-    return found
+    return probability
 
 
 def needs_calibration(y: np.ndarray, score: np.ndarray) -> bool:
@@ -123,7 +118,7 @@ def _calibration_error(y: np.ndarray, probability: np.ndarray) -> float:
     """Mean over rows of the calibration error of their bin; bins have equal numbers of rows."""
     order = np.argsort(probability, kind="stable")
     bins = np.array_split(order, BINS)
-    gaps = [abs(probability[one].sum() - y[one].sum()) for one in bins]
+    gaps = [abs(probability[rows].sum() - y[rows].sum()) for rows in bins]
     return float(np.sum(gaps) / len(y))
 
 
@@ -154,7 +149,7 @@ def group_weights(now: Scored, then: Scored, attribute: str) -> np.ndarray:
         return dict(zip(groups.names, sums / max(sums.sum(), 1e-300), strict=True))
 
     current, before = shares(now), shares(then)
-    ratio = [current.get(name, 0.0) / one if one else 1.0 for name, one in before.items()]
+    ratio = [current.get(name, 0.0) / share if share else 1.0 for name, share in before.items()]
     return np.array([*ratio, 1.0])[then.groups[attribute].index]
 
 
@@ -164,7 +159,7 @@ Labels = Callable[[np.ndarray], np.ndarray]
 
 def values(
     now: Scored,
-    reference: Reference,
+    reference: Scored,
     calibrate: bool,
     metrics: Sequence[Metric],
     labels: Labels = np.asarray,
@@ -182,44 +177,47 @@ def values(
     plain = _common(now, reference, calibrate)
     cells = {"": expected_cells(now, labels(plain), everyone)}
     for attribute, groups in now.groups.items():
-        weight = group_weights(now, reference.rows, attribute)
-        own = _by_group(now, reference, attribute, _common(now, reference, calibrate, weight))
-        cells[attribute] = expected_cells(now, labels(own), groups)
+        weight = group_weights(now, reference, attribute)
+        probability = _by_group(
+            now, reference, attribute, _common(now, reference, calibrate, weight)
+        )
+        cells[attribute] = expected_cells(now, labels(probability), groups)
     return {
         (attribute, group, metric.name): score
-        for attribute, own in cells.items()
+        for attribute, of_attribute in cells.items()
         for metric in metrics
         if (GROUPED in metric.needs) == bool(attribute)
-        for group, score in scores_of(metric, own).items()
+        for group, score in scores_of(metric, of_attribute).items()
         if score.applies
     }
 
 
 def _common(
-    now: Scored, reference: Reference, calibrate: bool, weight: np.ndarray | float = 1.0
+    now: Scored, reference: Scored, calibrate: bool, weight: np.ndarray | float = 1.0
 ) -> np.ndarray:
     """Probabilities by one calibrator for all rows, or the scores themselves."""
     if not calibrate:
         return now.score
-    rows = reference.rows
-    return calibrated(reference.y, rows.score, now.score, rows.weights * weight)
+    return calibrated(reference.y, reference.score, now.score, reference.weights * weight)
 
 
-def _by_group(now: Scored, reference: Reference, attribute: str, common: np.ndarray) -> np.ndarray:
+def _by_group(now: Scored, reference: Scored, attribute: str, common: np.ndarray) -> np.ndarray:
     """Probabilities by a calibrator per group; the common ones where labels are too few."""
-    groups, before = now.groups[attribute], reference.rows.groups[attribute]
-    found = common.copy()
+    groups, before = now.groups[attribute], reference.groups[attribute]
+    probability = common.copy()
     for code, name in enumerate(groups.names):
         labelled = before.index == (before.names.index(name) if name in before.names else None)
-        own = groups.index == code
-        y, rows = reference.y[labelled], reference.rows.take(np.flatnonzero(labelled))
-        if own.any() and np.bincount(y, minlength=TWO).min() >= LEAST_LABELS:
-            found[own] = calibrated(y, rows.score, now.score[own], rows.weights)
-    return found
+        of_group = groups.index == code
+        rows = reference.take(np.flatnonzero(labelled))
+        if of_group.any() and np.bincount(rows.y, minlength=TWO).min() >= LEAST_LABELS:
+            probability[of_group] = calibrated(
+                rows.y, rows.score, now.score[of_group], rows.weights
+            )
+    return probability
 
 
 def estimate(
-    now: Scored, reference: Reference, name: str, metrics: Sequence[str], small: int,
+    now: Scored, reference: Scored, name: str, metrics: Sequence[str], small: int,
     suppress: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
     """Estimated rows of an audit, with the columns ``AUDIT``, without groups below ``suppress``.
@@ -229,9 +227,9 @@ def estimate(
     current rows (at most ``MOST_ROWS`` of each), for which calibrators are fitted again and labels
     are drawn.
     """
-    found = [metric for metric in map(find_metric, metrics) if in_cells(metric)]
-    calibrate = needs_calibration(reference.y, reference.rows.score)
-    centre = values(now, reference, calibrate, found)
+    estimated = [metric for metric in map(find_metric, metrics) if in_cells(metric)]
+    calibrate = needs_calibration(reference.y, reference.score)
+    centre = values(now, reference, calibrate, estimated)
     generator = np.random.default_rng(0)
     errors: dict[Key, list[float]] = {key: [] for key in centre}
 
@@ -241,7 +239,7 @@ def estimate(
     for _ in range(RESAMPLES):
         some = now.take(_resampled(len(now.score), generator))
         labelled = reference.take(_resampled(len(reference.y), generator))
-        for key, score in values(some, labelled, calibrate, found, drawn).items():
+        for key, score in values(some, labelled, calibrate, estimated, drawn).items():
             value = centre[key].value if key in centre else None
             if value is not None and score.value is not None:
                 errors[key].append(abs(score.value - value))

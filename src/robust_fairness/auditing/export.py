@@ -45,8 +45,9 @@ def record(audit: Audit) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _records(rows: pd.DataFrame) -> Any:
-    return json.loads(rows.to_json(orient="records", double_precision=15))
+def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    records: list[dict[str, Any]] = json.loads(rows.to_json(orient="records", double_precision=15))
+    return records
 
 
 def model_card(audit: Audit) -> str:
@@ -58,7 +59,7 @@ def model_card(audit: Audit) -> str:
     groups = named[named["group"] != ""].pivot_table(
         index=["attribute", "group"], columns="metric", values="value", sort=False
     )
-    meanings = [f"- `{one}`: {definition(one)}" for one in values["metric"].unique()]
+    meanings = [f"- `{metric}`: {definition(metric)}" for metric in values["metric"].unique()]
     return "\n".join(
         [
             f"## Fairness of {audit.name}",
@@ -69,7 +70,7 @@ def model_card(audit: Audit) -> str:
             *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),
             "",
             f"Target `{options.y_true or 'none'}`, prediction `{options.y_pred}`, factors: "
-            f"{', '.join(f'`{one}`' for one in options.sensitive_features)}. Intervals have a "
+            f"{', '.join(f'`{name}`' for name in options.sensitive_features)}. Intervals have a "
             "nominal coverage of 95 %.",
             *(f"\n**{text}**" for text in (audit.warning, audit.assumption) if text),
             "",

@@ -12,8 +12,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.cells import in_cells
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.metrics import find_metric
 
 FORM = re.compile(
     r"\s*(?P<change>change\s*\(\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+?)\])?\s*"
@@ -75,30 +77,30 @@ class Gate:
             rows: rows of an audit, or changes as ``as_values`` makes them.
             rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
-                without interval is its own; the estimate of a small group needs evidence.
+                without interval is its own. An estimate of a small group needs evidence, as does
+                one whose interval has all values, of which nothing is known.
         """
         if self.change and "change" not in rows:
             raise InputError(f"gate {self.text!r}: a change needs an earlier period")
-        own = rows[rows["metric"] == self.metric]
+        judged = rows[rows["metric"] == self.metric]
         if self.attribute:
-            own = own[own["attribute"] == self.attribute]
+            judged = judged[judged["attribute"] == self.attribute]
         if self.group:
             known = rows.loc[(rows["attribute"] == self.attribute) & (rows["group"] != ""), "group"]
             if self.group not in {*known}:
-                problem = unknown_name("group", self.group, [*known.unique()])
-                raise InputError(f"gate {self.text!r}: {problem}")
-            own = own[own["group"] == self.group]
-            if own.empty:
+                raise unknown_name("group", self.group, known.unique(), f"gate {self.text!r}")
+            judged = judged[judged["group"] == self.group]
+            if judged.empty:
                 raise InputError(
                     f"gate {self.text!r}: {self.metric} has no value of a group; allowed: metrics "
                     "such as accuracy_by_group"
                 )
-        if own.empty:
+        if judged.empty:
             yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
-        if "small" not in own:  # changes
-            own = own.assign(small=False)
-        own = own.reindex(columns=[field.name for field in fields(Judged)])
-        for row in own.itertuples(index=False):
+        if "small" not in judged:  # changes
+            judged = judged.assign(small=False)
+        judged = judged.reindex(columns=[field.name for field in fields(Judged)])
+        for row in judged.itertuples(index=False):
             yield self._judgement(Judged(*row), rule)
 
     def _judgement(self, row: "Judged", rule: Rule) -> "Judgement":
@@ -124,16 +126,20 @@ class Gate:
         meets = COMPARED[self.sign]
         ends = [row.value if np.isnan(end) else end for end in (row.low, row.high)]
         by_end = [bool(meets(end, self.limit)) for end in ends]
+        needs_evidence = (row.group and row.small) or self._is_unknown(row)
         fails = {
-            "estimate": all(by_end)
-            if row.group and row.small
-            else bool(meets(row.value, self.limit)),
+            "estimate": all(by_end) if needs_evidence else bool(meets(row.value, self.limit)),
             "evidence": all(by_end),
             "doubt": any(by_end),
         }
         if fails[rule]:
             return "FAIL"
         return "INCONCLUSIVE" if any(by_end) else "PASS"
+
+    def _is_unknown(self, row: "Judged") -> bool:
+        """Whether an interval has all values that a rate or a gap of rates may have."""
+        least = -1.0 if self.change else 0.0
+        return row.low <= least and row.high >= 1 and in_cells(find_metric(self.metric))
 
 
 @dataclass(frozen=True)
@@ -172,28 +178,28 @@ def as_values(changes: pd.DataFrame) -> pd.DataFrame:
 
 def parse(text: str) -> Gate:
     """The gate of a text: a metric, optionally an attribute, a comparison and a number."""
-    found = FORM.fullmatch(text)
-    if found is None or not np.isfinite(float(found["limit"])):
+    parts = FORM.fullmatch(text)
+    if parts is None or not np.isfinite(float(parts["limit"])):
         raise InputError(
             f"gate {text!r}, allowed: a metric, a comparison and a number, such as {EXAMPLES}"
         )
-    metric = SHORT.get(found["metric"], found["metric"])
-    attribute, _equals, group = (found["attribute"] or "").partition("=")
+    metric = SHORT.get(parts["metric"], parts["metric"])
+    attribute, _equals, group = (parts["attribute"] or "").partition("=")
     return Gate(
-        text.strip(), metric, attribute.strip(), found["sign"], float(found["limit"]),
-        bool(found["change"]), group.strip(),
+        text.strip(), metric, attribute.strip(), parts["sign"], float(parts["limit"]),
+        bool(parts["change"]), group.strip(),
     )  # fmt: skip
 
 
 def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
     """Check that an audit has the metric and the attribute of a gate."""
+    place = f"gate {gate.text!r}"
     if gate.metric in AMBIGUOUS:
         raise InputError(
-            f"gate {gate.text!r}: {gate.metric} may be {' or '.join(AMBIGUOUS[gate.metric])}; "
+            f"{place}: {gate.metric} may be {' or '.join(AMBIGUOUS[gate.metric])}; "
             "allowed: one of these names"
         )
     if gate.metric not in metrics:
-        raise InputError(f"gate {gate.text!r}: {unknown_name('metric', gate.metric, metrics)}")
+        raise unknown_name("metric", gate.metric, metrics, place)
     if gate.attribute and gate.attribute not in attributes:
-        problem = unknown_name("attribute", gate.attribute, attributes)
-        raise InputError(f"gate {gate.text!r}: {problem}")
+        raise unknown_name("attribute", gate.attribute, attributes, place)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.auditing.intervals import ratio, wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
@@ -29,7 +29,6 @@ IMPACT = {
 SELECTED, ABOVE = "selection rate", "scoring rate"  # the latter: share above the median score
 LEAST_SHARE = 0.02
 UNKNOWN = ""  # category of rows without one
-TWO = 2
 LIMITS = (
     "The four-fifths rule of the US Uniform Guidelines (29 CFR 1607.4 D) compares such ratios "
     "with 0.8. It is a rule of thumb: the ratio of a small category falls below 0.8 by chance, "
@@ -126,8 +125,8 @@ def impact_page(rows: pd.DataFrame, name: str) -> str:
     parts = [f"## Impact ratios of {name}", "", LIMITS, ""]
     if (rows["rate_of"] == ABOVE).any():
         parts += ["The scoring rate is the share of people whose score is above the median.", ""]
-    for (kind, attribute), own in rows.groupby(["rate_of", "attribute"], sort=False):
-        known = own[own["category"] != UNKNOWN]
+    for (kind, attribute), of_attribute in rows.groupby(["rate_of", "attribute"], sort=False):
+        known = of_attribute[of_attribute["category"] != UNKNOWN]
         shown = pd.DataFrame(
             {
                 attribute: known["category"], "people": known["n"],
@@ -136,7 +135,7 @@ def impact_page(rows: pd.DataFrame, name: str) -> str:
                 "note": known["note"],
             }
         )  # fmt: skip
-        unknown = int(own.loc[own["category"] == UNKNOWN, "n"].sum())
+        unknown = int(of_attribute.loc[of_attribute["category"] == UNKNOWN, "n"].sum())
         parts += [
             f"### {attribute}: {kind}", "", tables.markdown(shown), "",
             f"{unknown:,} people have no known category and are not in the calculations.", "",
@@ -147,6 +146,8 @@ def impact_page(rows: pd.DataFrame, name: str) -> str:
 def _between(rows: pd.DataFrame, value: str, low: str, high: str) -> list[str]:
     """Values with their intervals as text, blank where they are missing."""
     return [
-        "" if np.isnan(one) else f"{one:.3f}" + ("" if np.isnan(a) else f" ({a:.3f} to {b:.3f})")
-        for one, a, b in zip(rows[value], rows[low], rows[high], strict=True)
+        ""
+        if np.isnan(middle)
+        else f"{middle:.3f}" + ("" if np.isnan(a) else f" ({a:.3f} to {b:.3f})")
+        for middle, a, b in zip(rows[value], rows[low], rows[high], strict=True)
     ]

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import special
 
 from robust_fairness import inference
-from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
 from robust_fairness.inference import Gap, Rates
 from robust_fairness.inference.gaps import MOST_FUNCTIONS
@@ -33,7 +33,6 @@ from robust_fairness.metrics import Score, find_metric
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
 
-TWO = 2
 TAIL = (1 - CONFIDENCE) / 2
 MOST_GROUPS = 100  # that are compared in pairs
 # Named measures that are gaps of rates, and how.
@@ -81,11 +80,6 @@ class Compared:
     gap: Gap
     most: float = 1.0
     turned: bool = False
-
-    @property
-    def value(self) -> float:
-        """The gap."""
-        return float(self.gap.of(self.rates.mean)[0])
 
     def bound(self) -> Bound:
         """Its interval; that of all gaps where a rate rests on too few rows to be known."""
@@ -151,8 +145,8 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     value = np.array([score.value for score in present.values()], np.float64)[None, :, None]
     rates = Rates(value, variance * wider, n, bounded=False)
     higher = metric.definition.better == "higher"
-    found = _compared(tuple(present), rates, kind, higher, 1)
-    return found and replace(found, most=np.inf)
+    compared = _compared(tuple(present), rates, kind, higher, 1)
+    return compared and replace(compared, most=np.inf)
 
 
 def rates_of(metric: Metric) -> tuple[tuple[str, ...], str]:
@@ -228,14 +222,27 @@ def _one_vs_rest(
     return Compared(groups, rates, Gap(of), 1.0 if of_dp else float(len(parts)))
 
 
-def bounds_of_gaps(counts: np.ndarray) -> dict[str, Bound]:
-    """Intervals of the differences of rates of two classes, from counts ``[groups, 2, 2]``."""
-    names = tuple(map(str, range(len(counts))))
-    weight = np.concatenate([counts, np.zeros((1, TWO, TWO), counts.dtype)]).astype(np.float64)
-    cells = Cells(names, ("0", "1"), weight.astype(np.int64), weight, weight)
-    found = {name: compared_in_cells(find_metric(name), cells) for name in list(NAMED)[:3]}
-    unknown = Bound("linear functions", np.nan, np.nan)
-    return {name: compared.bound() if compared else unknown for name, compared in found.items()}
+def bounds_of_gap(name: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the largest difference of rates of two classes in several tables ``[tables]``.
+
+    Args:
+        name: one of ``NAMED``.
+        counts: rows by class and prediction, int64 ``[tables, groups, 2, 2]``; every group has rows
+            of every rate.
+    """
+    tables, groups = counts.shape[:2]
+    if not tables or groups > MOST_GROUPS:
+        return np.full(tables, np.nan), np.full(tables, np.nan)
+    n = np.concatenate([counts.reshape(-1, TWO, TWO), np.zeros((1, TWO, TWO), np.int64)])
+    weight = n.astype(np.float64)
+    cells = Cells(tuple(map(str, range(tables * groups))), ("0", "1"), n, weight, weight)
+    parts = [cells.means(*row_values(rate, cells)) for rate in NAMED[name][0]]
+    value, variance, effective = (
+        np.concatenate([getattr(part, field).reshape(tables, groups) for part in parts], 1)
+        for field in ("value", "variance", "effective")
+    )
+    gap = inference.gap("largest", groups, len(parts))
+    return Compared((), Rates(value[..., None], variance, effective), gap).ends()
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
@@ -248,9 +255,9 @@ def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[An
         minuend: estimates with their lower and upper bounds, ``[...]`` each.
         subtrahend: those that are subtracted.
     """
-    (one, low, high), (other, other_low, other_high) = minuend, subtrahend
-    least = one - other - np.hypot(one - low, other_high - other)
-    most = one - other + np.hypot(high - one, other - other_low)
+    (value, low, high), (other, other_low, other_high) = minuend, subtrahend
+    least = value - other - np.hypot(value - low, other_high - other)
+    most = value - other + np.hypot(high - value, other - other_low)
     return least, most
 
 
@@ -279,8 +286,8 @@ def ratio_in_cells(name: str, cells: Cells) -> Bound | None:
     """Interval of a ratio of two groups; None for more."""
     if name not in RATIOS or (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
         return None
-    found = cells.means(*row_values(RATIOS[name], cells))
-    return ratio(found.value * found.effective, found.effective) if found.n.all() else None
+    means = cells.means(*row_values(RATIOS[name], cells))
+    return ratio(means.value * means.effective, means.effective) if means.n.all() else None
 
 
 def wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

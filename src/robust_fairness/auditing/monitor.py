@@ -11,31 +11,31 @@ by all gaps; an e-process, which is averaged over groups, rates, sizes and start
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness import inference
+from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import number
-from robust_fairness.auditing.intervals import Bound, bounds_of_gaps
-from robust_fairness.auditing.periods import Periods, later
+from robust_fairness.auditing.intervals import bounds_of_gap
+from robust_fairness.auditing.periods import Periods, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LEVEL, Rates
-from robust_fairness.inference.sequential import Batches, confidence, growth
+from robust_fairness.inference.sequential import Batches, Growth, confidence, growth, upper_bound
 from robust_fairness.rendering.html import counted
 from robust_fairness.samples import Groups
 
 VERSION = 1
 FORMAT = "robust-fairness monitor"
 FEWEST = 30  # rows that each rate of a group has in the reference, or the group is left out
-TWO = 2
 MONITOR = {
     "attribute": "str", "metric": "str", "period": "str", "role": "str",
     "value": "float64", "low": "float64", "high": "float64", "n": "int64",
@@ -43,7 +43,6 @@ MONITOR = {
     "bound": "float64", "evidence": "float64", "limit": "float64", "alarm": "bool",
 }  # fmt: skip
 REFERENCE, FOLLOWED = "reference", "followed"
-VALUE = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -55,11 +54,11 @@ class Counts:
 
     def of(self, groups: Sequence[str]) -> np.ndarray:
         """Those of some groups; 0 where a group is unknown."""
-        found = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
+        rows = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
         for place, group in enumerate(groups):
             if group in self.groups:
-                found[:, place] = self.rows[:, self.groups.index(group)]
-        return found
+                rows[:, place] = self.rows[:, self.groups.index(group)]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Monitor:
     @cached_property
     def gaps(self) -> list["Followed"]:
         """The gaps of every attribute that two groups or more have a reference for."""
-        found = []
+        gaps = []
         for attribute, counts in self.counts.items():
             before, since = np.split(counts.rows, [self.reference])
             reference, groups = before.sum(0), np.array(counts.groups, dtype=object)
@@ -95,36 +94,37 @@ class Monitor:
                 if enough.sum() >= TWO:
                     compared, left_out = tuple(groups[enough]), tuple(groups[~enough])
                     sums = since[:, enough], reference[enough]
-                    found.append(Followed(attribute, metric, compared, left_out, *sums))
-        return [replace(gap, family=len(found), margin=self.margin) for gap in found]
+                    gaps.append(Followed(attribute, metric, compared, left_out, *sums))
+        return [replace(gap, family=len(gaps), margin=self.margin) for gap in gaps]
 
     def to_frame(self) -> pd.DataFrame:
         """A row per gap and period with the columns ``MONITOR``, the reference first."""
-        first, *_, last = (*self.periods[:1], *self.periods[: self.reference])
-        reference = first if first == last else f"{first} to {last}"
-        rows: list[dict[str, Any]] = []
+        return self._frame.copy()
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        reference, since = self.periods[: self.reference], self.periods[self.reference :]
+        frames = []
         for gap in self.gaps:
-            common = {
-                "attribute": gap.attribute, "metric": gap.metric, "bound": gap.bound,
-                "limit": gap.limit, "alarm": False,
+            counts = np.concatenate([gap.reference[None], gap.counts])
+            value, low, high = values = _values(gap.metric, counts)
+            change = [value - value[0], *change_of(values, values[:, :1])]
+            for part in change:
+                part[0] = np.nan  # of the reference
+            columns = {
+                "attribute": gap.attribute, "metric": gap.metric,
+                "period": [span(reference), *since],
+                "role": [REFERENCE, *(FOLLOWED for _ in since)],
+                "value": value, "low": low, "high": high, "n": counts.sum((1, 2, 3)),
+                "change": change[0], "change_low": change[1], "change_high": change[2],
+                "bound": gap.bound, "evidence": [np.nan, *gap.evidence], "limit": gap.limit,
+                "alarm": [
+                    gap.alarm is not None and place >= gap.alarm
+                    for place in range(-1, len(since))
+                ],
             }  # fmt: skip
-            then = _value(gap.metric, gap.reference)
-            rows.append(
-                {**common, "period": reference, "role": REFERENCE, "n": int(gap.reference.sum())}
-                | dict(zip(VALUE, then, strict=True))
-            )
-            periods = zip(self.periods[self.reference :], gap.counts, strict=True)
-            for place, (name, counts) in enumerate(periods):
-                now = _value(gap.metric, counts)
-                low, high = change_of(now, then)
-                row = {
-                    "period": name, "role": FOLLOWED, "n": int(counts.sum()),
-                    "change": now[0] - then[0], "change_low": float(low),
-                    "change_high": float(high), "evidence": gap.evidence[place],
-                    "alarm": gap.alarm is not None and place >= gap.alarm,
-                }  # fmt: skip
-                rows.append(common | row | dict(zip(VALUE, now, strict=True)))
-        return tables.table(MONITOR, rows)
+            frames.append(pd.DataFrame(columns).astype(MONITOR))
+        return pd.concat(frames or [tables.table(MONITOR, [])], ignore_index=True)
 
     def sentences(self) -> list[tuple[str, bool]]:
         """A line per alarm and one for all other gaps; whether each is an alarm.
@@ -141,7 +141,7 @@ class Monitor:
                     f"{number(gap.bound, low, high)} before; alarm in {periods[gap.alarm]}"
                 )
                 said.append((line, True))
-        quiet = [gap.gap_since[1] for gap in self.gaps if gap.alarm is None]
+        quiet = [gap.upper_bound for gap in self.gaps if gap.alarm is None]
         if quiet and periods:
             sizes = counted({"gaps": len(quiet), "periods": len(periods)})
             line = (
@@ -159,8 +159,8 @@ class Monitor:
         """
         for name in sorted({*self.about, *state.about, "periods"}):
             here, there = (
-                one.kind if name == "periods" else one.about.get(name, "none")
-                for one in (self, state)
+                monitor.kind if name == "periods" else monitor.about.get(name, "none")
+                for monitor in (self, state)
             )
             if here != there:
                 raise InputError(f"{place}: {name} is {there!r}, this table has {here!r}")
@@ -170,8 +170,9 @@ class Monitor:
                 f"{', '.join(self.counts)}"
             )
         new = [name for name in self.periods if name not in state.periods]
+        key: Callable[[str], Any] = float if self.kind == "number" else str
         for name in new:
-            if not later(self.kind, name, state.periods[-1]):
+            if self.kind != "name" and key(name) <= key(state.periods[-1]):
                 raise InputError(
                     f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "
                     "allowed: later periods, or all periods without a state"
@@ -228,10 +229,11 @@ class Monitor:
                     f"{place}: was changed since it was written; restore it, or make it again from "
                     "the tables"
                 )
-            counts = {
-                name: Counts(tuple(groups), _counts(groups, len(content["periods"])))
-                for name, groups in content["counts"].items()
-            }
+            counts: dict[str, Counts] = {}
+            shape = (-1, len(content["periods"]), TWO, TWO)
+            for name, groups in content["counts"].items():
+                rows = np.array(list(groups.values()), np.int64).reshape(shape)
+                counts[name] = Counts(tuple(groups), np.moveaxis(rows, 0, 1))
             return cls(
                 content["about"], content["kind"], tuple(content["periods"]), content["reference"],
                 counts,
@@ -242,11 +244,6 @@ class Monitor:
 
 def _checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _counts(groups: Mapping[str, Any], periods: int) -> np.ndarray:
-    rows = np.array(list(groups.values()), np.int64).reshape(len(groups), periods, TWO, TWO)
-    return np.moveaxis(rows, 0, 1)
 
 
 def monitor_of(
@@ -332,7 +329,8 @@ class Followed:
     @cached_property
     def evidence(self) -> np.ndarray:
         """The e-process after each period, at most 1e300."""
-        return np.asarray(np.exp(np.minimum(self._growth.log_e, 690.0)))
+        log_e = self._growth.log_e if len(self.counts) else np.empty(0)
+        return np.asarray(np.exp(np.minimum(log_e, 690.0)))
 
     @cached_property
     def alarm(self) -> int | None:
@@ -343,6 +341,11 @@ class Followed:
     def since(self) -> int:
         """The number of the period in which the gap most likely grew; 0 without an alarm."""
         return 0 if self.alarm is None else int(self._growth.start.argmax())
+
+    @cached_property
+    def upper_bound(self) -> float:
+        """What the gap is at most in all periods, which holds whenever one looks."""
+        return upper_bound(self._batches, self._gap, 0)
 
     @cached_property
     def gap_since(self) -> tuple[float, float]:
@@ -360,7 +363,7 @@ class Followed:
         )
 
     @cached_property
-    def _growth(self) -> Any:
+    def _growth(self) -> Growth:
         return growth(self._batches, self._gap, self.bound)
 
 
@@ -384,17 +387,11 @@ def rates_of(metric: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return both[..., 1], both.sum(-1)
 
 
-def _value(metric: str, counts: np.ndarray) -> tuple[float, float, float]:
-    """A gap with its interval; NaN where a group has no rows of a rate."""
+def _values(metric: str, counts: np.ndarray) -> np.ndarray:
+    """A gap with its interval, ``[3, periods]``; NaN where a group has no rows of a rate."""
     hits, n = rates_of(metric, counts)
-    if not n.all():
-        return float("nan"), float("nan"), float("nan")
-    rates = (hits / n).reshape(len(RATES[metric]), -1)
-    bound = _bounds(np.ascontiguousarray(counts, np.int64).tobytes(), len(counts))[metric]
-    return float(np.ptp(rates, axis=1).max()), bound.low, bound.high
-
-
-@lru_cache(maxsize=4096)
-def _bounds(counts: bytes, groups: int) -> Mapping[str, Bound]:
-    """The intervals of all gaps of a period, which are computed together."""
-    return bounds_of_gaps(np.frombuffer(counts, np.int64).reshape(groups, TWO, TWO))
+    known = n.all(-1)
+    shares = (hits[known] / n[known]).reshape(-1, len(RATES[metric]), counts.shape[1])
+    values = np.full((3, len(counts)), np.nan)
+    values[:, known] = np.ptp(shares, axis=2).max(1), *bounds_of_gap(metric, counts[known])
+    return values

@@ -50,9 +50,9 @@ def audit_page(audit: "Audit") -> str:
     table = joined(rows[rows["applies"]], compared).fillna(
         {"note": "", "note_change": "", "small": False}
     )
-    names = [str(one) for one in rows["attribute"].unique() if one]
-    order = {one: number for number, one in enumerate(options.sensitive_features)}
-    names.sort(key=lambda one: (order.get(one, len(order)), one))
+    names = [str(name) for name in rows["attribute"].unique() if name]
+    order = {name: number for number, name in enumerate(options.sensitive_features)}
+    names.sort(key=lambda name: (order.get(name, len(order)), name))
     groups = predictions.groups(options.intersections)
     return rendered(
         "robust_fairness.auditing",
@@ -69,8 +69,9 @@ def audit_page(audit: "Audit") -> str:
         lacking=lacking(audit),
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
-            _section(table, one) | {"curve": groups.get(one) and _curve(predictions, groups[one])}
-            for one in names
+            _section(table, name)
+            | {"curve": groups.get(name) and _curve(predictions, groups[name])}
+            for name in names
         ],
         compared=changes is not None,
         why=None if audit.why is None else _why(audit.why),
@@ -81,7 +82,7 @@ def audit_page(audit: "Audit") -> str:
 
 def _why(why: Why) -> dict[str, Any]:
     """Parts of changes, regions, and what differs most between the periods."""
-    shares, found = (
+    shares, regions = (
         [row for row in why.of(part) if row["low"] > 0 or row["high"] < 0]
         for part in (OF_SHARE, REGION)
     )
@@ -103,7 +104,7 @@ def _why(why: Why) -> dict[str, Any]:
                 "change": _part(row),
                 "rows": f"{row['then_n']:,} and {row['now_n']:,}",
             }
-            for row in found
+            for row in regions
         ],
         "shares": [
             {
@@ -134,10 +135,10 @@ def _part(row: Mapping[str, Any] | None) -> dict[str, str]:
 def _followed(monitor: Monitor) -> list[dict[str, Any]]:
     """A chart and the numbers of every gap that is monitored."""
     rows, periods = monitor.to_frame(), monitor.periods[monitor.reference :]
-    found = []
+    charts = []
     for gap in monitor.gaps if periods else ():
-        own = rows[(rows["attribute"] == gap.attribute) & (rows["metric"] == gap.metric)]
-        then, later = own.iloc[0], own.iloc[1:]
+        of_gap = rows[(rows["attribute"] == gap.attribute) & (rows["metric"] == gap.metric)]
+        then, later = of_gap.iloc[0], of_gap.iloc[1:]
         last = later.iloc[-1]
         words = (
             f"{gap.attribute}: {gap.name} in {len(periods)} periods from {periods[0]} to "
@@ -145,7 +146,7 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
         )
         values = list(later[["value", "low", "high"]].itertuples(index=False, name=None))
         band = (then["low"], then["high"])
-        found.append(
+        charts.append(
             {
                 "attribute": gap.attribute, "metric": gap.name,
                 "then": _estimate(then["value"], then["low"], then["high"]),
@@ -158,25 +159,25 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
                 ),
             }
         )  # fmt: skip
-    return found
+    return charts
 
 
 def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
     """Accuracy and gap over the threshold, drawn and in words; None without scores."""
     if predictions.score.ndim > 1 or not len(predictions.score) or not predictions.labelled:
         return None
-    found = curve(predictions.samples.y, predictions.score, groups, predictions.weight)
-    if found is None:
+    drawn = curve(predictions.samples.y, predictions.score, groups, predictions.weight)
+    if drawn is None:
         return None
-    at = found.fairest
+    at = drawn.fairest
     words = (
-        f"The equalized odds difference is smallest, {found.gap[at]:.3f}, from a score of "
-        f"{found.threshold[at]:.3g} on, with accuracy {found.accuracy[at]:.3f}; only thresholds "
-        f"with {KEPT:.0%} of the best accuracy, {found.accuracy.max():.3f}, are considered."
+        f"The equalized odds difference is smallest, {drawn.gap[at]:.3f}, from a score of "
+        f"{drawn.threshold[at]:.3g} on, with accuracy {drawn.accuracy[at]:.3f}; only thresholds "
+        f"with {KEPT:.0%} of the best accuracy, {drawn.accuracy.max():.3f}, are considered."
     )
-    lines = {"accuracy": found.accuracy, "gap": found.gap}
+    lines = {"accuracy": drawn.accuracy, "gap": drawn.gap}
     return {
-        "drawn": curves_svg(found.threshold, lines, predictions.threshold, words),
+        "drawn": curves_svg(drawn.threshold, lines, predictions.threshold, words),
         "words": words,
         "threshold": f"{predictions.threshold:.3g}",
     }
@@ -210,14 +211,14 @@ def _is_share(metric: str) -> bool:
 
 def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     """Measures between the groups of an attribute, rates within them, and their shares."""
-    own = table[table["attribute"] == name]
-    between = own[(own["group"] == "") & (own["metric"] != MISSING)]
-    missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
+    rows = table[table["attribute"] == name]
+    between = rows[(rows["group"] == "") & (rows["metric"] != MISSING)]
+    missing = rows[(rows["metric"] == MISSING) & (rows["value"] > 0)]
     return {
         "name": name,
         "between": _lines(between),
         "missing": [] if missing.empty else list(missing["note"]),
-        **_groups(table, own[own["group"] != ""]),
+        **_groups(table, rows[rows["group"] != ""]),
     }
 
 
@@ -246,22 +247,22 @@ def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
 def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
     """Shares of the groups of an attribute, and rates within them."""
     shares = rows[rows["metric"] == SHARE]
-    rates = [one for one in RATES if (rows["metric"] == one).any()]
+    rates = [rate for rate in RATES if (rows["metric"] == rate).any()]
     overall = table[table["attribute"] == ""].set_index("metric")["value"]
     cells = {
         (row["group"], row["metric"]): row
         for row in rows[rows["metric"].isin(rates)].to_dict("records")
     }
     return {
-        "rates": [{"name": one, "definition": definition(one)} for one in rates],
+        "rates": [{"name": rate, "definition": definition(rate)} for rate in rates],
         "groups": [
             {
                 "name": group["group"],
                 "n": f"{np.nan_to_num(group['n']):,.0f}",
                 "share": _texts(group),
                 "cells": [
-                    _rate(cells.get((group["group"], one)), overall.get(RATES[one]))
-                    for one in rates
+                    _rate(cells.get((group["group"], rate)), overall.get(RATES[rate]))
+                    for rate in rates
                 ],
             }
             for group in shares.head(MOST_GROUPS).to_dict("records")

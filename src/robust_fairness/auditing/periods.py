@@ -1,6 +1,7 @@
 """Periods of a table: months, quarters or years of a column of dates, numbers, or names."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,8 +39,12 @@ class Periods:
     @property
     def before(self) -> str:
         """Name of all periods but the last one."""
-        first, *_, last = (*self.names[:1], *self.names[:-1])
-        return first if first == last else f"{first} to {last}"
+        return span(self.names[:-1])
+
+
+def span(names: Sequence[str]) -> str:
+    """Name of consecutive periods."""
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def periods_of(cells: pd.Series, length: Length, place: str) -> Periods:
@@ -99,10 +104,3 @@ def _dates(
             "as 2024-05-31"
         )
     return [str(date) for date in dates.dt.tz_localize(None).dt.to_period(FREQUENCY[length])]
-
-
-def later(kind: str, name: str, other: str) -> bool:
-    """Whether a period is after another one; always true of names."""
-    if kind == "name":
-        return True
-    return float(name) > float(other) if kind == "number" else name > other

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import Cells
+from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
@@ -29,7 +29,6 @@ from robust_fairness.datasets.raw.columns import (
 )
 from robust_fairness.samples import Groups, Samples, groups_of
 
-TWO = 2
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
@@ -98,31 +97,35 @@ class Options:
     features: Sequence[str] = ()
 
     @property
+    def predicted(self) -> Sequence[str]:
+        """The columns of the predictions."""
+        return [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
+
+    @property
     def prediction(self) -> str:
         """The column of the predictions, or the first of several."""
-        return self.y_pred if isinstance(self.y_pred, str) else self.y_pred[0]
+        return self.predicted[0]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        predicted = [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
         named = (self.y_true, self.sample_weight, self.unit)
         target, weight, unit = ([] if name is None else [name] for name in named)
         groups = [column for columns in self.membership.values() for column in columns]
         features = [name for name in self.features if name not in self.sensitive_features]
         return [
-            *target, *predicted, *self.sensitive_features, *groups, *weight, *unit,
+            *target, *self.predicted, *self.sensitive_features, *groups, *weight, *unit,
             *self.replicate_weights, *features,
         ]  # fmt: skip
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
         """With a table's quantiles as bins, so that other tables have the same groups."""
-        found: dict[str, Bins] = dict(self.bins)
-        for one, bins in self.bins.items():
-            if isinstance(bins, int) and one in table:
-                cells = as_numbers(table[one], f"{name}, column {one}")
-                found[one] = quantile_edges(cells, bins)
-        return replace(self, bins=found)
+        edges: dict[str, Bins] = dict(self.bins)
+        for column, bins in self.bins.items():
+            if isinstance(bins, int) and column in table:
+                cells = as_numbers(table[column], f"{name}, column {column}")
+                edges[column] = quantile_edges(cells, bins)
+        return replace(self, bins=edges)
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,9 @@ class Predictions:
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
         samples = self.samples.take(rows)
-        attributes = pd.DataFrame({k: _present(one) for k, one in samples.attributes.items()})
+        categories = samples.attributes.select_dtypes("category").items()
+        present = {str(name): values.cat.remove_unused_categories() for name, values in categories}
+        attributes = samples.attributes.assign(**present)
         return replace(
             self,
             samples=replace(samples, attributes=attributes),
@@ -186,15 +191,15 @@ class Predictions:
 
     def cells(self, intersections: bool) -> dict[str, Cells]:
         """Counts by categorical attribute, their intersections, and attributes of membership."""
-        found = {}
+        by_attribute = {}
         for name, groups in self.groups(intersections).items():
-            found[name] = self._cells(groups)
+            by_attribute[name] = self._cells(groups)
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
             parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
             sums = [self._cells(Groups(np.full(len(known), code), names), of) for code, of in parts]
-            found[name] = sum(sums[1:], sums[0])
-        return found
+            by_attribute[name] = sum(sums[1:], sums[0])
+        return by_attribute
 
     def everyone(self) -> Cells:
         """Counts of all rows as one group."""
@@ -223,13 +228,6 @@ class Predictions:
         return {" & ".join(names): groups_of(attributes, names) for names in [*alone, *together]}
 
 
-def _present(values: pd.Series) -> pd.Series:
-    """The column without categories that no row has."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.remove_unused_categories()
-    return values
-
-
 def check(
     table: pd.DataFrame, options: Options, name: str = "table", like: Predictions | None = None
 ) -> Predictions:
@@ -249,7 +247,6 @@ def check(
     """
     _require_columns(table, options, name)
     table, dropped = _complete(table, options, name)
-    attributes = _attributes(table, options, name)
     classes: tuple[str, ...] = ()
     score, threshold = np.empty(0), THRESHOLD
     kind: PredictionKind
@@ -264,11 +261,16 @@ def check(
         y, classes, codes = _classes(table[options.y_true], options, place)
         kind = _kind(table, options, codes, classes, name)
         predicted, score, threshold = _predicted(table, kind, options, codes, classes, name)
-    samples = _samples(y, attributes, classes, _weights(table, options, name))
+    weight, replicates = _weights(table, options, name)
+    samples = replace(_samples(table, options, name, y, classes), sample_weight=weight)
+    features = {
+        column: typed(table[column], f"{name}, column {column}", options.types.get(column))
+        for column in options.features
+    }
     return Predictions(
-        samples, predicted, kind, score, threshold, _replicates(table, options, name),
-        _membership(table, options, name), dropped, _units(table, options, name),
-        options.y_true is not None, _features(table, options, name),
+        samples, predicted, kind, score, threshold, replicates, _membership(table, options, name),
+        dropped, _units(table, options, name), options.y_true is not None,
+        pd.DataFrame(features).reset_index(drop=True),
     )  # fmt: skip
 
 
@@ -296,15 +298,6 @@ def _selections(
     return kind, y, classes, score, threshold
 
 
-def _features(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
-    """Features as numbers and categories, by row."""
-    columns = {
-        one: typed(table[one], f"{name}, column {one}", options.types.get(one))
-        for one in options.features
-    }
-    return pd.DataFrame(columns).reset_index(drop=True)
-
-
 def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
     """Numbers of the units ``[n]``, of which every row has one."""
     if options.unit is None:
@@ -320,35 +313,30 @@ def _units(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | Non
     return codes
 
 
-def _weights(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
-    """The weights, of which none is negative and not all are 0."""
+def _weights(
+    table: pd.DataFrame, options: Options, name: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights, of which none is negative and not all are 0, and the replicate weights."""
+    columns = options.replicate_weights
+    if columns and options.continuous:
+        raise InputError("replicate weights: only for classes")
     if options.sample_weight is None:
-        if options.replicate_weights:
+        if columns:
             raise InputError("replicate weights: need the weights themselves (--weight)")
-        return None
+        return None, None
     place = f"{name}, column {options.sample_weight}"
     weight = as_numbers(table[options.sample_weight], place).to_numpy()
     wrong = ~(weight >= 0)
     if wrong.any() or not weight.any():
         row = row_of(wrong) if wrong.any() else 1
         raise InputError(f"{place}, row {row}: {weight[row - 1]:g}, allowed: weights above 0, or 0")
-    return weight
-
-
-def _replicates(table: pd.DataFrame, options: Options, name: str) -> np.ndarray | None:
-    """Replicate weights, which may be negative."""
-    columns = options.replicate_weights
-    if not columns:
-        return None
-    if options.continuous:
-        raise InputError("replicate weights: only for classes")
-    return _numeric(table, columns, name)
+    return weight, _numeric(table, columns, name) if columns else None
 
 
 def _numeric(table: pd.DataFrame, columns: Sequence[str], name: str) -> np.ndarray:
     """The numbers of some columns ``[n, columns]``."""
     return np.stack(
-        [as_numbers(table[one], f"{name}, column {one}").to_numpy() for one in columns], 1
+        [as_numbers(table[column], f"{name}, column {column}").to_numpy() for column in columns], 1
     )
 
 
@@ -356,7 +344,7 @@ def _membership(
     table: pd.DataFrame, options: Options, name: str
 ) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
     """Probabilities of the groups of attributes; their columns are named after the groups."""
-    found = {}
+    known = {}
     for attribute_, columns in options.membership.items():
         share = _numeric(table, columns, name)
         wrong = np.isfinite(share).any(1) & ~(
@@ -368,37 +356,30 @@ def _membership(
                 f"{name}, columns {', '.join(columns)}, row {row}: allowed: a probability per "
                 "group from 0 to 1, two columns or more, whose sum is 1, or all missing"
             )
-        found[attribute_] = (tuple(one.removeprefix("p_") for one in columns), share)
-    return found
-
-
-def _attributes(table: pd.DataFrame, options: Options, name: str) -> dict[str, pd.Series]:
-    return {
-        one: attribute(
-            table[one], f"{name}, column {one}", options.types.get(one), options.bins.get(one)
-        )
-        for one in options.sensitive_features
-    }
+        known[attribute_] = (tuple(column.removeprefix("p_") for column in columns), share)
+    return known
 
 
 def _samples(
-    y: np.ndarray,
-    attributes: Mapping[str, pd.Series],
-    classes: tuple[str, ...],
-    weight: np.ndarray | None,
+    table: pd.DataFrame, options: Options, name: str, y: np.ndarray, classes: tuple[str, ...]
 ) -> Samples:
-    """Samples without features."""
+    """Samples with attributes, without features."""
+    attributes = {
+        column: attribute(
+            table[column], f"{name}, column {column}", options.types.get(column),
+            options.bins.get(column),
+        )
+        for column in options.sensitive_features
+    }  # fmt: skip
+    rows = pd.RangeIndex(len(y))
     return Samples(
         x=np.empty((len(y), 0), np.float32),
         y=y,
-        attributes=pd.DataFrame(
-            attributes, index=range(len(y)) if not attributes else None
-        ).reset_index(drop=True),
+        attributes=pd.DataFrame(attributes, None if attributes else rows).reset_index(drop=True),
         id=np.broadcast_to(np.int64(0), len(y)),
-        splits=pd.DataFrame(index=range(len(y))),
+        splits=pd.DataFrame(index=rows),
         classes=classes,
         sensitive=tuple(attributes),
-        sample_weight=weight,
     )
 
 
@@ -408,12 +389,12 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
         raise InputError(f"{name}: has no rows")
     if not options.sensitive_features and not options.membership:
         raise InputError("attributes: at least one column is needed")
-    for one in options.columns:
-        if one not in table:
-            raise InputError(f"{name}: {unknown_name('column', one, map(str, table.columns))}")
-        if options.columns.count(one) > 1:
+    for column in options.columns:
+        if column not in table:
+            raise unknown_name("column", column, map(str, table.columns), name)
+        if options.columns.count(column) > 1:
             raise InputError(
-                f"column {one} has two roles; it can be only one of target, prediction, "
+                f"column {column} has two roles; it can be only one of target, prediction, "
                 "attribute, weight, unit and feature"
             )
     attributes = options.sensitive_features
@@ -421,17 +402,19 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
     for option, named, allowed in (
         ("types", options.types, typed_columns), ("bins", options.bins, attributes)
     ):  # fmt: skip
-        for one in named:
-            if one not in allowed:
-                raise InputError(f"{option}: {unknown_name('attribute', one, allowed)}")
+        for column in named:
+            if column not in allowed:
+                raise unknown_name("attribute", column, allowed, option)
 
 
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
     """The rows that have target and prediction, and how many do not: an error unless allowed."""
-    predicted = [options.y_pred] if isinstance(options.y_pred, str) else options.y_pred
     lacking = np.zeros(len(table), bool)
     target = [] if options.y_true is None else [("target", options.y_true)]
-    for role, column in (*target, *(("prediction", one) for one in predicted)):
+    for role, column in (
+        *target,
+        *(("prediction", predicted) for predicted in options.predicted),
+    ):
         missing = table[column].isna().to_numpy()
         if missing.any() and not options.drop_unlabelled:
             raise InputError(
@@ -479,14 +462,14 @@ def _classes(
             "continuous"
         )
     values = require_one_spelling(require_two_values(as_categories(cells, place), place), place)
-    names = [str(one) for one in values.cat.categories]
-    by_name = {canonical(one): one for one in names}
+    names = [str(category) for category in values.cat.categories]
+    by_name = {canonical(name): name for name in names}
     if positive is None and len(names) > TWO:
-        codes = {canonical(one): code for code, one in enumerate(names)}
+        codes = {canonical(name): code for code, name in enumerate(names)}
         return values.cat.codes.to_numpy(np.int64), tuple(names), codes
     if positive is None:
         positive = next(
-            (by_name[one] for one, *other in PAIRS if {one, *other} == {*by_name}), None
+            (by_name[label] for label, *other in PAIRS if {label, *other} == {*by_name}), None
         )
     if positive is None:
         raise InputError(
@@ -498,7 +481,7 @@ def _classes(
         target = two_classes(values, (positive,), place, negative).cat
     except InputError as error:
         raise InputError(str(error).replace("negative: rest", "--negative rest")) from None
-    codes = {canonical(one): int(one == positive) for one in names}
+    codes = {canonical(name): int(name == positive) for name in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
 
@@ -524,7 +507,7 @@ def _kind(
             )
         return declared
     if has_at_most(cells, len(codes)) and codes.keys() >= {
-        canonical(str(one)) for one in as_categories(cells, place).cat.categories
+        canonical(str(category)) for category in as_categories(cells, place).cat.categories
     }:
         return "class"
     return "probability" if len(classes) == TWO else "class"
@@ -564,9 +547,9 @@ def _probabilities(
     order = []
     for label in classes:
         known = [
-            one
-            for one in columns
-            if canonical(label) in (canonical(one), canonical(one).partition("_")[2])
+            column
+            for column in columns
+            if canonical(label) in (canonical(column), canonical(column).partition("_")[2])
         ]
         if len(known) != 1:
             raise InputError(
@@ -605,9 +588,11 @@ def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> 
 def _predicted_classes(cells: pd.Series, codes: Codes, place: str) -> np.ndarray:
     """Predicted classes int64 ``[n]``."""
     named = as_categories(cells, place)
-    for one in named.cat.categories:
-        if canonical(str(one)) not in codes:
-            row = row_of((named == one).to_numpy())
-            raise InputError(f"{place}, row {row}: {unknown_name('class', one, codes)}")
-    places = np.array([codes[canonical(str(one))] for one in named.cat.categories], np.int64)
+    for category in named.cat.categories:
+        if canonical(str(category)) not in codes:
+            row = row_of((named == category).to_numpy())
+            raise unknown_name("class", category, codes, f"{place}, row {row}")
+    places = np.array(
+        [codes[canonical(str(category))] for category in named.cat.categories], np.int64
+    )
     return places[named.cat.codes.to_numpy()]

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
-from robust_fairness.auditing.cells import Cells, in_cells, scores_of
+from robust_fairness.auditing.cells import TWO, Cells, in_cells, scores_of
 from robust_fairness.auditing.intervals import (
     Compared,
     compared_in_cells,
@@ -38,7 +38,6 @@ from robust_fairness.metrics.base import WEIGHTS
 from robust_fairness.metrics.evaluation import GROUPED, rows_of
 from robust_fairness.samples import Groups
 
-TWO = 2
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
@@ -87,16 +86,20 @@ def metrics_of(continuous: bool) -> list[str]:
     the positive class by group only.
     """
     task = "regression" if continuous else "classification"
-    found = [one for one in all_metrics() if one.task in (task, "any")]
-    measures = [one for one in found if one.is_measure and ARRAYS.issuperset(one.definition.needs)]
-    quantities = [
-        one
-        for one in found
-        if one.definition.needs == ("y_true", "y_pred")
-        and not one.is_measure
-        and one.aggregation in _aggregations(one)
+    known = [metric for metric in all_metrics() if metric.task in (task, "any")]
+    measures = [
+        metric
+        for metric in known
+        if metric.is_measure and ARRAYS.issuperset(metric.definition.needs)
     ]
-    return sorted([*OF_DEPENDENCE, *(one.name for one in (*measures, *quantities))])
+    quantities = [
+        metric
+        for metric in known
+        if metric.definition.needs == ("y_true", "y_pred")
+        and not metric.is_measure
+        and metric.aggregation in _aggregations(metric)
+    ]
+    return sorted([*OF_DEPENDENCE, *(metric.name for metric in (*measures, *quantities))])
 
 
 def _aggregations(metric: Metric) -> tuple[str, ...]:
@@ -114,9 +117,9 @@ def offered_names(continuous: bool) -> list[str]:
     """
     task = "regression" if continuous else "classification"
     further = [
-        one.name
-        for one in all_metrics()
-        if one.task in (task, "any") and ARRAYS.issuperset(one.needs)
+        metric.name
+        for metric in all_metrics()
+        if metric.task in (task, "any") and ARRAYS.issuperset(metric.needs)
     ]
     return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
 
@@ -139,12 +142,12 @@ def selected(options: Options) -> list[str]:
             raise InputError(
                 f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
             )
-    found: list[str] = []
+    chosen: list[str] = []
     for name in names:
         if name not in sets and name not in known:
             raise unknown_name("metric", name, [*sets, *known])
-        found += sets.get(name, [name])
-    return [one for one in dict.fromkeys(found) if one not in (MISSING, SHARE)]
+        chosen += sets.get(name, [name])
+    return [name for name in dict.fromkeys(chosen) if name not in (MISSING, SHARE)]
 
 
 class Scored(NamedTuple):
@@ -165,45 +168,30 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     Raises:
         InputError: an audit has no such metric.
     """
-    samples = predictions.samples
-    names = selected(options)
+    samples, names = predictions.samples, selected(options)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
+    metrics = {key: find_metric(key) for key in names if key not in kernel}
     groups = predictions.groups(options.intersections)
     cells = predictions.cells(options.intersections) if samples.classes else {}
-    metrics = {one: find_metric(one) for one in names if one not in kernel}
-    of_rows = [one for one in metrics if not (samples.classes and in_cells(metrics[one]))]
-    per_row = {"y_pred": predictions.prediction}
-    if predictions.weight is not None:
-        per_row[WEIGHTS] = predictions.weight
-    together = [tuple(one.split(" & ")) for one in groups if one not in samples.attributes]
-    found = (
-        evaluate(of_rows, samples, predictions.outputs, per_row, groupings=together)
-        if of_rows
-        else []
-    )
-    if predictions.units is not None or predictions.replicates is not None:
-        found = [row | {"variance": None} for row in found]  # known for independent rows only
-    compared = dict(_compared_rows(found, metrics))
-    rows: list[dict[str, Any]] = []
+    everyone = {"": predictions.everyone()} if samples.classes else {}
     of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
     strata = {
         attribute: Strata.of(share, *of_classes)
         for attribute, (_, share) in predictions.membership.items()
         if samples.classes
     }
-    everyone = predictions.everyone() if samples.classes else None
-    for one, metric in metrics.items():
-        if one in of_rows:
-            of_metric = [row for row in found if row["metric"] == one]
+    of_rows = [key for key in metrics if not (samples.classes and in_cells(metrics[key]))]
+    evaluated = _evaluated(predictions, of_rows, groups)
+    compared = dict(_compared_rows(evaluated, metrics))
+    rows: list[dict[str, Any]] = []
+    for key, metric in metrics.items():
+        if key in of_rows:
+            of_metric = [row for row in evaluated if row["metric"] == key]
             rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
-        elif GROUPED in metric.needs:
-            for attribute, own in cells.items():
-                rows += _rows_in_cells(
-                    metric, attribute, own, compared, strata.get(attribute), options.small
-                )
-        else:
-            assert everyone is not None
-            rows += _rows_in_cells(metric, "", everyone, compared)
+            continue
+        for attribute, counts in (cells if GROUPED in metric.needs else everyone).items():
+            of_strata = strata.get(attribute)
+            rows += _rows_in_cells(metric, attribute, counts, compared, of_strata, options.small)
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
@@ -218,6 +206,23 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     }  # fmt: skip
     table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
     return Scored(table, compared)
+
+
+def _evaluated(
+    predictions: Predictions, names: Sequence[str], groups: Mapping[str, Groups]
+) -> list[dict[str, Any]]:
+    """Rows of metrics that are no functions of cells; variances only of independent rows."""
+    if not names:
+        return []
+    per_row = {"y_pred": predictions.prediction}
+    if predictions.weight is not None:
+        per_row[WEIGHTS] = predictions.weight
+    attributes = predictions.samples.attributes
+    together = [tuple(name.split(" & ")) for name in groups if name not in attributes]
+    rows = evaluate(names, predictions.samples, predictions.outputs, per_row, groupings=together)
+    if predictions.units is None and predictions.replicates is None:
+        return rows
+    return [row | {"variance": None} for row in rows]
 
 
 def _rows_in_cells(
@@ -258,10 +263,10 @@ def _rows_in_cells(
     row["lowest"], row["highest"] = (
         bounds_in_cells(metric, cells) if strata is None else bounds_in_strata(metric, strata)
     )
-    found = compared_in_cells(metric, cells)
-    if found is not None:
-        compared[attribute, metric.name] = found
-    bound = found.bound() if found else ratio_in_cells(metric.name, cells)
+    gap = compared_in_cells(metric, cells)
+    if gap is not None:
+        compared[attribute, metric.name] = gap
+    bound = gap.bound() if gap else ratio_in_cells(metric.name, cells)
     row.update(asdict(bound) if bound else {})
     return rows
 
@@ -273,27 +278,27 @@ def _compared_rows(
     by_group: dict[tuple[str, str], dict[str, Score]] = {}
     for row in rows:
         if row["group"]:
-            one = Score(row["value"], row["n"], variance=row["variance"])
+            score = Score(row["value"], row["n"], variance=row["variance"])
             key = row["attribute"], metrics[row["metric"]].quantity
-            by_group.setdefault(key, {})[row["group"]] = one
+            by_group.setdefault(key, {})[row["group"]] = score
     for row in rows:
         metric, key = metrics[row["metric"]], row["attribute"]
         scores = by_group.get((key, metric.quantity), {})
         if not row["group"] and row["value"] is not None:
-            found = compared_in_scores(metric, scores)
-            if found is not None:
-                yield (key, metric.name), found
+            gap = compared_in_scores(metric, scores)
+            if gap is not None:
+                yield (key, metric.name), gap
 
 
 def _with_mean_interval(
     row: dict[str, Any], metric: Metric, compared: Mapping[tuple[str, str], Compared]
 ) -> dict[str, Any]:
     """A row of a mean, with Student's interval if it is an error and Wilson's if it is a share."""
-    found = compared.get((row["attribute"], row["metric"]))
+    gap = compared.get((row["attribute"], row["metric"]))
     if row["value"] is None:
         return row
-    if found is not None and not row["group"]:
-        return row | asdict(found.bound())
+    if gap is not None and not row["group"]:
+        return row | asdict(gap.bound())
     if metric.name in OF_TAIL:
         _, low, high = wilson(np.array([row["value"]]), np.array([row["n"]]))
         return row | {"low": low[0], "high": high[0], "interval": "Wilson"}
@@ -311,7 +316,7 @@ def _without_small(
     rows: Sequence[dict[str, Any]], groups: Mapping[str, Groups], fewest: int
 ) -> list[dict[str, Any]]:
     """The rows without groups of fewer than ``fewest`` rows, and without notes that tell them."""
-    hiding = {name for name, found in groups.items() if (found.counts < fewest).any()}
+    hiding = {name for name, of_attribute in groups.items() if (of_attribute.counts < fewest).any()}
     note = f"groups with fewer than {fewest} rows are hidden"
     kept = [row for row in rows if not row["group"] or row["n"] >= fewest]
     for row in kept:
@@ -323,7 +328,8 @@ def _without_small(
 def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
     """Share of the rows that lack an attribute."""
     lacking = {
-        str(name): one.to_numpy() for name, one in predictions.samples.attributes.isna().items()
+        str(name): is_missing.to_numpy()
+        for name, is_missing in predictions.samples.attributes.isna().items()
     }
     lacking |= {name: ~np.isfinite(p).all(1) for name, (_, p) in predictions.membership.items()}
     return [
@@ -344,13 +350,13 @@ def _share_rows(
     if not cells:  # a continuous target: all rows are of one class
         nothing = np.zeros(len(predictions.samples), np.int64)
         cells = {
-            name: Cells.of(own, nothing, nothing, ("",), predictions.weight)
-            for name, own in groups.items()
+            name: Cells.of(of_attribute, nothing, nothing, ("",), predictions.weight)
+            for name, of_attribute in groups.items()
         }
-    for attribute, own in cells.items():
-        shares = own.shares()
+    for attribute, of_attribute in cells.items():
+        shares = of_attribute.shares()
         _, low, high = wilson(shares.value, shares.effective)
-        for place, group in enumerate(own.groups):
+        for place, group in enumerate(of_attribute.groups):
             yield {
                 "attribute": attribute, "group": group, "metric": SHARE,
                 "value": shares.value[place], "n": int(shares.n[place]), "note": "",
@@ -385,13 +391,13 @@ def _small_group(
         return {}
     if row["group"]:
         return {"small": row["n"] < small}
-    found = groups[row["attribute"]]
-    counts, names = found.counts, list(found.names)
+    of_attribute = groups[row["attribute"]]
+    counts, names = of_attribute.counts, list(of_attribute.names)
     if is_worst and counts.max() >= small and classes:
         return {"small": False}
     if row["metric"] in OF_CLASSES:
         counts = cells[row["attribute"]].n[:-1].sum(2).ravel()
-        names = [f"{group}, class {label}" for group in found.names for label in classes]
+        names = [f"{group}, class {label}" for group in of_attribute.names for label in classes]
     least = int(counts.argmin())
     if counts[least] >= small:
         return {"small": False}

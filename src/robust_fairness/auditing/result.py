@@ -213,10 +213,10 @@ def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Ga
     names = options.sensitive_features
     sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
     attributes = {" & ".join(some) for size in sizes for some in combinations(names, size)}
-    found = [
+    parsed = [
         gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
     ]
-    for gate in found:
+    for gate in parsed:
         metrics = [*offered_names(options.continuous), *([MIX] if gate.change else [])]
         gates.require_known(gate, metrics, {*attributes, *options.membership} - {""})
-    return found
+    return parsed

@@ -47,7 +47,7 @@ def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
     if not judgements:
         return Said("AUDITED", "no gate is set, so that nothing fails")
     verdicts = [judgement.verdict for judgement in judgements]
-    parts = [f"{verdicts.count(one)} {one}" for one in VERDICTS if one in verdicts]
+    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
     values = "value" if len(verdicts) == 1 else "values"
     return Said(verdicts[0], f"{len(verdicts)} {values} with a gate: {', '.join(parts)}. {first}")
 
@@ -80,12 +80,12 @@ def worst_group(rows: pd.DataFrame) -> str:
 
     Groups that are flagged as small are left out; "" without any other.
     """
-    found = rows[rows["metric"].isin(list(WORST)) & rows["value"].notna() & ~rows["small"]]
-    if found.empty:
+    of_groups = rows[rows["metric"].isin(list(WORST)) & rows["value"].notna() & ~rows["small"]]
+    if of_groups.empty:
         return ""
-    accuracy = found["metric"].iloc[0] == "accuracy_by_group"
-    place = found["value"].argmin() if accuracy else found["value"].argmax()
-    row = found.iloc[int(place)]
+    accuracy = of_groups["metric"].iloc[0] == "accuracy_by_group"
+    place = of_groups["value"].argmin() if accuracy else of_groups["value"].argmax()
+    row = of_groups.iloc[int(place)]
     return (
         f"worst group: {row['attribute']} {row['group']}, {WORST[row['metric']]} "
         f"{estimate(row['value'], row['low'], row['high'])}, {row['n']:,} rows"
@@ -95,11 +95,11 @@ def worst_group(rows: pd.DataFrame) -> str:
 def gaps(rows: pd.DataFrame, changes: pd.DataFrame | None = None) -> list[str]:
     """The gaps between the groups of every attribute with their intervals, a line each."""
     names = gap_names(rows)
-    found = rows[rows["metric"].isin(list(names)) & rows["value"].notna() & (rows["group"] == "")]
+    known = rows[rows["metric"].isin(list(names)) & rows["value"].notna() & (rows["group"] == "")]
     changed = {} if changes is None else _changes(changes)
     lines: dict[str, list[str]] = {}
     for metric, name in names.items():
-        for row in found[found["metric"] == metric].to_dict("records"):
+        for row in known[known["metric"] == metric].to_dict("records"):
             text = f"{name} {estimate(row['value'], row['low'], row['high'])}"
             text += changed.get((row["attribute"], metric), "")
             lines.setdefault(row["attribute"], []).append(text)
@@ -119,30 +119,32 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
 def lacking(audit: "Audit") -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
-    found = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
-    for attribute, own in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
-        shares = own[own["metric"] == SHARE]
-        missing = own[(own["metric"] == MISSING) & (own["value"] > 0)]
-        bounded = own[own["metric"].isin(list(names)) & own["lowest"].notna()]
+    lines = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
+    for attribute, of_attribute in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
+        shares = of_attribute[of_attribute["metric"] == SHARE]
+        missing = of_attribute[(of_attribute["metric"] == MISSING) & (of_attribute["value"] > 0)]
+        bounded = of_attribute[
+            of_attribute["metric"].isin(list(names)) & of_attribute["lowest"].notna()
+        ]
         whatever = [
             f"{names[row['metric']]} {number(row['lowest'])} to {number(row['highest'])} whatever "
             "they are"
             for row in bounded.to_dict("records")
         ]
-        found += [
+        lines += [
             f"{attribute}: {note}{''.join(f'; {text}' for text in whatever)}"
             for note in missing["note"]
         ]
         if shares["small"].any():
             few = shares.loc[shares["small"], "group"]
             some = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
-            found.append(f"{attribute}: too few rows of {some}; gaps contain them")
-        if shares.empty and (own["metric"] == MISSING).any():
-            found.append(
+            lines.append(f"{attribute}: too few rows of {some}; gaps contain them")
+        if shares.empty and (of_attribute["metric"] == MISSING).any():
+            lines.append(
                 f"{attribute} is continuous and has no groups, allowed: --bins {attribute}=30,60 "
                 f"(edges) or --bins {attribute}=4 (quantiles)"
             )
-    return found
+    return lines
 
 
 def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
@@ -171,7 +173,9 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
 
 def _lines(judgements: Sequence[Judgement], verdict: Verdict) -> list[str]:
     """The gates of a verdict, one line each."""
-    return _first([one.reason for one in judgements if one.verdict == verdict], MOST_GATES)
+    return _first(
+        [judgement.reason for judgement in judgements if judgement.verdict == verdict], MOST_GATES
+    )
 
 
 def _first(lines: Sequence[str], most: int) -> list[str]:

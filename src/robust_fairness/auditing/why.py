@@ -43,17 +43,17 @@ class Why:
 
     def changes(self) -> list[dict[str, Any]]:
         """Every change that was taken apart, with its parts by name and its first region."""
-        found = []
+        taken_apart = []
         for _, rows in self.rows[self.rows["metric"] != ""].groupby(
             ["attribute", "metric"], sort=False
         ):
             parts = {row["part"]: row for row in _records(rows)[::-1]}
             if ALL in parts:
-                found.append(
+                taken_apart.append(
                     {**parts[ALL], "parts": parts, "region": parts.get(REGION)}
                     | {"significant": _excludes_0(parts[ALL])}
                 )
-        return found
+        return taken_apart
 
     def of(self, part: str) -> list[dict[str, Any]]:
         """The shares, regions or columns."""

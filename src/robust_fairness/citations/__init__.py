@@ -29,18 +29,20 @@ class Source:
 @cache
 def entries() -> dict[str, str]:
     """All BibTeX entries by key."""
-    found = _text("citations.bib").strip().split("\n\n")
-    return {text[text.index("{") + 1 : text.index(",")]: text for text in found}
+    texts = _text("citations.bib").strip().split("\n\n")
+    return {text[text.index("{") + 1 : text.index(",")]: text for text in texts}
 
 
 @cache
 def known() -> dict[tuple[str, str], Source]:
     """The rows of ``citations.csv`` by kind and name."""
     rows = csv.DictReader(_text("citations.csv").splitlines())
-    found = (
-        Source(row["kind"], row["name"], tuple(row["keys"].split()), row["note"]) for row in rows
-    )
-    return {(one.kind, one.name): one for one in found}
+    return {
+        (row["kind"], row["name"]): Source(
+            row["kind"], row["name"], tuple(row["keys"].split()), row["note"]
+        )
+        for row in rows
+    }
 
 
 def source_of(kind: str, name: str) -> Source:
@@ -59,14 +61,14 @@ def source_of(kind: str, name: str) -> Source:
 
 def sources(used: Mapping[str, Iterable[str]]) -> list[Source]:
     """The sources of everything that a run used, each once."""
-    found = [source_of(kind, name) for kind, names in used.items() for name in names]
-    return list(dict.fromkeys(found))
+    used_names = ((kind, name) for kind, names in used.items() for name in names)
+    return list(dict.fromkeys(source_of(kind, name) for kind, name in used_names))
 
 
-def bibtex(found: Iterable[Source]) -> str:
+def bibtex(cited: Iterable[Source]) -> str:
     """The entries by key, each below a comment that names what cites it."""
     used_by: dict[str, list[str]] = {}
-    for source in found:
+    for source in cited:
         for key in source.keys:
             used_by.setdefault(key, []).append(f"{source.kind} {source.name}")
     return "\n".join(f"% {', '.join(used_by[key])}\n{entries()[key]}\n" for key in sorted(used_by))
@@ -74,10 +76,12 @@ def bibtex(found: Iterable[Source]) -> str:
 
 def bibliography(used: Mapping[str, Iterable[str]]) -> str:
     """BibTeX of what a run used; a comment at the end names what has no entry."""
-    found = sources(used)
-    without = [f"% {one.kind} {one.name}: {one.note}\n" for one in found if not one.keys]
+    cited = sources(used)
+    without = [
+        f"% {source.kind} {source.name}: {source.note}\n" for source in cited if not source.keys
+    ]
     head = "% Nothing to cite for:\n" if without else ""
-    return "\n".join(filter(None, (bibtex(found), head + "".join(without))))
+    return "\n".join(filter(None, (bibtex(cited), head + "".join(without))))
 
 
 def _text(name: str) -> str:

@@ -60,10 +60,10 @@ def _one_or_more(_: click.Context, option: click.Parameter, text: str) -> str | 
 
 def _numbered(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
     """Columns ``A1`` to ``A80`` of ``A1..80``, or names separated by commas."""
-    found = re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text or "")
-    if found is None:
+    series = re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text or "")
+    if series is None:
         return _optional_names(_, option, text)
-    return [f"{found[1]}{number}" for number in range(int(found[2]), int(found[3]) + 1)]
+    return [f"{series[1]}{number}" for number in range(int(series[2]), int(series[3]) + 1)]
 
 
 def _memberships(
@@ -285,24 +285,27 @@ def audit(
     periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
     (nothing is written).
     """
-    from robust_fairness.auditing.command import audit_file, files_of
+    from robust_fairness.auditing.command import Monitored, Source, audit_file, files_of
     from robust_fairness.auditing.export import record
     from robust_fairness.auditing.predictions import Options
     from robust_fairness.auditing.verdict import console
 
-    of_table = {field.name for field in fields(Options)} & {*options}
-    columns = {name: options.pop(name) for name in of_table}
-    done = audit_file(path, Options(types=_types(numbers, categories), **columns), **options)
-    if columns["features"]:
+    def made_of(kind: type, **further: Any) -> Any:
+        names = {field.name for field in fields(kind)} & {*options}
+        return kind(**further, **{name: options.pop(name) for name in names})
+
+    columns = made_of(Options, types=_types(numbers, categories))
+    source, monitored = made_of(Source, path=path), made_of(Monitored)
+    done = audit_file(source, columns, monitored=monitored, **options)
+    if columns.features:
         with needed_by("--features", "train"):
             from robust_fairness.diagnosis.periods import explained
         done = explained(done)
     made = files_of(done, path.name.partition(".")[0], also)
     files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)
-    state = options["state"]
-    if state is not None and done.monitor is not None:
-        write_files({state: done.monitor.to_json()}, force=True)
+    if monitored.state is not None and done.monitor is not None:
+        write_files({monitored.state: done.monitor.to_json()}, force=True)
     if form == "json":
         click.echo(json.dumps(record(done), indent=1))
     else:

@@ -18,6 +18,6 @@ class CallablePackage(ModuleType):
 
 def make_callable(package: str, module: str, function: str) -> None:
     """Let calls of a package, which calls this when it is imported, go to a function."""
-    own = sys.modules[package]
-    own.__class__ = CallablePackage
-    vars(own).update(library_module=module, library_function=function)
+    called = sys.modules[package]
+    called.__class__ = CallablePackage
+    vars(called).update(library_module=module, library_function=function)

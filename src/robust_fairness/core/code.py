@@ -35,19 +35,19 @@ def code() -> dict[str, str]:
 
 def code_id() -> str:
     """``code`` in short: the first digits of each hash."""
-    return "-".join(one[:12] for one in code().values())
+    return "-".join(digest[:12] for digest in code().values())
 
 
 @cache
 def packages() -> dict[str, str]:
     """Versions of installed packages."""
-    found = {}
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 @cache

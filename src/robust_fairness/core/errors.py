@@ -28,20 +28,26 @@ class Mistake:
 class InputError(ValueError):
     """Wrong input; the message is one line with the file or field and what is allowed.
 
-    ``mistakes`` are those that it reports; an error of several has one line for each.
+    ``mistakes`` are those that it reports; an error of several has one line for each. ``unknown``
+    is the name that is not allowed, if that is the mistake.
     """
 
-    def __init__(self, message: str, mistakes: Sequence[Mistake] = ()) -> None:
+    def __init__(
+        self, message: str, mistakes: Sequence[Mistake] = (), unknown: str | None = None
+    ) -> None:
         super().__init__(message)
+        self.unknown = unknown
         self.mistakes = tuple(mistakes) or (Mistake(message),)
 
 
 def together(mistakes: Iterable[Mistake], where: str) -> InputError:
     """One error for several mistakes, each reported once, a line each."""
-    found = tuple(dict.fromkeys(mistakes))
-    if len(found) == 1:
-        return InputError(str(found[0]), found)
-    return InputError("\n".join([f"{len(found)} mistakes in {where}:", *map(str, found)]), found)
+    distinct = tuple(dict.fromkeys(mistakes))
+    if len(distinct) == 1:
+        return InputError(str(distinct[0]), distinct)
+    return InputError(
+        "\n".join([f"{len(distinct)} mistakes in {where}:", *map(str, distinct)]), distinct
+    )
 
 
 @dataclass
@@ -67,10 +73,11 @@ class Collected:
 LISTED = 60  # allowed names that an error lists
 
 
-def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
+def unknown_name(kind: str, name: str, allowed: Iterable[str], place: str = "") -> InputError:
     """An error for a name that is not in ``allowed``, with the nearest names in any case.
 
-    Of more than ``LISTED`` allowed names, the first ones are listed.
+    Of more than ``LISTED`` allowed names, the first ones are listed. The message begins with
+    ``place``, such as a file.
 
     >>> print(unknown_name("method", "cumma", ["cuma", "erm"]))
     unknown method 'cumma': did you mean 'cuma'? Allowed: cuma, erm
@@ -78,13 +85,14 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> InputError:
     unknown run 'first'. Allowed: none
     """
     options = sorted(allowed)
-    folded = {one.casefold(): one for one in options}
-    near = [folded[one] for one in get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    folded = {option.casefold(): option for option in options}
+    near = [folded[key] for key in get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
     hint = f": did you mean {' or '.join(map(repr, near))}? " if near else ". "
     listed = ", ".join(options[:LISTED]) or "none"
     if len(options) > LISTED:
         listed += f" and {len(options) - LISTED} more"
-    return InputError(f"unknown {kind} {name!r}{hint}Allowed: {listed}")
+    where = f"{place}: " if place else ""
+    return InputError(f"{where}unknown {kind} {name!r}{hint}Allowed: {listed}", unknown=name)
 
 
 def first_line(error: BaseException) -> str:

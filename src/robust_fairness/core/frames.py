@@ -21,12 +21,14 @@ def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
     Raises:
         InputError: lengths differ, or two indices are permuted.
     """
-    lengths = {name: len(one) for name, one in arrays.items()}
+    lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise InputError(f"{place}: arrays differ in length: {listed}")
     indices = {
-        name: one.index for name, one in arrays.items() if isinstance(one, pd.Series | pd.DataFrame)
+        name: array.index
+        for name, array in arrays.items()
+        if isinstance(array, pd.Series | pd.DataFrame)
     }
     for (name, here), (other, there) in combinations(indices.items(), 2):
         if not here.equals(there) and (here.isin(there).all() or there.isin(here).all()):
@@ -46,15 +48,15 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         InputError: it is neither, columns do not have the same rows, or two have the same name.
     """
     if isinstance(frame, Mapping):
-        columns = {name: pd.Series(_column(str(name), one)) for name, one in frame.items()}
+        columns = {name: pd.Series(_column(str(name), values)) for name, values in frame.items()}
         require_same_rows("table", columns)
-        index = next((one.index for one in columns.values()), None)
-        return pd.DataFrame({name: one.array for name, one in columns.items()}, index=index)
+        index = next((column.index for column in columns.values()), None)
+        return pd.DataFrame({name: column.array for name, column in columns.items()}, index=index)
     try:
         with needed_by(f"a table of type {type(frame).__name__}"):
             table = narwhals.from_native(frame)
-            found: pd.DataFrame = table.lazy().collect("pandas").to_native()
-            return found
+            converted: pd.DataFrame = table.lazy().collect("pandas").to_native()
+            return converted
     except TypeError:
         raise InputError(
             f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars, "
@@ -86,12 +88,12 @@ def with_columns(table: pd.DataFrame, values: Any) -> tuple[pd.DataFrame, list[s
     """
     if isinstance(values, str):
         return table, [values]
-    if isinstance(values, Sequence) and all(isinstance(one, str) for one in values):
+    if isinstance(values, Sequence) and all(isinstance(name, str) for name in values):
         return table, list(values)
-    own = sensitive_columns(values)
-    require_same_rows("audit", {"table": table, "sensitive_features": own})
-    kept = table.drop(columns=[name for name in own if name in table])
-    return pd.concat([kept, own.set_axis(table.index)], axis=1), [*map(str, own)]
+    columns = sensitive_columns(values)
+    require_same_rows("audit", {"table": table, "sensitive_features": columns})
+    kept = table.drop(columns=[name for name in columns if name in table])
+    return pd.concat([kept, columns.set_axis(table.index)], axis=1), [*map(str, columns)]
 
 
 def sensitive_columns(values: Any) -> pd.DataFrame:

@@ -9,7 +9,6 @@ entry point of the group ``robust_fairness.methods``. Listing the names imports 
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import chdir
 from functools import cache
 from importlib import import_module
@@ -50,6 +49,7 @@ PACKAGES = {
 }
 RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
+Place = tuple[Path, str] | EntryPoint  # a file and its module, or an entry point
 PLUGINS = "robust_fairness_plugins"  # package of a project's plug-ins
 PROJECT_FOLDER = "ROBUST_FAIRNESS_PLUGINS"
 STATED = re.compile(r'^    name = "(\w+)"$', re.MULTILINE)  # name of a class, where it states one
@@ -102,31 +102,24 @@ def _group(kind: str) -> str:
     return PACKAGES[kind][0].partition("/")[0]
 
 
+def _files(folder: Path, package: str) -> dict[str, tuple[Path, str]]:
+    """The files of a folder that are plug-ins with their modules, by name."""
+    return {
+        path.stem: (path, f"{package}.{path.stem}")
+        for path in sorted(folder.glob("*.py"))
+        if path.stem[0] != "_" and path.stem != BASE
+    }
+
+
 @cache
-def _own(kind: str) -> tuple[tuple[str, tuple[Path, str]], ...]:
+def _own(kind: str) -> dict[str, tuple[Path, str]]:
     """The package's own plug-ins of a kind; they do not change."""
-    files = (
-        (path, f"{ROOT.name}.{package.replace('/', '.')}.{path.stem}")
+    return {
+        name: place
         for package in PACKAGES[kind]
-        for path in sorted((ROOT / package).glob("*.py"))
-    )
-    return tuple(
-        (name, place)
-        for _, place in _offered(files)
+        for place in _files(ROOT / package, f"{ROOT.name}.{package.replace('/', '.')}").values()
         for name in STATED.findall(place[0].read_text(encoding="utf-8")) or [place[0].stem]
-    )
-
-
-def _offered(files: Iterable[tuple[Path, str]]) -> list[tuple[str, Any]]:
-    """The files that are plug-ins, by name."""
-    named = [(path.stem, (path, module)) for path, module in files]
-    return [one for one in named if one[0][0] != "_" and one[0] != BASE]
-
-
-def _project_files(kind: str) -> Iterator[tuple[Path, str]]:
-    """Files of a project's plug-ins, with their modules."""
-    for path in sorted((plugins_folder() / _group(kind)).glob("*.py")):
-        yield path, f"{PLUGINS}.{_group(kind)}.{path.stem}"
+    }
 
 
 @cache
@@ -135,36 +128,39 @@ def _installed(kind: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=f"{ROOT.name}.{_group(kind)}"))
 
 
-def _found(kind: str) -> dict[str, tuple[Path, str] | EntryPoint]:
+def _found(kind: str) -> dict[str, Place]:
     """Where the plug-ins of a kind are, by name."""
-    offered: list[tuple[str, Any]] = _offered(_project_files(kind))
-    offered += [(one.name, one) for one in _installed(kind)]
-    found: dict[str, Any] = dict(_own(kind))
+    group = _group(kind)
+    offered: list[tuple[str, Place]] = [
+        *_files(plugins_folder() / group, f"{PLUGINS}.{group}").items(),
+        *((entry.name, entry) for entry in _installed(kind)),
+    ]
+    places: dict[str, Place] = {**_own(kind)}
     for name, place in offered:
-        if name in found:
+        if name in places:
             raise InputError(
-                f"{kind} {name!r}: two plug-ins have this name ({found[name]}, {place})"
+                f"{kind} {name!r}: two plug-ins have this name ({places[name]}, {place})"
             )
-        found[name] = place
-    return found
+        places[name] = place
+    return places
 
 
 def is_outside(module: str) -> bool:
     """Whether a module belongs to a plug-in that is not the package's own."""
-    installed = {one.module.partition(".")[0] for kind in PACKAGES for one in _installed(kind)}
+    installed = {entry.module.partition(".")[0] for kind in PACKAGES for entry in _installed(kind)}
     return module.partition(".")[0] in {PLUGINS, *installed}
 
 
 def outside_files(kind: str) -> list[Path]:
     """Source files of the plug-ins of a kind that are not the package's own."""
-    found = set((plugins_folder() / _group(kind)).rglob("*.py"))
-    for one in _installed(kind):
-        spec = find_spec(one.module)
+    sources = set((plugins_folder() / _group(kind)).rglob("*.py"))
+    for entry in _installed(kind):
+        spec = find_spec(entry.module)
         if spec is not None and spec.origin is not None:
             origin = Path(spec.origin)
-            inside = "." in one.module or origin.name == "__init__.py"
-            found |= set(origin.parent.rglob("*.py")) if inside else {origin}
-    return sorted(found)
+            inside = "." in entry.module or origin.name == "__init__.py"
+            sources |= set(origin.parent.rglob("*.py")) if inside else {origin}
+    return sorted(sources)
 
 
 def descriptions(kind: str) -> dict[str, str]:
@@ -204,12 +200,12 @@ def find(kind: str, name: str) -> Any:
     Raises:
         InputError: there is no such plug-in, or it cannot be imported or lacks a method.
     """
-    found = _found(kind)
-    if (kind, name) in RENAMED and name not in found:
+    places = _found(kind)
+    if (kind, name) in RENAMED and name not in places:
         raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
-    if name not in found:
-        raise unknown_name(kind, name, found)
-    place = found[name]
+    if name not in places:
+        raise unknown_name(kind, name, places)
+    place = places[name]
     if isinstance(place, EntryPoint):
         return _complete(place.load(), place.value)
     return _class_of(_imported(*place), kind, name)
@@ -253,7 +249,9 @@ def _imported(path: Path, name: str) -> ModuleType:
         except (Exception, SystemExit) as error:  # of a user's own code, of any type
             del sys.modules[name]
             lines = [
-                one.lineno for one in extract_tb(error.__traceback__) if one.filename == str(path)
+                frame.lineno
+                for frame in extract_tb(error.__traceback__)
+                if frame.filename == str(path)
             ]
             where = f"{path}:{lines[-1]}" if lines else path
             raise InputError(f"{where}: {type(error).__name__}: {first_line(error)}") from error

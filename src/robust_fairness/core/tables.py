@@ -59,26 +59,26 @@ class Table(Mapping[str, str]):
             fields: values of further columns, one mapping per row. Lists become text joined by
                 "+". A column holds numbers where all its values are numbers, else text.
         """
-        found = table(self, rows)
-        names = dict.fromkeys(name for one in fields for name in one)
+        frame = table(self, rows)
+        names = dict.fromkeys(name for values in fields for name in values)
         further = {
-            f"{self.fields}{name}": _column([_plain(one.get(name)) for one in fields])
+            f"{self.fields}{name}": _column([_plain(values.get(name)) for values in fields])
             for name in names
         }
-        return pd.concat([found, pd.DataFrame(further, index=found.index)], axis=1)
+        return pd.concat([frame, pd.DataFrame(further, index=frame.index)], axis=1)
 
     def joined(self, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         """The rows of several data frames of this table, with all their further columns."""
-        found = pd.concat([self.table([]), *frames], ignore_index=True)
-        for name in found.columns.difference(list(self), sort=False):
-            found[name] = _column(found[name].tolist())
-        return found
+        rows = pd.concat([self.table([]), *frames], ignore_index=True)
+        for name in rows.columns.difference(list(self), sort=False):
+            rows[name] = _column(rows[name].tolist())
+        return rows
 
 
 def _declared() -> dict[str, Table]:
     written = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
     for fields in written.values():
-        fields["columns"] = {name: Column(*one) for name, one in fields["columns"].items()}
+        fields["columns"] = {name: Column(*column) for name, column in fields["columns"].items()}
     return {name: Table(name, **fields) for name, fields in written.items()}
 
 
@@ -117,7 +117,9 @@ def _plain(value: Any) -> Any:
 def _column(values: Sequence[Any]) -> pd.Series:
     """Numbers where all values are numbers or missing, else text with missing values."""
     known = [value for value in values if not pd.isna(value)]
-    if known and all(isinstance(one, int | float) and not isinstance(one, bool) for one in known):
+    if known and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in known
+    ):
         return pd.to_numeric(pd.Series(values)).astype("float64")
     text = [None if pd.isna(value) else str(value) for value in values]
     return pd.Series(text, dtype=TEXT)
@@ -163,8 +165,8 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     <!-- end -->
     """
 
-    def new(found: re.Match[str]) -> str:
-        make = made.get(found[2])
-        return f"{found[1]}{markdown(make())}\n{found[3]}" if make else found[0]
+    def new(match: re.Match[str]) -> str:
+        make = made.get(match[2])
+        return f"{match[1]}{markdown(make())}\n{match[3]}" if make else match[0]
 
     return IN_A_PAGE.sub(new, page)

@@ -5,7 +5,7 @@ rates of groups (``gaps``). ``inference.verdicts``, which needs pandas, says of 
 what is known.
 """
 
-from robust_fairness.inference.adjust import false_discovery_rate, holm
+from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.estimate import (
     DOMAINS,
     LEVEL,
@@ -18,7 +18,6 @@ from robust_fairness.inference.estimate import (
 )
 from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
 from robust_fairness.inference.variance import (
-    FEWEST_REFITS,
     FEWEST_ROWS,
     between_domains,
     between_refits,
@@ -26,12 +25,10 @@ from robust_fairness.inference.variance import (
     of_rate,
     over_domains,
     over_refits,
-    small_counts,
 )
 
 __all__ = [
     "DOMAINS",
-    "FEWEST_REFITS",
     "FEWEST_ROWS",
     "LEVEL",
     "POWER",
@@ -45,7 +42,6 @@ __all__ = [
     "between_domains",
     "between_refits",
     "contrast",
-    "false_discovery_rate",
     "gap",
     "holm",
     "interval",
@@ -53,5 +49,4 @@ __all__ = [
     "of_rate",
     "over_domains",
     "over_refits",
-    "small_counts",
 ]

@@ -1,5 +1,6 @@
 """P-values adjusted for the number of tests of a family; missing ones are no tests."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def false_discovery_rate(p_values: Any) -> np.ndarray:
     )
 
 
-def _adjusted(p_values: Any, adjust: Any) -> np.ndarray:
+def _adjusted(p_values: Any, adjust: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
     """What a rule makes of the sorted p-values and their ranks, at most 1, in the given order."""
     values = np.array(p_values, dtype=np.float64)
     known = np.flatnonzero(np.isfinite(values))

@@ -59,17 +59,6 @@ class Estimate:
     value: Array
     components: Mapping[str, Component]
 
-    def only(self, *names: str) -> "Estimate":
-        """The same with some components: ``only(ROWS)`` answers for the fitted model."""
-        return Estimate(self.value, {k: v for k, v in self.components.items() if k in names})
-
-    def __sub__(self, other: "Estimate") -> "Estimate":
-        """The difference from an independent estimate."""
-        parts = dict(self.components)
-        for name, part in other.components.items():
-            parts[name] = parts[name] + part if name in parts else part
-        return Estimate(self.value - other.value, parts)
-
     @property
     def variance(self) -> Array:
         """The sum of all components, float64 ``[...]``."""
@@ -145,12 +134,12 @@ class Estimate:
             for step in range(STEPS):
                 middle = (low * below - high * above) / (below - above)
                 middle = np.where(below < above, middle, high)
-                found = np.log(self.tail(middle) / tail)
-                too_low = found > 0
+                excess = np.log(self.tail(middle) / tail)
+                too_low = excess > 0
                 twice = (too_low == before) & (step > 0)
                 above, below = (
-                    np.where(too_low, found, np.where(twice, above / 2, above)),
-                    np.where(too_low, np.where(twice, below / 2, below), found),
+                    np.where(too_low, excess, np.where(twice, above / 2, above)),
+                    np.where(too_low, np.where(twice, below / 2, below), excess),
                 )
                 low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
                 before = too_low

@@ -134,9 +134,9 @@ class Rates:
         """With centres and variances that hold for small counts, see ``small_counts``."""
         if not self.bounded:
             return self
-        own = self.mean
-        centre, variance = small_counts(own, self.variance, self.n, added)
-        value = self.value + (centre - own)[..., None]
+        mean = self.mean
+        centre, variance = small_counts(mean, self.variance, self.n, added)
+        value = self.value + (centre - mean)[..., None]
         variance = np.where(self.counted, variance, 0.0)
         return Rates(value, variance, self.n, False, covariance=self._scaled(variance))
 
@@ -184,8 +184,8 @@ def contrast(
         if covariance is not None:
             shared = (ups * downs * covariance[:, None]).sum(-1)
             rows = np.maximum(rows - 2 * shared, 0.0)
-    found = over_refits(value, ratio) if value.shape[-1] > 1 else Estimate(value[..., 0], {})
-    return Estimate(found.value, {ROWS: Component(rows), **found.components})
+    estimate = over_refits(value, ratio) if value.shape[-1] > 1 else Estimate(value[..., 0], {})
+    return Estimate(estimate.value, {ROWS: Component(rows), **estimate.components})
 
 
 def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
@@ -219,11 +219,11 @@ def interval(rates: Rates, of: Gap, level: float = LEVEL) -> tuple[Array, Array]
     """
     alone = (np.count_nonzero(of.functions, axis=-1) == 1).all()
     corrected = rates.corrected(ADDED_ALONE if alone else ADDED)
-    found = with_moderated(contrast(corrected, None, of.functions, None))
+    estimate = with_moderated(contrast(corrected, None, of.functions, None))
     symmetric = _symmetric(of.functions)
     tail = level / (len(of.functions) * (1 if symmetric else 2))
-    low = (found.value - found.critical(tail)).max(-1)
-    high = (found.value + found.critical(level / 2)).max(-1)
+    low = (estimate.value - estimate.critical(tail)).max(-1)
+    high = (estimate.value + estimate.critical(level / 2)).max(-1)
     if symmetric:
         low = np.maximum(low, 0.0)
     return of.constant + low, of.constant + high

@@ -58,19 +58,19 @@ def projected(rates: Array, n: Array, functions: Array, value: Array) -> Array:
         total = share + slope
         root = np.sqrt((share - slope) ** 2 + 4 * share * slope * (1 - rates))
         above = np.where(total > 0, 2 * share * rates, total - root)
-        found = above / np.where(total > 0, total + root, 2 * slope)
+        closest = above / np.where(total > 0, total + root, 2 * slope)
         if step == STEPS:
             break
-        excess = (functions * found).sum(-1, keepdims=True) - value[..., None]
+        excess = (functions * closest).sum(-1, keepdims=True) - value[..., None]
         bounded = multiplier / (1 + np.abs(multiplier))
         low, high = np.where(excess > 0, bounded, low), np.where(excess > 0, high, bounded)
-        fall = (functions**2 * found * (1 - found) / root).sum(-1, keepdims=True)
+        fall = (functions**2 * closest * (1 - closest) / root).sum(-1, keepdims=True)
         newton = multiplier + excess / np.maximum(fall, TINY)
         bounded = newton / (1 + np.abs(newton))
         middle = (low + high) / 2
         inside = (low <= bounded + SLACK) & (bounded <= high + SLACK)
         multiplier = np.where(inside, newton, middle / (1 - np.abs(middle)))
-    return np.asarray(found)
+    return np.asarray(closest)
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,10 @@ class Batches:
             np.asarray(hits, np.float64), np.asarray(n, np.float64),
             np.array(level[: len(hits)]).reshape(hits.shape),
         )  # fmt: skip
+
+    def since(self, start: int) -> "Batches":
+        """Those from a batch on."""
+        return Batches(self.hits[start:], self.n[start:], self.level[start:])
 
     def log_e(self, functions: Array, bound: Array) -> Array:
         """Logarithms of the e-values of "u . rates <= bound", ``[functions, batches, growths]``.
@@ -170,12 +174,12 @@ def growth(batches: Batches, gap: Gap, bound: float) -> Growth:
 def _since(log_e: Array) -> Array:
     """Logarithms of the mean e-values from each start to each batch; -inf before the start."""
     sums = np.concatenate([np.zeros((*log_e.shape[:1], 1, log_e.shape[2])), log_e.cumsum(1)], 1)
-    found = np.full((log_e.shape[1],) * 2, -np.inf)
-    for start in range(len(found)):
+    logs = np.full((log_e.shape[1],) * 2, -np.inf)
+    for start in range(len(logs)):
         products = sums[:, start + 1 :] - sums[:, start : start + 1]
         mean = np.logaddexp.reduce(products, axis=(0, 2))
-        found[start, start:] = mean - np.log(log_e.shape[0] * log_e.shape[2])
-    return found
+        logs[start, start:] = mean - np.log(log_e.shape[0] * log_e.shape[2])
+    return logs
 
 
 def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> tuple[float, float]:
@@ -185,21 +189,27 @@ def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> 
     chosen from the data, at the cost of its weight. A gap that varies was at least the lower bound
     in one of these batches and at most the upper one in another.
     """
-    later = Batches(batches.hits[start:], batches.n[start:], batches.level[start:])
+    share = level / 2 * start_weights(start + 1)[-1] / len(gap.functions)
+    low = _lower_bound(batches.since(start), gap.functions, share, largest=True)
+    return max(low + gap.constant, 0.0), upper_bound(batches, gap, start, level)
+
+
+def upper_bound(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> float:
+    """The upper bound of ``confidence``."""
     share = level / 2 * start_weights(start + 1)[-1]
-    functions = gap.functions
-    low = _lower(later, functions, share / len(functions)).max()
-    high = -_lower(later, -functions, share).min()
-    return max(float(low + gap.constant), 0.0), min(float(high + gap.constant), 1.0)
+    high = -_lower_bound(batches.since(start), -gap.functions, share, largest=False)
+    return min(high + gap.constant, 1.0)
 
 
-def _lower(batches: Batches, functions: Array, level: float) -> Array:
-    """Lower confidence bounds of functions of the rates, ``[functions]``."""
+def _lower_bound(batches: Batches, functions: Array, level: float, largest: bool) -> float:
+    """The largest or the smallest one of the lower confidence bounds of functions of the rates."""
     low, high = np.minimum(functions, 0).sum(1), np.maximum(functions, 0).sum(1)
     for _ in range(BOUNDS):
+        candidates = high > low.max() if largest else low < high.min()
+        functions, low, high = (part[candidates] for part in (functions, low, high))
         middle = (low + high) / 2
         log_e = batches.log_e(functions, middle).sum(1)
         mean = np.logaddexp.reduce(log_e, axis=1) - np.log(log_e.shape[1])
         refuted = mean >= -np.log(level)
         low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
-    return low
+    return float(low.max() if largest else low.min())

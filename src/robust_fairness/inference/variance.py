@@ -52,7 +52,7 @@ def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tup
     Returns:
         Both are NaN below ``FEWEST_ROWS`` rows.
     """
-    share, variance, n = (np.asarray(one, np.float64) for one in (share, variance, n))
+    share, variance, n = (np.asarray(values, np.float64) for values in (share, variance, n))
     binomial = share * (1 - share)
     known = (variance > 0) & (binomial > 0)
     effective = np.where(known, binomial / np.where(known, variance, 1) + 1, n)
@@ -149,15 +149,15 @@ def moderated(part: Component) -> Component:
     used = (variance > 0) & np.isfinite(df)
     if used.sum() < 3:  # noqa: PLR2004 - the spread of two is arbitrary
         return Component(variance, df)
-    own, d = variance[used], df[used]
-    logs = np.log(own) - special.digamma(d / 2) + np.log(d / 2)
+    s2, d = variance[used], df[used]
+    logs = np.log(s2) - special.digamma(d / 2) + np.log(d / 2)
     excess = logs.var(ddof=1) - special.polygamma(1, d / 2).mean()
     prior = float(min(2 * _inverse_trigamma(excess), LARGE)) if excess > 0 else LARGE
     centre = np.exp(logs.mean() + special.digamma(prior / 2) - np.log(prior / 2))
-    found, degrees = variance.copy(), np.array(df, np.float64)
-    found[used] = np.maximum((prior * centre + d * own) / (prior + d), own)
+    shrunken, degrees = variance.copy(), np.array(df, np.float64)
+    shrunken[used] = np.maximum((prior * centre + d * s2) / (prior + d), s2)
     degrees[used] = np.minimum(prior + d, LARGE)
-    return Component(found, degrees)
+    return Component(shrunken, degrees)
 
 
 def _inverse_trigamma(value: float) -> float:

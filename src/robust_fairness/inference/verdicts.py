@@ -81,21 +81,22 @@ def tested(
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
     tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance)
-    found = pd.DataFrame(tests.columns(), index=range(len(home.value)))
-    found["question"] = question
-    found["at_home"], found["elsewhere"] = of.of(home.mean), of.of(away.mean)
-    found["change"] = found["elsewhere"] - found["at_home"]
-    margin = np.broadcast_to(np.asarray(margin, np.float64), len(found))
-    found["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
-    found["bound"] = tests.bounds.max(-1)
-    rows = np.arange(len(found))
-    found["between_refits"] = (
+    columns = ("low", "high", "error", "df", "p_signed")
+    table = pd.DataFrame({name: getattr(tests, name) for name in columns})
+    table["question"] = question
+    table["at_home"], table["elsewhere"] = of.of(home.mean), of.of(away.mean)
+    table["change"] = table["elsewhere"] - table["at_home"]
+    margin = np.broadcast_to(np.asarray(margin, np.float64), len(table))
+    table["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
+    table["bound"] = tests.bounds.max(-1)
+    rows = np.arange(len(table))
+    table["between_refits"] = (
         np.sqrt(spread[REFITS].variance * refits)[rows, tests.decisive]
         if REFITS in spread
         else np.nan
     )
-    found = found.assign(**{f"p_{name}": p for name, p in tests.p.items()})
-    return _limited(found, tests, margin)
+    table = table.assign(**{f"p_{name}": p for name, p in tests.p.items()})
+    return _limited(table, tests, margin)
 
 
 def judged(tests: pd.DataFrame) -> pd.DataFrame:
@@ -106,37 +107,37 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
             Holm over all of them.
     """
     grew, shrank, turned = (tests[f"p_{name}"] for name in ("grew", "shrank", "reversed"))
-    found = tests.drop(columns=["p_grew", "p_shrank"]).assign(
+    verdicts = tests.drop(columns=["p_grew", "p_shrank"]).assign(
         p=holm(np.fmin(np.fmin(grew, shrank), turned)),
         p_signed=holm(tests["p_signed"]),
         p_held=holm(tests["p_held"]),
         p_reversed=holm(turned),
     )
-    changed = found["p_signed"] < LEVEL
-    certain = changed & (found["p"] < LEVEL)
+    changed = verdicts["p_signed"] < LEVEL
+    certain = changed & (verdicts["p"] < LEVEL)
     state = np.select(
         [
-            ~(found["error"] > 0),
-            certain & (found["p_reversed"] < LEVEL),
+            ~(verdicts["error"] > 0),
+            certain & (verdicts["p_reversed"] < LEVEL),
             certain & (grew <= shrank),
             certain,
-            found["p_held"] < LEVEL,
+            verdicts["p_held"] < LEVEL,
             changed,
-            ~np.isfinite(found["bound"]),
+            ~np.isfinite(verdicts["bound"]),
         ],
         ["not estimable", "reversed", "grew", "shrank", "held", "changed", "not estimable"],
         "inconclusive",
     )
-    return found.assign(changed=changed, state=state)
+    return verdicts.assign(changed=changed, state=state)
 
 
-def concluded(found: Estimate, n: Array) -> pd.DataFrame:
+def concluded(estimate: Estimate, n: Array) -> pd.DataFrame:
     """Which values of a family are above or below 0, a row each.
 
     Variances between refits are ``moderated`` over the family, where there are enough of them.
 
     Args:
-        found: values ``[tests]``.
+        estimate: values ``[tests]``.
         n: numbers of refits, or of domains, that the variances are estimated from; fewer than
             ``FEWEST_REFITS`` have an interval and no test.
 
@@ -145,20 +146,20 @@ def concluded(found: Estimate, n: Array) -> pd.DataFrame:
         (of Holm; of Benjamini and Hochberg), sign (1 or -1 where p_holm is below ``LEVEL``, else
         0) and detectable (the value that Holm's first step finds with a power of ``POWER``).
     """
-    enough, alone = n >= FEWEST_REFITS, found.interval()
-    found = with_moderated(found)
-    known = found.variance > 0
-    low, high = (np.where(enough, *ends) for ends in zip(found.interval(), alone, strict=True))
-    p = np.where(known & enough, found.p(), np.nan)
+    enough, alone = n >= FEWEST_REFITS, estimate.interval()
+    estimate = with_moderated(estimate)
+    known = estimate.variance > 0
+    low, high = (np.where(enough, *ends) for ends in zip(estimate.interval(), alone, strict=True))
+    p = np.where(known & enough, estimate.p(), np.nan)
     family = max(1, int(np.isfinite(p).sum()))
     p_holm = holm(p)
     return pd.DataFrame(
         {
-            "value": found.value, "low": low, "high": high,
-            "error": np.where(known, found.error, np.nan), "n": n, "p": p, "p_holm": p_holm,
+            "value": estimate.value, "low": low, "high": high,
+            "error": np.where(known, estimate.error, np.nan), "n": n, "p": p, "p_holm": p_holm,
             "p_fdr": false_discovery_rate(p),
-            "sign": np.where(p_holm < LEVEL, np.sign(found.value), 0).astype(int),
-            "detectable": np.where(enough, found.detectable(level=LEVEL / family), np.nan),
+            "sign": np.where(p_holm < LEVEL, np.sign(estimate.value), 0).astype(int),
+            "detectable": np.where(enough, estimate.detectable(level=LEVEL / family), np.nan),
         }
     )  # fmt: skip
 
@@ -177,8 +178,8 @@ class _Tests:
         self.decisive = np.nan_to_num(np.abs(self.signed.value), nan=-1).argmax(-1)
         self.bounds = self.signed.bound(LEVEL)
         self.loosest = np.nan_to_num(self.bounds, nan=-1).argmax(-1)
-        at_home, elsewhere = (np.nan_to_num(one.mean @ of.functions.T) for one in (home, away))
-        up, down = (of.functions[one.argmax(-1)][:, None] for one in (elsewhere, at_home))
+        at_home, elsewhere = (np.nan_to_num(rates.mean @ of.functions.T) for rates in (home, away))
+        up, down = (of.functions[gaps.argmax(-1)][:, None] for gaps in (elsewhere, at_home))
         more = self._of(away, home, up, of.functions)
         less = self._of(home, away, down, of.functions)
         before, after = self._of(home, None, up, None), self._of(away, None, up, None)
@@ -199,34 +200,27 @@ class _Tests:
     def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
         return with_moderated(contrast(first, second, up, down, self.ratio, self.covariance))
 
-    def columns(self) -> dict[str, Array]:
-        """Columns of the table."""
-        return {
-            "low": self.low, "high": self.high, "error": self.error, "df": self.df,
-            "p_signed": self.p_signed,
-        }  # fmt: skip
 
-
-def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
+def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     """With what limits each test, and the number that would suffice."""
-    rows = np.arange(len(found))
+    rows = np.arange(len(table))
     squares = tests.functions[tests.loosest] ** 2
     shared = 0.0 if tests.covariance is None else tests.covariance
     parts = {
         "rows at home": squares * np.maximum(tests.home.variance - shared, 0.0),
         "rows elsewhere": squares * np.maximum(tests.away.variance - shared, 0.0),
     }
-    refits = np.zeros(len(found))
+    refits = np.zeros(len(table))
     for name in (REFITS, SPLITS):
         if name in tests.signed.components:
             refits = np.asarray(tests.signed.components[name].variance)[rows, tests.loosest]
     variances = np.nan_to_num(np.column_stack([*parts.values(), refits]))
     n = np.column_stack(
-        [tests.home.n, tests.away.n, np.full(len(found), tests.home.value.shape[-1])]
+        [tests.home.n, tests.away.n, np.full(len(table), tests.home.value.shape[-1])]
     )
     largest, rates = variances.argmax(1), tests.home.n.shape[1]
     share, have = variances[rows, largest], n[rows, largest]
-    tails = LEVEL / (len(tests.functions) * max(1, len(found)))
+    tails = LEVEL / (len(tests.functions) * max(1, len(table)))
     target = (margin / (special.ndtri(1 - tails) + special.ndtri(POWER))) ** 2
     total = variances.sum(1)
     rest = total - share
@@ -234,11 +228,11 @@ def _limited(found: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
         needed = np.where(rest < target, np.ceil(have * share / (target - rest)), np.inf)
         factor = total / target
     names = np.repeat(["rows at home", "rows elsewhere", "refits"], [rates, rates, 1])
-    unknown = ~np.isfinite(found["bound"].to_numpy())
+    unknown = ~np.isfinite(table["bound"].to_numpy())
     counts = np.column_stack([tests.home.n, tests.away.n])
     fewest = counts.argmin(1)
     largest = np.where(unknown, fewest, largest)
-    return found.assign(
+    return table.assign(
         limit=names[largest],
         limit_rate=np.where(largest < 2 * rates, largest % rates, -1),
         have=np.where(unknown, counts[rows, fewest], have),

@@ -353,4 +353,4 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
 def _require_known(columns: Iterable[str], header: Sequence[str], name: str) -> None:
     for column in columns:
         if column not in header:
-            raise InputError(f"{name}: {unknown_name('column', column, header)}")
+            raise unknown_name("column", column, header, name)
