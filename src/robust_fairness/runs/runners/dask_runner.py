@@ -224,8 +224,8 @@ def require_fit(client: Any, address: str, timeout: float) -> None:
         ) from error
     here = identity()
     wanted = {name: here[name] for name in ("python", *PACKAGES)}
-    found = client.get_versions(packages=list(PACKAGES))
-    for name, process in {"its scheduler": found["scheduler"], **found["workers"]}.items():
+    versions = client.get_versions(packages=list(PACKAGES))
+    for name, process in {"its scheduler": versions["scheduler"], **versions["workers"]}.items():
         release = ".".join(process["packages"]["python"].split(".")[:3])  # of 3.11.7.final.0
         packages = {**process["packages"], "python": release}
         who = name if name == "its scheduler" else f"its worker {name}"

@@ -79,12 +79,16 @@ class Files:
     def of(cls, catalog: Any) -> "Files":
         configuration, credentials, *_ = catalog.to_config()
         pinned = {name: getattr(catalog.get(name), "_version", None) for name in configuration}
-        versions = {name: one.load for name, one in pinned.items() if one and one.load}
+        versions = {
+            name: version.load for name, version in pinned.items() if version and version.load
+        }
         return cls(configuration, credentials, versions)
 
     def only(self, names: set[str]) -> "Files":
         catalog = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
-        credentials = {one["credentials"] for one in catalog.values() if one.get("credentials")}
+        credentials = {
+            entry["credentials"] for entry in catalog.values() if entry.get("credentials")
+        }
         return Files(
             catalog,
             {name: self.credentials[name] for name in sorted(credentials)},
@@ -247,12 +251,12 @@ def require_same_versions(
 ) -> None:
     """Require a process with the versions of this one."""
     for name, wanted in here.items():
-        found = there.get(name)
-        if found is None:
+        installed = there.get(name)
+        if installed is None:
             raise InputError(f"{who} lacks {name}, here it is {wanted}; install it there")
-        if found != wanted:
+        if installed != wanted:
             raise InputError(
-                f"{who} has {name} {found}, here it is {wanted}; install the same version"
+                f"{who} has {name} {installed}, here it is {wanted}; install the same version"
             )
 
 
