@@ -77,8 +77,8 @@ def client(tmp_path, monkeypatch, empty_store) -> MlflowClient:
 def runs(client: MlflowClient) -> dict:
     """All runs by name."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    found = [] if experiment is None else client.search_runs([experiment.experiment_id])
-    return {run.info.run_name: run for run in found}
+    logged = [] if experiment is None else client.search_runs([experiment.experiment_id])
+    return {run.info.run_name: run for run in logged}
 
 
 def settings_of(cell: str) -> Cell:
@@ -109,8 +109,8 @@ def with_trials(cell: str, *trials: dict) -> DataCatalog:
     """The trials of a cell, by default one."""
     plain = {name: 0 if kind != "str" else "" for name, kind in tables.TRIALS.items()}
     usual = plain | {"trial": "default", "score": float("nan")}
-    settings = [one.pop("hparams", {}) for one in trials] or [{}]
-    rows = [usual | one for one in trials] or [usual]
+    settings = [trial.pop("hparams", {}) for trial in trials] or [{}]
+    rows = [usual | trial for trial in trials] or [usual]
     return DataCatalog({f"{cell}.trials": MemoryDataset(tables.TRIALS.table(rows, settings))})
 
 
@@ -137,16 +137,16 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
         {"shift": "gaussian_noise", "severity": 0.06, "value": 0.75},
     )
     hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    found = runs(client)
+    logged = runs(client)
     seeds = {f"adult.cuma, seed {seed}": seed for seed in (0, 1)}
-    assert found.keys() == {"one", "adult.cuma", *seeds}
-    parent, child = found["one"], found["adult.cuma"]
+    assert logged.keys() == {"one", "adult.cuma", *seeds}
+    parent, child = logged["one"], logged["adult.cuma"]
     for name, seed in seeds.items():
-        assert found[name].data.tags["mlflow.parentRunId"] == child.info.run_id
-        assert found[name].data.params == {"seed": str(seed), "trial": "default"}
-        assert found[name].data.metrics["home/accuracy"] == (0.5, 1.0)[seed]
-    (logged,) = child.inputs.dataset_inputs
-    assert (logged.dataset.name, logged.dataset.digest) == ("adult", digest_of(SAMPLES))
+        assert logged[name].data.tags["mlflow.parentRunId"] == child.info.run_id
+        assert logged[name].data.params == {"seed": str(seed), "trial": "default"}
+        assert logged[name].data.metrics["home/accuracy"] == (0.5, 1.0)[seed]
+    (used,) = child.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("adult", digest_of(SAMPLES))
     assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
     tags = {
         "kedro.run_id": "one",
@@ -199,14 +199,14 @@ def test_a_search_is_compared_by_its_trials(client):
     hook.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
     again = MlflowTracking()
     again.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
-    found = runs(client)
-    assert found.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
-    best = found[f"{cell}, alpha=0.1"].data
+    logged = runs(client)
+    assert logged.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
+    best = logged[f"{cell}, alpha=0.1"].data
     assert best.params == {"trial": "alpha=0.1", "alpha": "0.1", "learning_rate": "0.5"}
     usual = {"trial": "default", "learning_rate": str(SETTINGS.protocol.learning_rate)}
-    assert found[f"{cell}, default"].data.params == usual
+    assert logged[f"{cell}, default"].data.params == usual
     assert best.metrics == {"validation/accuracy": 0.8, "home/accuracy": 0.75}
-    assert found[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
+    assert logged[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
 
 
 def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
@@ -324,7 +324,7 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     assert (logged.name, logged.source_run_id) == ("adult_erm", run.info.run_id)
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
     evaluate(hook, "adult.erm", {"value": 0.75})
-    assert [one.value for one in client.get_logged_model(logged.model_id).metrics] == [0.75]
+    assert [metric.value for metric in client.get_logged_model(logged.model_id).metrics] == [0.75]
     mlflow.set_tracking_uri(client.tracking_uri)
     model = mlflow.pyfunc.load_model(logged.model_uri)
     assert model.predict(model.input_example).shape == (1,)
@@ -349,13 +349,15 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
         Failure("german.erm.train", "no rows", "german.erm"),
         Failure("german.ingest", "no file", "german"),
     ]
-    parameters = {f"params:{cell}.cell": MemoryDataset(one) for cell, one in cells.items()}
+    parameters = {
+        f"params:{cell}.cell": MemoryDataset(settings) for cell, settings in cells.items()
+    }
     hook.on_pipeline_error(RunFailed(failures, "one"), PARAMS, PIPELINE, DataCatalog(parameters))
-    found = runs(client)
-    states = {name: run.info.status for name, run in found.items()}
+    logged = runs(client)
+    states = {name: run.info.status for name, run in logged.items()}
     failed = dict.fromkeys(("one", "adult.cuma", "german.erm"), "FAILED")
     assert states == {"adult.erm": "FINISHED", **failed}
-    assert found["german.erm"].data.tags["mlflow.note.content"] == "german.erm.train: no rows"
+    assert logged["german.erm"].data.tags["mlflow.note.content"] == "german.erm.train: no rows"
 
     again = MlflowTracking()
     again.before_pipeline_run({**PARAMS})
@@ -366,7 +368,7 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
     again.after_pipeline_run(PARAMS, PIPELINE, catalog())
     done = runs(client)
     assert {name: run.info.run_id for name, run in done.items()} == {
-        name: run.info.run_id for name, run in found.items()
+        name: run.info.run_id for name, run in logged.items()
     }
     assert {run.info.status for run in done.values()} == {"FINISHED"}
     assert not any(run.data.tags["mlflow.note.content"] for run in done.values())
@@ -377,9 +379,9 @@ def test_a_run_that_breaks_off_leaves_nothing_open(client):
     hook.before_pipeline_run(PARAMS)
     train(hook, "adult.erm")
     hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
-    found = runs(client)
-    assert {run.info.status for run in found.values()} == {"FAILED"}
-    assert found["one"].data.tags["mlflow.note.content"] == ": all gone"
+    logged = runs(client)
+    assert {run.info.status for run in logged.values()} == {"FAILED"}
+    assert logged["one"].data.tags["mlflow.note.content"] == ": all gone"
 
 
 def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
@@ -389,9 +391,9 @@ def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
     hook.before_pipeline_run(PARAMS)
     for number in range(3):
         train(hook, f"adult.m{number}")
-    one = partialmethod(search, max_results=1)
+    single = partialmethod(search, max_results=1)
     with monkeypatch.context() as paged:
-        paged.setattr(MlflowClient, "search_runs", one)
+        paged.setattr(MlflowClient, "search_runs", single)
         hook.after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
     assert [run.info.status for run in runs(client).values()] == ["FINISHED"] * 4
 
@@ -415,9 +417,9 @@ def test_a_node_may_have_run_in_another_process(client):
     train(MlflowTracking(), "adult.erm")
     evaluate(MlflowTracking(), "adult.erm", {"value": 1})
     MlflowTracking().after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
-    found = runs(client)
-    assert found.keys() == {"one", "adult.erm"}
-    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    logged = runs(client)
+    assert logged.keys() == {"one", "adult.erm"}
+    assert {run.info.status for run in logged.values()} == {"FINISHED"}
 
 
 def test_more_points_than_a_server_takes_at_once_arrive_all(client):
