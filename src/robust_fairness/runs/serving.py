@@ -151,25 +151,7 @@ def save(
         warnings.simplefilter("ignore", UserWarning)
         from mlflow.pyfunc import save_model
 
-    from robust_fairness.core.registry import find
-
-    criterion = cell.criterion
-    selected = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
-    replicas = set(zip(selected["trial"], selected["seed"], strict=True))
-    fitted = [model for model in models if (model.trial, model.seed) in replicas]
-    parameters = dict(fitted[0].network)
-    network = find("network", parameters.pop("name"))
-    about = About(
-        dataset=cell.dataset,
-        method=cell.label,
-        network=network.describe(network.Parameters.model_validate(parameters)),
-        selection=criterion,
-        trial=" | ".join(selected["trial"].unique()),
-        seeds=tuple(model.seed for model in fitted),
-        classes=samples.classes,
-        features=samples.features,
-        shape=samples.x.shape[1:],
-    )
+    fitted, about = _selected(cell, samples, models, chosen)
     data = folder.with_name("replicas")
     ModelsDataset(filepath=str(data / MODELS)).save(fitted)
     (data / ABOUT).write_text(about.model_dump_json(indent=2))
@@ -192,6 +174,32 @@ def save(
             ),
         )
     return True
+
+
+def _selected(
+    cell: Cell, samples: Samples, models: Sequence[Fitted], chosen: pd.DataFrame
+) -> tuple[list[Fitted], About]:
+    """The replicas that the first criterion of a cell selected, and what they are."""
+    from robust_fairness.core.registry import find
+
+    criterion = cell.criterion
+    selected = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
+    replicas = set(zip(selected["trial"], selected["seed"], strict=True))
+    fitted = [model for model in models if (model.trial, model.seed) in replicas]
+    parameters = dict(fitted[0].network)
+    network = find("network", parameters.pop("name"))
+    about = About(
+        dataset=cell.dataset,
+        method=cell.label,
+        network=network.describe(network.Parameters.model_validate(parameters)),
+        selection=criterion,
+        trial=" | ".join(selected["trial"].unique()),
+        seeds=tuple(model.seed for model in fitted),
+        classes=samples.classes,
+        features=samples.features,
+        shape=samples.x.shape[1:],
+    )
+    return fitted, about
 
 
 def _schemas(about: About) -> tuple[Any, Any]:
