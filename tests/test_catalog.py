@@ -213,7 +213,7 @@ def framed(header: bytes, data: bytes = b"") -> bytes:
     return len(header).to_bytes(8, "little") + header + data
 
 
-def one(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> bytes:
+def header_of(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> bytes:
     """A header of one array."""
     return json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": offsets}}).encode()
 
@@ -228,15 +228,15 @@ def one(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> by
         framed(b"\xff\xfe"),
         framed(b"[]"),
         (2**63).to_bytes(8, "little") + b"{}",
-        framed(one(), b"123"),
-        framed(one(), b"12345"),
-        framed(one(offsets=(1, 5)), b"12345"),
-        framed(one(offsets=(4, 0)), b"1234"),
-        framed(one(shape=(5,)), b"1234"),
-        framed(one(shape=(-4,)), b"1234"),
-        framed(one("F32", (2,)), b"1234"),
-        framed(one("F128", (4,)), b"1234"),
-        framed(one("BF16", (2,)), b"1234"),
+        framed(header_of(), b"123"),
+        framed(header_of(), b"12345"),
+        framed(header_of(offsets=(1, 5)), b"12345"),
+        framed(header_of(offsets=(4, 0)), b"1234"),
+        framed(header_of(shape=(5,)), b"1234"),
+        framed(header_of(shape=(-4,)), b"1234"),
+        framed(header_of("F32", (2,)), b"1234"),
+        framed(header_of("F128", (4,)), b"1234"),
+        framed(header_of("BF16", (2,)), b"1234"),
     ],
 )
 def test_what_cannot_be_mapped_is_named_in_one_line(tmp_path, content):
@@ -272,7 +272,7 @@ def test_a_damaged_header_is_an_error_or_harmless(tmp_path_factory, data):
 def test_an_array_at_an_odd_address_is_aligned(tmp_path):
     """Other writers need not pad the header; torch reads in whole numbers."""
     path = tmp_path / "some.safetensors"
-    header = one("F64", (2,), (0, 16))
+    header = header_of("F64", (2,), (0, 16))
     header += b" " * (1 - len(header) % 2)
     path.write_bytes(framed(header, np.array([1.5, -2.5]).tobytes()))
     array = mapped(path)[0]["a"]

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ import dask
 import psutil
 import pytest
 from distributed import LocalCluster
+from distributed.protocol.pickle import dumps
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
@@ -34,11 +34,11 @@ from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
 from robust_fairness.runs.runners.jobs import (
     DEATHS,
-    Attempt,
     Files,
     Job,
     NodeFailed,
     WorkerSetup,
+    attempt,
     identity,
     set_up,
 )
@@ -182,6 +182,14 @@ def test_a_worker_that_cannot_write_fails_the_node_that_needs_it(cluster, tmp_pa
     assert "File too large" in message
 
 
+@pytest.fixture
+def begun(tmp_path) -> Path:
+    """A folder in which nodes say that they have begun."""
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    return folder
+
+
 def waits(folder: Path) -> Callable[[str], str]:
     """A function that tells its process and goes on when a file is there."""
 
@@ -194,9 +202,7 @@ def waits(folder: Path) -> Callable[[str], str]:
     return node
 
 
-def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path, begun):
 
     def kill() -> None:
         (first,) = wait_for(lambda: list(begun.iterdir()))
@@ -224,22 +230,19 @@ def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
 
 
 def test_an_attempt_is_made_a_few_times_and_never_again_after_success(tmp_path):
-    begun = tmp_path / "begun"
+    begun, made = tmp_path / "attempts", tmp_path / "made"
     begun.write_bytes(b"." * (DEATHS - 1))  # of workers that died
-    attempt = replace(Attempt.at(print, begun), call=b"")
     with pytest.raises(NodeFailed, match="Ran out of input"):  # which ends the fourth attempt
-        attempt.run()
+        attempt(b"", begun)
     with pytest.raises(NodeFailed, match="the worker that ran it died, 4 times"):
-        Attempt.at((tmp_path / "made").touch, begun).run()
+        attempt(dumps(made.touch), begun)
     begun.write_bytes(b"")
-    node = Attempt.at(partial((tmp_path / "made").touch, exist_ok=False), begun)
-    node.run()
-    node.run()  # whose worker died before all knew that it had succeeded
-    assert (tmp_path / "made").exists()
-    refused = Attempt.at(partial(str, "no"), tmp_path / "refused")
+    for _ in range(2):  # the first worker died before all knew that it had succeeded
+        attempt(dumps(partial(made.touch, exist_ok=False)), begun)
+    assert made.exists()
     for _ in range(2):
         with pytest.raises(NodeFailed, match="^no$"):
-            refused.run()
+            attempt(dumps(partial(str, "no")), tmp_path / "refused")
 
 
 class OnTwoWorkers(DaskRunner):
@@ -251,12 +254,8 @@ class OnTwoWorkers(DaskRunner):
 
 
 @pytest.mark.slow
-def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(
-    tmp_path,
-):
+def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(tmp_path, begun):
     """Even where Dask gives up, at the first death, whatever the worker had been assigned."""
-    begun = tmp_path / "begun"
-    begun.mkdir()
 
     def deadly(name: str) -> Callable[[str], str]:
         def node(text: str) -> str:
@@ -350,9 +349,7 @@ def test_what_stays_in_memory_is_refused_before_anything_runs(cluster, tmp_path)
     assert not written(tmp_path)
 
 
-def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path, begun):
     options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
     with scheduler(tmp_path) as (address, child), process("worker", address, *options):
 
@@ -390,9 +387,7 @@ def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen]]:
         yield json.loads(wait_for(told.read_text))["address"], child
 
 
-def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_path, caplog):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_path, caplog, begun):
     options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
     data = catalog(tmp_path, "one")
 

@@ -74,6 +74,14 @@ def client(tmp_path, monkeypatch, empty_store) -> MlflowClient:
     return MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
 
 
+@pytest.fixture
+def hook(client) -> MlflowTracking:
+    """The hook in its run."""
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    return hook
+
+
 def runs(client: MlflowClient) -> dict:
     """All runs by name."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
@@ -119,9 +127,7 @@ def catalog() -> DataCatalog:
     return DataCatalog({"report": MemoryDataset("<h1>Report</h1>")})
 
 
-def test_parent_and_children_hold_parameters_curves_and_scores(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_parent_and_children_hold_parameters_curves_and_scores(client, hook):
     assert runs(client)["one"].info.status == "RUNNING"
     train(hook, "adult.cuma")
     evaluate(
@@ -182,12 +188,11 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
 CHANGED = {"alpha": 0.1, "learning_rate": 0.5}
 
 
-def test_a_search_is_compared_by_its_trials(client):
+def test_a_search_is_compared_by_its_trials(client, hook):
     """Hyperparameters as parameters, the validation score and the scores as metrics.
 
     The default trial has the values of the cell: parallel coordinates leave out runs without.
     """
-    hook = MlflowTracking()
     cell = "adult.cuma"
     rows = [
         {"trial": "default", "criterion": "accuracy", "score": 0.7},
@@ -195,7 +200,6 @@ def test_a_search_is_compared_by_its_trials(client):
     ]
     made = {f"{cell}.metrics": scores({"trial": "alpha=0.1", "value": 0.75})}
     given = {f"params:{cell}.cell": settings_of(cell)}
-    hook.before_pipeline_run(PARAMS)
     hook.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
     again = MlflowTracking()
     again.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
@@ -337,9 +341,7 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     assert not runs(client)["adult.cuma"].outputs.model_outputs
 
 
-def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client, hook):
     for cell in ("adult.erm", "adult.cuma"):
         train(hook, cell)
     evaluate(hook, "adult.erm", {"value": 1})
@@ -374,9 +376,7 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
     assert not any(run.data.tags["mlflow.note.content"] for run in done.values())
 
 
-def test_a_run_that_breaks_off_leaves_nothing_open(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_a_run_that_breaks_off_leaves_nothing_open(client, hook):
     train(hook, "adult.erm")
     hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
     logged = runs(client)
@@ -384,11 +384,9 @@ def test_a_run_that_breaks_off_leaves_nothing_open(client):
     assert logged["one"].data.tags["mlflow.note.content"] == ": all gone"
 
 
-def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
+def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch, hook):
     """A server gives 1,000 runs at once; here it gives one."""
     search = MlflowClient.search_runs
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
     for number in range(3):
         train(hook, f"adult.m{number}")
     single = partialmethod(search, max_results=1)
@@ -398,10 +396,8 @@ def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
     assert [run.info.status for run in runs(client).values()] == ["FINISHED"] * 4
 
 
-def test_a_run_that_only_trains_finishes_its_cells(client):
+def test_a_run_that_only_trains_finishes_its_cells(client, hook):
     """No evaluation ends them, so the end of the run does."""
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
     train(hook, "adult.erm")
     assert runs(client)["adult.erm"].info.status == "RUNNING"
     hook.after_pipeline_run(PARAMS, SimpleNamespace(all_outputs=set), DataCatalog())
@@ -444,9 +440,7 @@ def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
     assert not runs(client)
 
 
-def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog, hook):
 
     def gone(*arguments, **options):
         raise ConnectionError("gone\nfor good")

@@ -197,7 +197,7 @@ def _selected(
         seeds=tuple(model.seed for model in fitted),
         classes=samples.classes,
         features=samples.features,
-        shape=samples.x.shape[1:],
+        shape=samples.arrays["x"].shape[1:],
     )
     return fitted, about
 

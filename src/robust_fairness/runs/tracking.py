@@ -388,6 +388,8 @@ class Record:
 
         A replica that several criteria selected counts once.
         """
+        import pandas as pd
+
         from robust_fairness.metrics.criteria import EVERY
 
         run = self._child(cell)
@@ -408,25 +410,18 @@ class Record:
         if len(trials) > 1:
             searched = [name for name in trials if name.startswith(HPARAMS)]
             for trial in trials.to_dict("records"):
-                params = hyperparameters(cell, trial, searched)
-                self._trial(cell, trial, params, rows[rows["trial"] == trial["trial"]])
+                name, score = trial["trial"], trial["score"]
+                params = {"trial": name, **hyperparameters(cell, trial, searched)}
+                scored = [*means(rows[rows["trial"] == name])]
+                if pd.notna(score):
+                    scored.append((key("validation", trial["criterion"]), score, 0))
+                self._below(cell, name, params, scored)
         seeds = selected.groupby("seed", sort=False)
         if len(seeds) > 1:
             for seed, replica in seeds:
                 params = {"seed": seed, "trial": ", ".join(replica["trial"].unique())}
                 self._below(cell, f"seed {seed}", params, means(replica))
         self._client.set_terminated(run)
-
-    def _trial(
-        self, cell: Cell, trial: Mapping[str, Any], params: Mapping[str, Any], rows: Any
-    ) -> None:
-        """A run of a trial: its hyperparameters, score on validation rows, and scores."""
-        import pandas as pd
-
-        scored = list(means(rows))
-        if pd.notna(trial["score"]):
-            scored.append((key("validation", trial["criterion"]), trial["score"], 0))
-        self._below(cell, trial["trial"], {"trial": trial["trial"], **params}, scored)
 
     def _below(
         self, cell: Cell, name: str, params: Mapping[str, Any], metrics: Iterable[Any]

@@ -8,7 +8,7 @@ import logging
 import os
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -147,9 +147,8 @@ class Job:
         return None
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """A call that counts its attempts and gives up after several workers died.
+def attempt(call: bytes, begun: Path) -> None:
+    """Make a call of a node, unless it has ended before or too many workers died in it.
 
     Dask also blames a death on calls that were only waiting for that worker. The count is a file
     in the shared folder, written before the call is unpickled, since the imports of the call may
@@ -158,45 +157,31 @@ class Attempt:
     Dask repeats a call that has ended if its worker dies before the result arrived; other nodes
     may read the output files by then, so that an ended call is not repeated here.
 
-    Attributes:
-        call: pickled call that returns None or an error.
+    Args:
+        call: pickled call that returns None or an error. An error is raised, because a returned
+            value would stay on the worker.
         begun: file with one byte per attempt; renamed when an attempt succeeds.
     """
+    from distributed.protocol.pickle import loads
 
-    call: bytes
-    begun: Path
-
-    @classmethod
-    def at(cls, call: Callable[[], str | None], begun: Path) -> "Attempt":
-        from distributed.protocol.pickle import dumps
-
-        return cls(dumps(call), begun)
-
-    def run(self) -> None:
-        """Call, unless the call has ended before or too many workers died.
-
-        Errors are raised, because a returned value would stay on the worker.
-        """
-        from distributed.protocol.pickle import loads
-
-        logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
-        ended = self.begun.with_suffix(".ended")
-        if ended.exists():
-            return
-        with self.begun.open("ab") as file:
-            file.write(b".")
-        if self.begun.stat().st_size > DEATHS:
-            raise NodeFailed(
-                f"the worker that ran it died, {DEATHS} times "
-                "(out of memory, or killed by another process)"
-            )
-        try:
-            failed = loads(self.call)()
-        except Exception as error:
-            failed = reason_of(error)
-        if failed is not None:
-            raise NodeFailed(failed)
-        self.begun.rename(ended)
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
+    ended = begun.with_suffix(".ended")
+    if ended.exists():
+        return
+    with begun.open("ab") as file:
+        file.write(b".")
+    if begun.stat().st_size > DEATHS:
+        raise NodeFailed(
+            f"the worker that ran it died, {DEATHS} times "
+            "(out of memory, or killed by another process)"
+        )
+    try:
+        failed = loads(call)()
+    except Exception as error:
+        failed = reason_of(error)
+    if failed is not None:
+        raise NodeFailed(failed)
+    begun.rename(ended)
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
