@@ -38,8 +38,8 @@ def run_python(
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     warnings.simplefilter("ignore")
-    own = [one for one in environment.get("PYTHONPATH", "").split(os.pathsep) if one]
-    sys.path[:0] = ["" if words[0] == "-c" else os.getcwd(), *own]
+    entries = [entry for entry in environment.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path[:0] = ["" if words[0] == "-c" else os.getcwd(), *entries]
     try:
         if words[0] == "-m":
             sys.argv = [words[1], *words[2:]]

@@ -12,6 +12,6 @@ def module(path: Path) -> ModuleType:
         sys.path.append(str(path.parent))
     specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification and specification.loader
-    found = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(found)
-    return found
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

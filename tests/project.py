@@ -168,8 +168,8 @@ class Project:
 
     def file(self, name: str, run: str) -> Path:
         """File of a run, ``metrics.parquet`` say, below ``data``."""
-        (found,) = (self.root / "data").rglob(f"{name}/{run}/{Path(name).name}")
-        return found
+        (path,) = (self.root / "data").rglob(f"{name}/{run}/{Path(name).name}")
+        return path
 
     def metrics(self, run: str) -> pd.DataFrame:
         """The tidy table of a run."""

@@ -109,10 +109,10 @@ def test_weights_of_any_shape_and_layout_come_back_as_they_were(tmp_path_factory
     model = Fitted("default", 0, "split", {"name": "mlp"}, "none", laid)
     dataset = ModelsDataset(filepath=str(tmp_path_factory.mktemp("models") / "models.safetensors"))
     dataset.save([model])
-    (found,) = dataset.load()
-    assert found.state.keys() == state.keys()
+    (loaded,) = dataset.load()
+    assert loaded.state.keys() == state.keys()
     for name, array in state.items():
-        np.testing.assert_array_equal(found.state[name], array, strict=True)
+        np.testing.assert_array_equal(loaded.state[name], array, strict=True)
 
 
 def test_what_replicas_share_is_stored_once(tmp_path):
@@ -122,8 +122,8 @@ def test_what_replicas_share_is_stored_once(tmp_path):
     other[-1, -1] += 1
     heads = [np.full(3, value) for value in (1.0, 2.0, 2.0)]
     states = [
-        {"model.features": one, "model.head": head}
-        for one, head in zip((weights, weights.copy(), other), heads, strict=True)
+        {"model.features": values, "model.head": head}
+        for values, head in zip((weights, weights.copy(), other), heads, strict=True)
     ]
     models = [
         Fitted(f"classifier={number}", 0, "split", {"name": "embedding"}, "none", state)
@@ -132,9 +132,9 @@ def test_what_replicas_share_is_stored_once(tmp_path):
     dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
     dataset.save(models)
     assert 2 < (tmp_path / "models.safetensors").stat().st_size / weights.nbytes < 2.1
-    for found, model in zip(dataset.load(), models, strict=True):
-        assert found.trial == model.trial
-        np.testing.assert_equal(found.state, model.state)
+    for loaded, model in zip(dataset.load(), models, strict=True):
+        assert loaded.trial == model.trial
+        np.testing.assert_equal(loaded.state, model.state)
 
 
 @given(id=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)))
@@ -195,17 +195,17 @@ def test_mapped_arrays_are_those_of_the_library(tmp_path_factory, state, told):
     """Bit for bit, of every type and shape; torch takes them without a warning or a copy."""
     path = tmp_path_factory.mktemp("mapped") / "some.safetensors"
     save_file(state, path, told)
-    found, metadata = mapped(path)
+    arrays, metadata = mapped(path)
     expected = load_file(path)
     assert metadata == told
-    assert found.keys() == expected.keys() == state.keys()
+    assert arrays.keys() == expected.keys() == state.keys()
     for name, array in expected.items():
-        assert type(found[name]) is np.ndarray
-        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
-        assert found[name].tobytes() == array.tobytes() == state[name].tobytes()
-        assert found[name].flags.aligned and found[name].flags.writeable
-        tensor = torch.from_numpy(found[name])
-        assert tensor.data_ptr() == (found[name].ctypes.data if found[name].size else 0)
+        assert type(arrays[name]) is np.ndarray
+        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
+        assert arrays[name].tobytes() == array.tobytes() == state[name].tobytes()
+        assert arrays[name].flags.aligned and arrays[name].flags.writeable
+        tensor = torch.from_numpy(arrays[name])
+        assert tensor.data_ptr() == (arrays[name].ctypes.data if arrays[name].size else 0)
 
 
 def framed(header: bytes, data: bytes = b"") -> bytes:
@@ -213,7 +213,7 @@ def framed(header: bytes, data: bytes = b"") -> bytes:
     return len(header).to_bytes(8, "little") + header + data
 
 
-def one(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> bytes:
+def header_of(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> bytes:
     """A header of one array."""
     return json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": offsets}}).encode()
 
@@ -228,15 +228,15 @@ def one(dtype: str = "U8", shape: object = (4,), offsets: object = (0, 4)) -> by
         framed(b"\xff\xfe"),
         framed(b"[]"),
         (2**63).to_bytes(8, "little") + b"{}",
-        framed(one(), b"123"),
-        framed(one(), b"12345"),
-        framed(one(offsets=(1, 5)), b"12345"),
-        framed(one(offsets=(4, 0)), b"1234"),
-        framed(one(shape=(5,)), b"1234"),
-        framed(one(shape=(-4,)), b"1234"),
-        framed(one("F32", (2,)), b"1234"),
-        framed(one("F128", (4,)), b"1234"),
-        framed(one("BF16", (2,)), b"1234"),
+        framed(header_of(), b"123"),
+        framed(header_of(), b"12345"),
+        framed(header_of(offsets=(1, 5)), b"12345"),
+        framed(header_of(offsets=(4, 0)), b"1234"),
+        framed(header_of(shape=(5,)), b"1234"),
+        framed(header_of(shape=(-4,)), b"1234"),
+        framed(header_of("F32", (2,)), b"1234"),
+        framed(header_of("F128", (4,)), b"1234"),
+        framed(header_of("BF16", (2,)), b"1234"),
     ],
 )
 def test_what_cannot_be_mapped_is_named_in_one_line(tmp_path, content):
@@ -262,17 +262,17 @@ def test_a_damaged_header_is_an_error_or_harmless(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "some.safetensors"
     path.write_bytes(damaged[: data.draw(st.integers(0, len(whole)) | st.just(len(whole)))])
     try:
-        found, _ = mapped(path)
+        arrays, _ = mapped(path)
     except InputError as error:
         assert str(error).startswith(f"{path}: ")
     else:
-        assert sum(array.nbytes for array in found.values()) == 60
+        assert sum(array.nbytes for array in arrays.values()) == 60
 
 
 def test_an_array_at_an_odd_address_is_aligned(tmp_path):
     """Other writers need not pad the header; torch reads in whole numbers."""
     path = tmp_path / "some.safetensors"
-    header = one("F64", (2,), (0, 16))
+    header = header_of("F64", (2,), (0, 16))
     header += b" " * (1 - len(header) % 2)
     path.write_bytes(framed(header, np.array([1.5, -2.5]).tobytes()))
     array = mapped(path)[0]["a"]
@@ -349,12 +349,12 @@ def test_loading_allocates_no_memory_for_the_pictures(tmp_path):
     dataset.load()  # imports what it needs
     tracemalloc.start()
     try:
-        found = dataset.load()
+        loaded = dataset.load()
         allocated = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert allocated < found.x.nbytes / 10
-    assert (found.x == 7).all()
+    assert allocated < loaded.x.nbytes / 10
+    assert (loaded.x == 7).all()
 
 
 LOADING = """
@@ -498,11 +498,11 @@ def test_results_come_back_with_the_same_bytes_and_are_checked(tmp_path):
     for dataset in datasets:
         dataset.save({"metrics": metrics, "contact_sheet": picture})
     assert datasets[0].sha256 == datasets[1].sha256
-    found = datasets[0].load()
-    pd.testing.assert_frame_equal(found["metrics"], metrics)
-    assert np.array_equal(found["contact_sheet"], picture)
+    loaded = datasets[0].load()
+    pd.testing.assert_frame_equal(loaded["metrics"], metrics)
+    assert np.array_equal(loaded["contact_sheet"], picture)
     assert datasets[0].preview()["columns"] == list(metrics)
-    assert Results().validate(found) is found
+    assert Results().validate(loaded) is loaded
     with pytest.raises(Exception, match="column"):
         Results().validate({"metrics": metrics.drop(columns="note")})
     (tmp_path / "a.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-30])

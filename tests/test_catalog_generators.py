@@ -69,10 +69,10 @@ def test_a_generator_comes_back_from_the_catalog(tmp_path):
         save_version="run",
     )
     catalog.save("digits_generator", make_generator())
-    found = catalog.load("digits_generator")
-    assert found.classes == ("zero", "one")
-    np.testing.assert_array_equal(found.weights, make_generator().weights)
-    files = [one for one in tmp_path.rglob("*") if one.is_file()]
+    loaded = catalog.load("digits_generator")
+    assert loaded.classes == ("zero", "one")
+    np.testing.assert_array_equal(loaded.weights, make_generator().weights)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files == [
         tmp_path / "digits" / "generator.safetensors" / "run" / "generator.safetensors"
     ]

@@ -61,9 +61,9 @@ def test_the_catalog_alone_tells_where_files_are(tmp_path):
     (tmp_path / "base").mkdir()
     path = tmp_path / "base" / "catalog.yml"
     path.write_text(written.replace("filepath: data/", "filepath: dir://"))
-    found = ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]
-    assert {"metrics", "{dataset}.{method}.metrics", "{dataset}.samples"} <= set(found)
-    places = [one["filepath"] for one in found.values() if one["type"] != "MemoryDataset"]
+    entries = ConfigLoader(tmp_path, **CONFIG_LOADER_ARGS)["catalog"]
+    assert {"metrics", "{dataset}.{method}.metrics", "{dataset}.samples"} <= set(entries)
+    places = [entry["filepath"] for entry in entries.values() if entry["type"] != "MemoryDataset"]
     assert all(place.startswith("dir://") for place in places)
 
 
@@ -83,7 +83,7 @@ def store(request, tmp_path) -> Iterator[str]:
 def files(store: str) -> set[str]:
     """Names of all files of the store."""
     system, path = fsspec.core.url_to_fs(store)
-    return {found.rpartition("/")[2] for found in system.find(path)}
+    return {place.rpartition("/")[2] for place in system.find(path)}
 
 
 def samples() -> Samples:

@@ -179,8 +179,8 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     pages = {path: path.read_bytes() for path in (tmp_path / "build").rglob("*") if path.is_file()}
     for place in (tmp_path, Path.home() / "x", Path(sys.prefix), Path.cwd()):
         told = str(place).removesuffix("x").encode()
-        found = [path for path, page in pages.items() if told in page]
-        assert told == b"/" or not found, (told, found)
+        telling = [path for path, page in pages.items() if told in page]
+        assert told == b"/" or not telling, (told, telling)
     index = (tmp_path / "build" / "index.html").read_text()
     assert "https://" not in index
     assert index.index("localStorage.setItem") < index.index("<script type")
@@ -195,14 +195,14 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
         "results",
         "report",
     ]
-    top = [one["id"] for one in main["modular_pipelines"]["__root__"]["children"]]
+    top = [child["id"] for child in main["modular_pipelines"]["__root__"]["children"]]
     assert {"diabetes", "diabetes_continuous", "biased_digits"} <= set(top)
-    names = {one["id"]: one["name"] for one in main["nodes"] if one["type"] == "data"}
+    names = {box["id"]: box["name"] for box in main["nodes"] if box["type"] == "data"}
     # of a cell nothing stands beside the box of its dataset
-    assert not [names[one] for one in top if names.get(one, "").count(".") > 1]
+    assert not [names[box] for box in top if names.get(box, "").count(".") > 1]
     ran = json.loads((served / "run-status").read_text())["nodes"].values()
-    assert {one["status"] for one in ran} == {"success"}
-    assert sum(one["duration"] for one in ran) > 0
+    assert {event["status"] for event in ran} == {"success"}
+    assert sum(event["duration"] for event in ran) > 0
     nodes = [
         json.loads(path.read_text(), parse_constant=no_constant)
         for path in (served / "nodes").iterdir()

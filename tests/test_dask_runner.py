@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ import dask
 import psutil
 import pytest
 from distributed import LocalCluster
+from distributed.protocol.pickle import dumps
 from kedro.framework.hooks.manager import _create_hook_manager
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
@@ -34,11 +34,11 @@ from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
 from robust_fairness.runs.runners.jobs import (
     DEATHS,
-    Attempt,
     Files,
     Job,
     NodeFailed,
     WorkerSetup,
+    attempt,
     identity,
     set_up,
 )
@@ -80,25 +80,25 @@ def process(*words: str, **environment: str) -> Iterator[subprocess.Popen]:
 def wait_for(what: Callable[[], Any]) -> Any:
     """What a call gives as soon as it gives something."""
     deadline = time.monotonic() + SECONDS
-    while not (found := what()):
+    while not (value := what()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    return found
+    return value
 
 
-def run(what: Pipeline, found: DataCatalog, address: str, **options: bool) -> None:
+def run(what: Pipeline, data: DataCatalog, address: str, **options: bool) -> None:
     """Run a pipeline under the id "one"."""
-    DaskRunner(address=address).run(what, found, _create_hook_manager(), run_id="one", **options)
+    DaskRunner(address=address).run(what, data, _create_hook_manager(), run_id="one", **options)
 
 
 def test_a_failed_cell_fails_alone_and_the_run_can_be_completed(cluster, tmp_path):
-    found = catalog(tmp_path, "one")
+    data = catalog(tmp_path, "one")
     with pytest.raises(RunFailed) as error:
-        run(pipeline("adult.cuma"), found, cluster.scheduler_address)
+        run(pipeline("adult.cuma"), data, cluster.scheduler_address)
     assert error.value.failures == [Failure("adult.cuma.train", "adult.cuma does not converge")]
     assert written(tmp_path) == OUTPUTS - {"adult.cuma.models", "adult_cuma_metrics"}
-    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in found.load("report")
-    assert "german_erm=GERMAN.ERM ON ROWS" in found.load("report")
+    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in data.load("report")
+    assert "german_erm=GERMAN.ERM ON ROWS" in data.load("report")
 
     again = catalog(tmp_path, "one")
     run(pipeline(), again, cluster.scheduler_address, only_missing_outputs=True)
@@ -139,7 +139,7 @@ def too_large(folder: Path, address: str) -> str:
 
     The others are done by then: nothing else is written while the disk is full.
     """
-    found = catalog(folder, "one")
+    data = catalog(folder, "one")
     others = [f"{cell}_metrics" for cell in ("adult_erm", "german_erm", "german_cuma")]
     what = Pipeline(
         [
@@ -148,12 +148,12 @@ def too_large(folder: Path, address: str) -> str:
         ]
     )
     with pytest.raises(RunFailed) as error:
-        run(what, found, address)
+        run(what, data, address)
     (failure,) = error.value.failures
     assert failure.node == "adult.cuma.large"
     assert "\n" not in failure.message
     assert written(folder) == OUTPUTS - {"adult.cuma.models", "adult_cuma_metrics"}
-    assert f"adult_cuma=adult.cuma.large: {failure.message};" in found.load("report")
+    assert f"adult_cuma=adult.cuma.large: {failure.message};" in data.load("report")
     run(pipeline(), catalog(folder, "one"), address, only_missing_outputs=True)
     assert written(folder) == OUTPUTS
     return failure.message
@@ -182,6 +182,14 @@ def test_a_worker_that_cannot_write_fails_the_node_that_needs_it(cluster, tmp_pa
     assert "File too large" in message
 
 
+@pytest.fixture
+def begun(tmp_path) -> Path:
+    """A folder in which nodes say that they have begun."""
+    folder = tmp_path / "begun"
+    folder.mkdir()
+    return folder
+
+
 def waits(folder: Path) -> Callable[[str], str]:
     """A function that tells its process and goes on when a file is there."""
 
@@ -194,9 +202,7 @@ def waits(folder: Path) -> Callable[[str], str]:
     return node
 
 
-def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path, begun):
 
     def kill() -> None:
         (first,) = wait_for(lambda: list(begun.iterdir()))
@@ -212,34 +218,31 @@ def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path):
             Node(str.upper, "adult_erm_metrics", "report", name="after"),
         ]
     )
-    found = catalog(tmp_path, "one")
-    run(what, found, cluster.scheduler_address)
+    data = catalog(tmp_path, "one")
+    run(what, data, cluster.scheduler_address)
     killer.join()
     first, second = sorted(
         (path for path in begun.iterdir() if path.name != "go"),
         key=lambda path: path.stat().st_mtime,
     )
-    assert found.load("report") == f"ROWS BY {second.name}"
+    assert data.load("report") == f"ROWS BY {second.name}"
     assert not psutil.pid_exists(int(first.name))
 
 
 def test_an_attempt_is_made_a_few_times_and_never_again_after_success(tmp_path):
-    begun = tmp_path / "begun"
+    begun, made = tmp_path / "attempts", tmp_path / "made"
     begun.write_bytes(b"." * (DEATHS - 1))  # of workers that died
-    attempt = replace(Attempt.at(print, begun), call=b"")
     with pytest.raises(NodeFailed, match="Ran out of input"):  # which ends the fourth attempt
-        attempt.run()
+        attempt(b"", begun)
     with pytest.raises(NodeFailed, match="the worker that ran it died, 4 times"):
-        Attempt.at((tmp_path / "made").touch, begun).run()
+        attempt(dumps(made.touch), begun)
     begun.write_bytes(b"")
-    node = Attempt.at(partial((tmp_path / "made").touch, exist_ok=False), begun)
-    node.run()
-    node.run()  # whose worker died before all knew that it had succeeded
-    assert (tmp_path / "made").exists()
-    refused = Attempt.at(partial(str, "no"), tmp_path / "refused")
+    for _ in range(2):  # the first worker died before all knew that it had succeeded
+        attempt(dumps(partial(made.touch, exist_ok=False)), begun)
+    assert made.exists()
     for _ in range(2):
         with pytest.raises(NodeFailed, match="^no$"):
-            refused.run()
+            attempt(dumps(partial(str, "no")), tmp_path / "refused")
 
 
 class OnTwoWorkers(DaskRunner):
@@ -251,12 +254,8 @@ class OnTwoWorkers(DaskRunner):
 
 
 @pytest.mark.slow
-def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(
-    tmp_path,
-):
+def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(tmp_path, begun):
     """Even where Dask gives up, at the first death, whatever the worker had been assigned."""
-    begun = tmp_path / "begun"
-    begun.mkdir()
 
     def deadly(name: str) -> Callable[[str], str]:
         def node(text: str) -> str:
@@ -274,16 +273,16 @@ def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(
             *(Node(str.upper, "raw", name, name=name) for name in harmless),
         ]
     )
-    found = catalog(tmp_path, "one")
+    data = catalog(tmp_path, "one")
     for name in ("first", "second"):
         version = Version("one", "one")
-        found[name] = TextDataset(filepath=str(tmp_path / name), version=version)
+        data[name] = TextDataset(filepath=str(tmp_path / name), version=version)
     runner = OnTwoWorkers(workers=2)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         pytest.raises(RunFailed) as error,
     ):
-        runner.run(what, found, _create_hook_manager(), run_id="one")
+        runner.run(what, data, _create_hook_manager(), run_id="one")
     assert {failure.node for failure in error.value.failures} == {"a_first", "a_second"}
     for failure in error.value.failures:
         assert failure.message.startswith("the worker that ran it died, 4 times")
@@ -316,7 +315,7 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
         for name in names:
             version = Version(run_id, run_id)
             TextDataset(filepath=str(tmp_path / name), version=version).save("half")
-    found = DataCatalog(
+    data = DataCatalog(
         {
             "raw": MemoryDataset("rows"),
             **{
@@ -329,30 +328,28 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
     setup = WorkerSetup(tmp_path, None, None, {}, {}, identity())
     here = Path.cwd()
     try:
-        assert Job.of(node, Files.of(found), found, {}, "one", setup).run() is None
+        assert Job.of(node, Files.of(data), data, {}, "one", setup).run() is None
     finally:
         os.chdir(here)
-    assert found.load("a") == found.load("b") == "rows"
+    assert data.load("a") == data.load("b") == "rows"
     assert (tmp_path / "a" / "zero" / "a").read_text() == "half"
 
 
 def test_what_stays_in_memory_is_refused_before_anything_runs(cluster, tmp_path):
-    found = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
+    data = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
     with pytest.raises(InputError, match=r"adult.cuma.models, .*report: in memory, .*give each"):
-        run(pipeline(), found, cluster.scheduler_address)
-    found = catalog(tmp_path, "one")
-    found["raw"] = MemoryDataset("r" * 2**21)
+        run(pipeline(), data, cluster.scheduler_address)
+    data = catalog(tmp_path, "one")
+    data["raw"] = MemoryDataset("r" * 2**21)
     with pytest.raises(InputError, match=r"raw: 2,097,\d+ bytes in memory, allowed .* 1,048,576"):
-        run(pipeline(), found, cluster.scheduler_address)
-    found["raw"] = MemoryDataset(threading.Lock(), copy_mode="assign")
+        run(pipeline(), data, cluster.scheduler_address)
+    data["raw"] = MemoryDataset(threading.Lock(), copy_mode="assign")
     with pytest.raises(InputError, match="raw: cannot be sent to workers"):
-        run(pipeline(), found, cluster.scheduler_address)
+        run(pipeline(), data, cluster.scheduler_address)
     assert not written(tmp_path)
 
 
-def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_scheduler_that_dies_ends_the_run_and_keeps_what_has_finished(tmp_path, begun):
     options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
     with scheduler(tmp_path) as (address, child), process("worker", address, *options):
 
@@ -390,14 +387,12 @@ def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen]]:
         yield json.loads(wait_for(told.read_text))["address"], child
 
 
-def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_path, caplog):
-    begun = tmp_path / "begun"
-    begun.mkdir()
+def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_path, caplog, begun):
     options = ("--nthreads=1", "--no-dashboard", "--no-nanny")
-    found = catalog(tmp_path, "one")
+    data = catalog(tmp_path, "one")
 
     def told() -> list[str]:
-        return [one.getMessage() for one in caplog.records if "worker" in one.getMessage()]
+        return [record.getMessage() for record in caplog.records if "worker" in record.getMessage()]
 
     with (
         ThreadPoolExecutor() as threads,  # ends last: a run ends with its scheduler
@@ -409,7 +404,7 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
         what = Pipeline([Node(waits(begun), "raw", "report", name="long")])
         runner = DaskRunner(address=address, timeout=3)
         hooks = _create_hook_manager()
-        running = threads.submit(runner.run, what, found, hooks, run_id="one")
+        running = threads.submit(runner.run, what, data, hooks, run_id="one")
         wait_for(lambda: list(begun.iterdir()))
         assert told() == []
         worker.kill()
@@ -424,7 +419,7 @@ def test_a_run_whose_workers_are_gone_says_so_and_goes_on_with_a_new_one(tmp_pat
     assert first.startswith(f"{address}: no workers for ")
     assert first.endswith(f" s, the run waits; start one with: dask worker {address} --nthreads 1")
     assert last == f"{address}: workers are available again, the run continues"
-    assert found.load("report") == f"rows by {another.pid}"
+    assert data.load("report") == f"rows by {another.pid}"
 
 
 def test_the_longer_there_are_no_workers_the_rarer_that_is_told(tmp_path, caplog, monkeypatch):
@@ -548,7 +543,7 @@ def threads_of_libraries(threads: int) -> set[int]:
     from threadpoolctl import threadpool_info
 
     set_up(WorkerSetup(Path.cwd(), None, threads, {}, {}, identity()))
-    return {torch.get_num_threads(), *(one["num_threads"] for one in threadpool_info())}
+    return {torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info())}
 
 
 def test_a_cluster_of_this_machine_is_open_to_this_run_only():
@@ -562,8 +557,8 @@ def test_a_cluster_of_this_machine_is_open_to_this_run_only():
         here = psutil.Process()
         listening = {
             connection.laddr.ip
-            for one in (here, *here.children(recursive=True))
-            for connection in one.net_connections()
+            for process in (here, *here.children(recursive=True))
+            for connection in process.net_connections()
             if connection.status == psutil.CONN_LISTEN
         }
         with pytest.raises(InputError, match="no Dask scheduler within"):

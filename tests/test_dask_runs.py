@@ -127,8 +127,8 @@ def test_the_catalog_alone_moves_the_data_to_another_store(project, tmp_path_fac
     (project.root / "conf" / "base" / "catalog.yml").write_text(moved)
     project.kedro(*SMOKE, *DASK, "--run-id", "there", **THREADS)
     assert contents(project, "there") == contents(project, "here")
-    for one in manifest(project, "there")["outputs"].values():
-        assert one["path"].startswith("dir://")
+    for output in manifest(project, "there")["outputs"].values():
+        assert output["path"].startswith("dir://")
     assert len([path for path in store.rglob("*") if path.is_file()]) == len(
         manifest(project, "there")["outputs"]
     )

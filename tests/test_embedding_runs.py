@@ -86,12 +86,12 @@ def fitted_of(project: Project, cell: str) -> list[Fitted]:
 def hits_of(embedding: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Whether the nearest other row is of the same class, one row after the other: bool ``[n]``."""
     x = embedding.astype(np.float64)
-    found = []
+    hits = []
     for row in range(len(x)):
         distance = np.linalg.norm(x - x[row], axis=1)
         distance[row] = np.inf
-        found.append(y[distance.argmin()] == y[row])
-    return np.array(found)
+        hits.append(y[distance.argmin()] == y[row])
+    return np.array(hits)
 
 
 def test_a_run_ends_in_a_report_with_both_spaces_in_the_plane(project):
@@ -152,12 +152,12 @@ def test_worst_group_chooses_the_trial_that_its_validation_embeddings_choose(pro
     samples = samples_of(project, "coloured_digits")
     colors = samples.attributes["color"].to_numpy()
     worst: dict[str, dict[int, float]] = {}
-    for one in predictions_of(project, "parade", "validation"):
-        assert one.part == "val"
-        assert one.rows.tolist() == samples.rows(one.split, "val").tolist()
-        hits = hits_of(one.values["embedding"], samples.y[one.rows])
-        by_color = pd.Series(hits).groupby(colors[one.rows]).mean()
-        worst.setdefault(one.trial, {})[one.seed] = by_color.min()
+    for prediction in predictions_of(project, "parade", "validation"):
+        assert prediction.part == "val"
+        assert prediction.rows.tolist() == samples.rows(prediction.split, "val").tolist()
+        hits = hits_of(prediction.values["embedding"], samples.y[prediction.rows])
+        by_color = pd.Series(hits).groupby(colors[prediction.rows]).mean()
+        worst.setdefault(prediction.trial, {})[prediction.seed] = by_color.min()
     means = pd.DataFrame(worst).mean()
     assert means.nunique() > 1
     chosen = pd.read_parquet(project.file("parade/selection.parquet", "one"))
@@ -171,13 +171,15 @@ def test_worst_group_chooses_the_trial_that_its_validation_embeddings_choose(pro
 
 def test_the_saved_model_of_parade_has_no_attribute_head(project):
     """Its tensors are those of plain metric learning, one projection among them."""
-    plain = {one.trial: one for one in fitted_of(project, "coloured_digits/margin_distance")}
+    plain = {
+        fitted.trial: fitted for fitted in fitted_of(project, "coloured_digits/margin_distance")
+    }
     shapes = {name: array.shape for name, array in plain["default"].state.items()}
-    for one in fitted_of(project, "coloured_digits/parade"):
-        if one.trial != "classifier=k_means":
-            assert {name: array.shape for name, array in one.state.items()} == shapes
-        assert sum("projection" in name for name in one.state) == 2
-        assert not any("attribute" in name or "adversar" in name for name in one.state)
+    for fitted in fitted_of(project, "coloured_digits/parade"):
+        if fitted.trial != "classifier=k_means":
+            assert {name: array.shape for name, array in fitted.state.items()} == shapes
+        assert sum("projection" in name for name in fitted.state) == 2
+        assert not any("attribute" in name or "adversar" in name for name in fitted.state)
 
 
 def test_class_sizes_are_those_of_each_replicas_own_split(project):
@@ -186,19 +188,19 @@ def test_class_sizes_are_those_of_each_replicas_own_split(project):
     metrics = project.metrics("one").query("dataset == 'digits_imbalanced'")
     assert set(metrics["attribute"]) == {"class_size"}
     rare: dict[int, set[int]] = {}
-    for one in predictions_of(project, "digits_imbalanced/margin_distance"):
-        counts = np.bincount(samples.y[samples.rows(one.split, "train")], minlength=10)
+    for prediction in predictions_of(project, "digits_imbalanced/margin_distance"):
+        counts = np.bincount(samples.y[samples.rows(prediction.split, "train")], minlength=10)
         few = np.sort(np.argsort(counts)[:4])
         assert 4 * counts[few].max() < np.delete(counts, few).min()
-        rare[one.seed] = set(few)
-        y = samples.y[one.rows]
-        minority, right = np.isin(y, few), one.outputs.argmax(1) == y
-        rows = metrics[metrics["seed"] == one.seed].set_index(["metric", "group"])
+        rare[prediction.seed] = set(few)
+        y = samples.y[prediction.rows]
+        minority, right = np.isin(y, few), prediction.outputs.argmax(1) == y
+        rows = metrics[metrics["seed"] == prediction.seed].set_index(["metric", "group"])
         for group, members in (("minority", minority), ("majority", ~minority)):
             row = rows.loc[("accuracy_by_group", group)]
             assert row["n"] == members.sum()
             assert row["value"] == pytest.approx(right[members].mean(), abs=1e-12)
-            hits = one.values["same_class_rank"] == 1
+            hits = prediction.values["same_class_rank"] == 1
             recall = rows.loc[("recall_at_by_group", group), "value"]
             assert recall == pytest.approx(hits[members].mean(), abs=1e-12)
     assert rare[0] != rare[1]

@@ -90,13 +90,13 @@ def shipped(env: str) -> ConfigLoader:
 @pytest.mark.parametrize("fully", [False, True])
 def test_an_experiment_is_read(fully):
     """Fields at the top of a file are defaults of its datasets."""
-    found = experiment(fully=fully)
-    assert [cell.name for cell in found.cells] == ["one.erm", "one.cuma", "one.wide", "two.erm"]
-    one, two = found.datasets
+    made = experiment(fully=fully)
+    assert [cell.name for cell in made.cells] == ["one.erm", "one.cuma", "one.wide", "two.erm"]
+    first, second = made.datasets
     names = ["gaussian_noise_0_5", "gaussian_noise_1", "uniform_noise_2"]
-    assert [test_set.name for test_set in one.test_sets] == names
-    assert (one.seeds, two.seeds, two.cells[0].seeds) == (2, 1, (0,))
-    erm, cuma, wide = one.cells
+    assert [test_set.name for test_set in first.test_sets] == names
+    assert (first.seeds, second.seeds, second.cells[0].seeds) == (2, 1, (0,))
+    erm, cuma, wide = first.cells
     assert cuma.trials == ({"alpha": 0.5}, {"alpha": 2.0}, {"gamma": 3.0})
     assert cuma.search[0].space == {"learning_rate": (0.1, 0.01)}
     assert erm.facets == {"size": "small", "kind": "table"}
@@ -104,14 +104,14 @@ def test_an_experiment_is_read(fully):
     assert (wide.method.name, wide.method.options) == ("cuma", {"gamma": 7})
     assert wide.network.options == {"hidden": 99}
     assert wide.protocol.epochs == 2
-    assert two.cells[0].metrics == ("mean_squared_error",)
+    assert second.cells[0].metrics == ("mean_squared_error",)
 
 
 def test_the_whole_experiment_is_narrowed():
-    found = experiment().narrowed({"methods": "cuma", "shifts": ["uniform_noise"], "seeds": "5"})
-    assert [cell.name for cell in found.cells] == ["one.cuma"]
-    assert found.cells[0].test_sets == {"uniform_noise_2": ("uniform_noise", 2.0)}
-    assert (found.datasets[0].seeds, found.cells[0].seeds) == (5, (0, 1, 2, 3, 4))
+    made = experiment().narrowed({"methods": "cuma", "shifts": ["uniform_noise"], "seeds": "5"})
+    assert [cell.name for cell in made.cells] == ["one.cuma"]
+    assert made.cells[0].test_sets == {"uniform_noise_2": ("uniform_noise", 2.0)}
+    assert (made.datasets[0].seeds, made.cells[0].seeds) == (5, (0, 1, 2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ datasets:
   mine: {shifts: {gaussian_noise: [1]}, methods: {cuma: }}
 """
     parameters = PARAMETERS.replace("datasets:\n", "datasets:\n  mine: {source: diabetes}\n")
-    found = experiment(local=local, parameters=parameters)
-    assert [cell.name for cell in found.cells] == [
+    made = experiment(local=local, parameters=parameters)
+    assert [cell.name for cell in made.cells] == [
         "one.erm", "one.cuma", "one.wide", "one.laftr", "two.erm", "mine.cuma",
     ]  # fmt: skip
-    assert found.cells[0].network.options == {"hidden": 99}
-    assert found.datasets[2].seeds == 2
+    assert made.cells[0].network.options == {"hidden": 99}
+    assert made.datasets[2].seeds == 2
 
 
 def with_dataset(fields: str) -> str:
@@ -219,8 +219,8 @@ def test_a_mistake_of_a_whole_file_is_one_line(files, message):
 
 def test_sections_of_own_pipelines_and_no_domains_are_allowed():
     text = f"domains: {{train: each, names: [a, b]}}\n{ONE}".replace("{m", "{domains: , m")
-    found = experiment(text, parameters=f"{PARAMETERS}mine: {{erm: {{}}}}")
-    assert [(one.name, one.domains) for one in found.datasets] == [("one", None)]
+    made = experiment(text, parameters=f"{PARAMETERS}mine: {{erm: {{}}}}")
+    assert [(dataset.name, dataset.domains) for dataset in made.datasets] == [("one", None)]
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ protocols: {fast: {epochs: 2}}
         f"  {name}: {{methods: {{erm: }}}}" for name in ("grown_ups", "faces", "cut", "heart")
     ]
     written = layered([parse("\n".join([*lines, "  acs: {methods: {erm: }}"]), "base.yml")], [], [])
-    found = read(written, places, fully=False)
+    made = read(written, places, fully=False)
     (tmp_path / "adult").mkdir()
     for file in ("adult.names", "adult.data.gz"):
         (tmp_path / "adult" / file).touch()
@@ -298,7 +298,7 @@ protocols: {fast: {epochs: 2}}
         "`, or let ROBUST_FAIRNESS_DATA",
     )
     with pytest.raises(InputError) as caught:
-        require_files(found, ["grown_ups", "faces", "cut", "heart"], written, places, files)
+        require_files(made, ["grown_ups", "faces", "cut", "heart"], written, places, files)
     lines = str(caught.value).splitlines()[1:]
     assert [line.partition(otherwise)[0] for line in lines[:1]] == [
         "Raw file 'adult/adult.test' of dataset 'grown_ups' is missing (parameters.yml:2). "
@@ -312,7 +312,7 @@ protocols: {fast: {epochs: 2}}
     assert f"{download} cifar10{otherwise}" in lines[3]
     assert len(lines) == 4
     with pytest.raises(InputError, match=r"\(base.yml:8\)\. Download"):
-        require_files(found, ["acs"], written, places, files)
+        require_files(made, ["acs"], written, places, files)
 
 
 def test_an_invalid_value_of_a_search_is_reported_with_its_own_line():
@@ -391,13 +391,13 @@ def generated(generators: str, fully: bool = False) -> Experiment:
 
 @pytest.mark.parametrize("file", [None, "g.safetensors"])
 def test_generators_are_read_for_the_datasets_that_they_make(file):
-    own = f"file: {file}, " if file else ""
+    written_file = f"file: {file}, " if file else ""
     reference = "{network: resnet20, protocol: fast}"
-    found = generated(f"{{gan: {{{own}source: digits, reference: {reference}}}}}")
-    (generator,) = found.generators
+    made = generated(f"{{gan: {{{written_file}source: digits, reference: {reference}}}}}")
+    (generator,) = made.generators
     assert (generator.name, generator.source.name) == ("gan", "digits")
     assert (generator.reference.name, generator.reference.seeds) == ("gan.reference", (0,))
-    assert found.datasets[0].generator == generator
+    assert made.datasets[0].generator == generator
 
 
 @pytest.mark.parametrize(
@@ -468,14 +468,14 @@ def environment(request) -> ConfigLoader:
 
 
 def test_every_environment_is_valid_and_every_node_gets_its_model(environment):
-    found = environment["parameters"]
+    parameters = environment["parameters"]
     for dataset in environment.full_experiment.datasets:
-        own = found[dataset.name]
-        assert own["dataset"].source.parameters is not None
+        part = parameters[dataset.name]
+        assert part["dataset"].source.parameters is not None
         for cell in dataset.cells:
-            assert own[cell.label]["cell"].replicas()
+            assert part[cell.label]["cell"].replicas()
     for generator in environment.full_experiment.generators:
-        assert found[generator.name]["generator"].name == generator.name
+        assert parameters[generator.name]["generator"].name == generator.name
 
 
 def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environment):
@@ -493,8 +493,8 @@ def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environ
 
 
 def test_runtime_parameters_reach_the_cells():
-    own = load("smoke", methods={"cuma": {"gamma": 7}})["parameters"]["diabetes"]
-    assert own["cuma"]["cell"].method.parameters.gamma == 7
+    parameters = load("smoke", methods={"cuma": {"gamma": 7}})["parameters"]["diabetes"]
+    assert parameters["cuma"]["cell"].method.parameters.gamma == 7
 
 
 def test_unknown_environment_names_the_nearest():
@@ -526,15 +526,15 @@ def test_questions_are_trained_with_the_published_hyperparameters():
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
     from robust_fairness.reporting.views import published
 
-    own = node_parameters(shipped("paper").validated_experiment)["gqa_ood"]
+    parameters = node_parameters(shipped("paper").validated_experiment)["gqa_ood"]
     table = published("bias_mitigation_hyperparameters").query("dataset == 'gqa_ood'")
-    assert set(table["method"]) == own.keys() - {"dataset", "shifted"}
+    assert set(table["method"]) == parameters.keys() - {"dataset", "shifted"}
     for label, name, value in table[["method", "field", "published"]].to_numpy():
-        cell = own[label]["cell"]
+        cell = parameters[label]["cell"]
         default = cell.replicas()[0]
         part = default.method if name in type(default.method).model_fields else default.protocol
-        found = getattr(part, name)
-        assert str(found) == value or float(found) == float(value), (label, name)
+        configured = getattr(part, name)
+        assert str(configured) == value or float(configured) == float(value), (label, name)
         explicit = [trial.get("explicit") for trial in cell.trials]
         # for the others, the group would be the class
         assert (["answer"] in explicit) == (label in ("group_upweighting", "group_dro", "irmv1"))

@@ -94,9 +94,9 @@ def test_every_plug_in_says_in_its_first_line_what_it_is(kind: str) -> None:
 
 def test_lists_have_the_names_that_the_grid_may_use(run) -> None:
     rows = json.loads(run("list", "datasets", "--format", "json").output)
-    found = {row["name"]: row["description"] for row in rows}
-    assert "Heart disease of 920 patients" in found["heart"]
-    assert found["acs_income"].startswith("acs ")
+    descriptions = {row["name"]: row["description"] for row in rows}
+    assert "Heart disease of 920 patients" in descriptions["heart"]
+    assert descriptions["acs_income"].startswith("acs ")
     metrics = run("list", "metrics").output.splitlines()
     assert any(line.startswith("equalized_odds_difference ") for line in metrics)
 
@@ -163,7 +163,7 @@ def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Pat
         f"{grid}      emr:\n      cumma: {{settings: {{a: 1}}}}\n"
     )
     names = json.loads(run("check", "--datasets", "visits", "--format", "json", status=1).output)
-    assert [(one["place"], one["hint"]) for one in names["mistakes"]] == [
+    assert [(mistake["place"], mistake["hint"]) for mistake in names["mistakes"]] == [
         ("conf/local/experiment.yml:6", "Did you mean 'erm'?"),
         ("conf/local/experiment.yml:7", "Did you mean 'cuma'?"),
     ]

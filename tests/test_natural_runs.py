@@ -66,7 +66,9 @@ def test_mistakes_in_designs_are_named(written: dict, message: str) -> None:
 def test_designs_are_the_trainings_that_they_say() -> None:
     names = ["2013", "2014", "2015"]
     past = Design(train="before_each", names=names, rows="test").trainings()
-    assert {name: (one.train, one.test, one.rows) for name, one in past.items()} == {
+    assert {
+        name: (training.train, training.test, training.rows) for name, training in past.items()
+    } == {
         "before_2014": (("2013",), ("2014", "2015"), "test"),
         "before_2015": (("2013", "2014"), ("2015",), "test"),
     }
@@ -75,8 +77,8 @@ def test_designs_are_the_trainings_that_they_say() -> None:
     assert left["without_2014"].test == ("2014",)
     each = Design(train="each", names=names).trainings()
     assert each["2013"].test == ("2014", "2015")
-    (one,) = Design(train=["2013"], validation=["2014"], names=names).trainings().values()
-    assert (one.train, one.validation, one.test) == (("2013",), ("2014",), ("2015",))
+    (training,) = Design(train=["2013"], validation=["2014"], names=names).trainings().values()
+    assert (training.train, training.validation, training.test) == (("2013",), ("2014",), ("2015",))
 
 
 def test_years_need_no_quotes_and_mistakes_have_their_line() -> None:
@@ -88,12 +90,12 @@ datasets:
     domains: {train: before_each, names: [2013, 2014, 2015]}
     methods: {erm: }
 """
-    found = experiment(text)
-    assert [one.name for one in found.datasets] == ["one_before_2014", "one_before_2015"]
-    assert {one.base for one in found.datasets} == {"one"}
-    facets = found.datasets[1].cells[0].facets
+    made = experiment(text)
+    assert [dataset.name for dataset in made.datasets] == ["one_before_2014", "one_before_2015"]
+    assert {dataset.base for dataset in made.datasets} == {"one"}
+    facets = made.datasets[1].cells[0].facets
     assert facets == {"data": "one", "trained_on": "2013 + 2014", "trained_until": "2014"}
-    assert len(found.narrowed({"datasets": "one"}).datasets) == 2
-    assert len(found.narrowed({"datasets": "one_before_2014"}).datasets) == 1
+    assert len(made.narrowed({"datasets": "one"}).datasets) == 2
+    assert len(made.narrowed({"datasets": "one_before_2014"}).datasets) == 1
     with pytest.raises(InputError, match=r"domains of dataset 'one'.*\(base.yml:5\)"):
         experiment(text.replace("[2013, 2014, 2015]", "[2013]"))

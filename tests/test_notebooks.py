@@ -114,7 +114,7 @@ def test_cells_run_one_after_another_and_leave_what_the_notebook_tells(name, tmp
     sources = ["".join(cell["source"]) for cell in code_cells(path_of(name))]
     script = tmp_path / "cells.py"
     script.write_text("\n".join([*sources, "import json", printing(name)]))
-    environment = {key: one for key, one in os.environ.items() if not key.startswith("KEDRO_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("KEDRO_")}
     environment["ROBUST_FAIRNESS_MLFLOW"] = "off"
     child = Forked([str(script)], ROOT / "notebooks", environment)
     printed, said = child.communicate(timeout=300)
@@ -129,7 +129,10 @@ def printing(name: str) -> str:
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(one, marks=[pytest.mark.slow] * (one in SCRIPTS)) for one in LEFT],
+    params=[
+        pytest.param(notebook, marks=[pytest.mark.slow] * (notebook in SCRIPTS))
+        for notebook in LEFT
+    ],
 )
 def ran(request, tmp_path_factory):
     """A notebook that ran in a fresh kernel: its name, page and what was left."""
@@ -211,10 +214,10 @@ def check_method(left, text):
     assert "loss_variance" in text
     # 5 seeds, 2 sets: accuracy; and of 2 attributes worst group, equalised odds and 2 groups
     assert left["equal"] == 5 * 2 * (1 + 2 * 4)
-    plain, own = left["apart"]["erm"]["default"], left["apart"]["loss_variance"]
-    assert own["weight=0.0"] == plain == pytest.approx(np.mean(left["losses"]))
-    assert own["weight=100.0"] < own["default"] < plain
-    assert own["weight=100.0"] < plain / 4
+    plain, selected = left["apart"]["erm"]["default"], left["apart"]["loss_variance"]
+    assert selected["weight=0.0"] == plain == pytest.approx(np.mean(left["losses"]))
+    assert selected["weight=100.0"] < selected["default"] < plain
+    assert selected["weight=100.0"] < plain / 4
     assert not left["there"]
     assert left["where"] == str(ROOT / "notebooks")
 

@@ -100,8 +100,8 @@ def test_every_node_is_made_once(monkeypatch):
         made.append(self.name)
 
     monkeypatch.setattr(Node, "__init__", counted)
-    found = register_pipelines()
-    assert sorted(made) == sorted(node.name for node in found["__default__"].nodes)
+    registered = register_pipelines()
+    assert sorted(made) == sorted(node.name for node in registered["__default__"].nodes)
 
 
 def test_every_node_carries_the_tags_of_its_place():
@@ -121,7 +121,7 @@ def test_every_node_carries_the_tags_of_its_place():
 def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
     """Kedro checks what is annotated with a model before the first node; nothing else."""
     loader = use("smoke")
-    own = loader["parameters"]
+    parameters = loader["parameters"]
     for node in robust_fairness.create_pipeline().nodes:
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         last = node.name.rpartition(".")[2]
@@ -135,7 +135,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
         ]
         for name, model in zip(names, models, strict=True):
             assert name.startswith(f"{node.namespace}.")
-            value = own
+            value = parameters
             for key in name.split("."):
                 value = value[key]
             model.model_validate(value)
@@ -158,7 +158,7 @@ def test_pipelines_of_a_process_follow_the_grid_in_use(monkeypatch):
     for methods in ("erm", "cuma", "erm,cuma"):
         use("smoke", datasets="diabetes", methods=methods)
         cells = {node.namespace for node in pipelines["training"].nodes}
-        assert cells == {f"diabetes.{one}" for one in methods.split(",")}
+        assert cells == {f"diabetes.{method}" for method in methods.split(",")}
 
 
 def test_lineage_opens_to_few_boxes_that_open_to_datasets_cells_and_nodes():
@@ -224,12 +224,12 @@ def test_shifted_rows_are_those_that_a_split_tests_on_with_the_noise_of_their_pl
     if features:
         samples = replace(samples, x=samples.x[:, 0, 0].astype(np.float32))
     test_set = TestSet.model_validate({"shift": {"name": name}, "severity": 0.2})
-    found = shift(samples, test_set)
+    shifted = shift(samples, test_set)
     expected = find("shift", name)().apply(samples, 0.2).take(np.array([2, 5, 7, 11]))
-    np.testing.assert_equal(found.id, [2, 5, 7, 11])
-    np.testing.assert_equal(found.x, expected.x)
-    np.testing.assert_equal(found.perturbation, expected.perturbation)
-    assert found.rows("a", "test").tolist() == [0, 1, 3]
+    np.testing.assert_equal(shifted.id, [2, 5, 7, 11])
+    np.testing.assert_equal(shifted.x, expected.x)
+    np.testing.assert_equal(shifted.perturbation, expected.perturbation)
+    assert shifted.rows("a", "test").tolist() == [0, 1, 3]
 
 
 def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
@@ -408,13 +408,13 @@ def with_planes(**grid_of_run: str) -> ConfigLoader:
     """The smoke grid, of which two cells of diabetes are drawn in the plane, narrowed."""
     loader = use("smoke", **grid_of_run)
     for name in ("full_experiment", "selected_experiment"):
-        found = getattr(loader, name)
+        made = getattr(loader, name)
         drawn = {"diabetes": ("cuma", "erm")}
         datasets = tuple(
-            one.model_copy(update={"embedding_planes": drawn.get(one.name, ())})
-            for one in found.datasets
+            dataset.model_copy(update={"embedding_planes": drawn.get(dataset.name, ())})
+            for dataset in made.datasets
         )
-        loader.__dict__[name] = found.model_copy(update={"datasets": datasets})
+        loader.__dict__[name] = made.model_copy(update={"datasets": datasets})
     return loader
 
 

@@ -99,7 +99,7 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
     kinds = {"samples": SamplesDataset, "text": TextDataset, "metrics": TextDataset}
     names = {"toy.samples": "samples", "toy.erm.text": "text", "metrics": "metrics"}
     chosen = changes.pop("load_versions", {})
-    found = DataCatalog(
+    data = DataCatalog(
         {
             "manifest": MemoryDataset(),
             **{
@@ -132,11 +132,11 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
     manager = _create_hook_manager()
     _register_hooks(manager, (RunRecord(),))
     manager.hook.after_context_created(context=SimpleNamespace(config_loader=loader))
-    arguments = {"run_params": told, "pipeline": what or pipeline(), "catalog": found}
+    arguments = {"run_params": told, "pipeline": what or pipeline(), "catalog": data}
     manager.hook.before_pipeline_run(**arguments)
     try:
         SequentialRunner().run(
-            arguments["pipeline"], found, manager, run_id, only_missing_outputs=only_missing
+            arguments["pipeline"], data, manager, run_id, only_missing_outputs=only_missing
         )
     except RunFailed as error:
         manager.hook.on_pipeline_error(error=error, **arguments)
@@ -296,7 +296,7 @@ def test_other_code_does_not_complete_a_run(monkeypatch):
     monkeypatch.setenv(provenance.ACCEPT_CHANGES, "yes")
     accepted = run("two", only_missing=True)["accepted"]
     assert accepted[0].startswith("its code (plugins) was ")
-    assert [one.split(" was ")[0] for one in accepted[1:]] == [
+    assert [change.split(" was ")[0] for change in accepted[1:]] == [
         f"its packages ({name})" for name in code.packages()
     ]
     monkeypatch.delenv(provenance.ACCEPT_CHANGES)
@@ -498,9 +498,9 @@ def test_a_corrupted_manifest_is_named(text):
 
 @pytest.mark.parametrize("run_id", ["", ".", "..", "a/b", "../a", "-a", "a b", "a'b", "a\n"])
 def test_a_run_id_is_the_name_of_a_file(run_id):
-    one = object.__new__(session.Session)
+    created = object.__new__(session.Session)
     with pytest.raises(InputError, match="run id"):
-        one.run(runtime_params={"run_id": run_id})
+        created.run(runtime_params={"run_id": run_id})
 
 
 def test_old_runs_are_pruned_but_for_those_that_others_refer_to(monkeypatch):

@@ -85,10 +85,10 @@ def catalog(folder: Path, run: str) -> DataCatalog:
 
 
 def run(
-    runner: type[FaultTolerantRunner], found: DataCatalog, what: Pipeline, **options: bool
+    runner: type[FaultTolerantRunner], data: DataCatalog, what: Pipeline, **options: bool
 ) -> None:
     """Run a pipeline under the id "one"."""
-    runner().run(what, found, _create_hook_manager(), run_id="one", **options)
+    runner().run(what, data, _create_hook_manager(), run_id="one", **options)
 
 
 def written(folder: Path) -> set[str]:
@@ -98,28 +98,28 @@ def written(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_a_failed_cell_fails_alone_and_leaves_no_file(tmp_path, runner):
-    found = catalog(tmp_path, "one")
+    data = catalog(tmp_path, "one")
     with pytest.raises(RunFailed) as error:
-        run(runner, found, pipeline("adult.cuma"))
+        run(runner, data, pipeline("adult.cuma"))
     assert error.value.failures == [Failure("adult.cuma.train", "adult.cuma does not converge")]
     assert error.value.exit_code == 1
     assert written(tmp_path) == OUTPUTS - {"adult.cuma.models", "adult_cuma_metrics"}
-    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in found.load("report")
-    assert "german_erm=GERMAN.ERM ON ROWS" in found.load("report")
+    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in data.load("report")
+    assert "german_erm=GERMAN.ERM ON ROWS" in data.load("report")
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @given(broken=st.sets(st.sampled_from(CELLS)))
 def test_whatever_fails_everything_that_can_run_does(runner, broken):
     what = pipeline(*broken)
-    found = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
+    data = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
     try:
-        run(runner, found, what)
+        run(runner, data, what)
         failed = []
     except RunFailed as error:
         failed = error.failures
     assert {failure.node for failure in failed} == {f"{cell}.train" for cell in broken}
-    told = dict(part.split("=") for part in found.load("report").split("; "))
+    told = dict(part.split("=") for part in data.load("report").split("; "))
     for cell in CELLS:
         expected = f"{cell}.train: {cell} does not converge"
         expected = expected if cell in broken else f"{cell} on rows".upper()
@@ -130,9 +130,9 @@ def test_completing_makes_what_is_missing_and_what_is_stale_and_nothing_else(tmp
     with pytest.raises(RunFailed):
         run(SequentialRunner, catalog(tmp_path, "one"), pipeline("adult.cuma"))
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    found = catalog(tmp_path, "one")
-    run(SequentialRunner, found, pipeline(), only_missing_outputs=True)
-    assert "adult_cuma=ADULT.CUMA ON ROWS" in found.load("report")
+    data = catalog(tmp_path, "one")
+    run(SequentialRunner, data, pipeline(), only_missing_outputs=True)
+    assert "adult_cuma=ADULT.CUMA ON ROWS" in data.load("report")
     after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
     changed = {path.name for path in after if before.get(path) != after[path]}
     assert changed == {"report", "adult.cuma.models", "adult_cuma_metrics"}
@@ -145,11 +145,11 @@ def test_completing_a_complete_run_does_nothing(tmp_path):
 
 def test_another_run_counts_for_nothing_when_one_is_completed(tmp_path):
     run(SequentialRunner, catalog(tmp_path, "zero"), pipeline())
-    found = catalog(tmp_path, "one")
+    data = catalog(tmp_path, "one")
     with pytest.raises(RunFailed) as error:
-        run(SequentialRunner, found, pipeline("german.erm"), only_missing_outputs=True)
+        run(SequentialRunner, data, pipeline("german.erm"), only_missing_outputs=True)
     assert len(error.value.failures) == 1
-    assert "german.erm does not converge" in found.load("report")
+    assert "german.erm does not converge" in data.load("report")
 
 
 def test_an_interrupt_is_no_failure(tmp_path):
@@ -206,6 +206,6 @@ def test_the_completing_command_keeps_the_options_of_the_run(monkeypatch, words,
 def test_a_catalog_with_failures_travels_to_other_processes():
     failures: Mapping[str, Failure] = {"a": Failure("a.train", "no")}
     sent = pickle.dumps(CatalogWithFailures(DataCatalog({"b": MemoryDataset(2)}), failures))
-    found = pickle.loads(sent)  # noqa: S301 - of our own making, in this very test
-    assert found.load("a") == failures["a"]
-    assert found.load("b") == 2
+    received = pickle.loads(sent)  # noqa: S301 - of our own making, in this very test
+    assert received.load("a") == failures["a"]
+    assert received.load("b") == 2

@@ -95,7 +95,7 @@ def manifest(project: Project, run: str) -> dict:
 def contents(project: Project, run: str) -> dict[str, str]:
     """Content hash of every output of a run but the report, which tells the run."""
     outputs = manifest(project, run)["outputs"]
-    return {name: one["sha256"] for name, one in outputs.items() if name != "report"}
+    return {name: output["sha256"] for name, output in outputs.items() if name != "report"}
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,9 @@ def test_session_runs_with_the_fault_tolerant_runner_the_lock_and_a_manifest(fai
     assert "broken on purpose" in printed
     recorded = manifest(project, "session")
     assert recorded["state"] == "failed"
-    assert [one.partition(":")[0] for one in recorded["failed"]] == ["diabetes.broken.train"]
+    assert [failure.partition(":")[0] for failure in recorded["failed"]] == [
+        "diabetes.broken.train"
+    ]
     assert {"diabetes.erm.models", "metrics"} <= recorded["outputs"].keys()
     assert not (project.root / "data/08_reporting/manifests/held.json").exists()
 
@@ -221,12 +223,12 @@ def stop_in_training(project: Project, cell: str, how: signal.Signals, *words: s
 
 def new_files(folder: Path, pattern: str, before: dict[Path, int]) -> list[Path]:
     """Files that are not in the times of before, or have another time."""
-    found = []
+    new = []
     for path in folder.glob(pattern):
         with suppress(FileNotFoundError):  # of a cell that has just ended
             if path.stat().st_mtime_ns != before.get(path):
-                found.append(path)
-    return found
+                new.append(path)
+    return new
 
 
 def test_run_is_completed_from_its_own_samples_whatever_ran_since(after_run):
@@ -425,7 +427,7 @@ def test_cells_of_one_method_are_told_apart_by_their_labels(project):
         assert f"<td>{label}</td><td>done</td>" in page
     told = mlflow_parameters(project)
     assert told.keys() == labels
-    assert {one["method.name"] for one in told.values()} == {"erm"}
+    assert {params["method.name"] for params in told.values()} == {"erm"}
     assert [told[label]["network.width"] for label in ("erm", "wide")] == ["4", "32"]
     assert told["narrow-randaugment"]["settings.augmentation"] == "randaugment"
     weights = {

@@ -44,17 +44,17 @@ def test_probabilities_are_those_of_the_chosen_trial_whatever_the_order_of_colum
     model, stored = trained(samples, tmp_path / "model", trials=trials, seeds=(3, 1))
     told = tmp_path / "model" / "data" / "replicas" / "model.json"
     about = json.loads(told.read_text())
-    assert about["seeds"] == [3, 1] == [one.seed for one in stored]
-    assert {one.trial for one in stored} == {about["trial"]}
+    assert about["seeds"] == [3, 1] == [model.seed for model in stored]
+    assert {model.trial for model in stored} == {about["trial"]}
     names = list(samples.features)
     for place, prediction in enumerate(stored):
         rows = pd.DataFrame(samples.x[prediction.rows], columns=names)[names[::-1]]
-        found = model.get_raw_model().by_replica(rows)
-        assert found.shape == (len(rows), 2, 3)
+        outputs = model.get_raw_model().by_replica(rows)
+        assert outputs.shape == (len(rows), 2, 3)
         expected = softmax(prediction.outputs, axis=1)
-        np.testing.assert_allclose(found[:, place], expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(outputs[:, place], expected, rtol=1e-5, atol=1e-7)
         shares = model.predict(rows, params={"probabilities": True})
-        np.testing.assert_allclose(shares, found.mean(axis=1), rtol=1e-6)
+        np.testing.assert_allclose(shares, outputs.mean(axis=1), rtol=1e-6)
         raw = model.get_raw_model().predict(samples.x[prediction.rows])
         assert list(raw) == [samples.classes[k] for k in shares.argmax(1)]
         assert list(model.predict(rows)) == list(raw)
@@ -66,10 +66,10 @@ def test_outcomes_are_in_their_own_units(tmp_path):
     model, stored = trained(samples, tmp_path / "model", selections=["mean_squared_error"])
     rows = stored[0].rows
     table = pd.DataFrame(samples.x[rows], columns=list(samples.features))
-    found = model.get_raw_model().by_replica(table)
-    assert found.shape == (len(rows), 3)
-    np.testing.assert_allclose(found[:, 0], stored[0].outputs[:, 0], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(model.predict(table), found.mean(1), rtol=1e-6)
+    outputs = model.get_raw_model().by_replica(table)
+    assert outputs.shape == (len(rows), 3)
+    np.testing.assert_allclose(outputs[:, 0], stored[0].outputs[:, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.predict(table), outputs.mean(1), rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow about pandas and scikit-learn
@@ -90,24 +90,24 @@ def test_mlflow_evaluates_a_model(tmp_path, monkeypatch, classes):
         if classes
         else ("regressor", "mean_absolute_error", mean_absolute_error)
     )
-    found = mlflow.models.evaluate(
+    scored = mlflow.models.evaluate(
         str(tmp_path / "model"),
         data.assign(truth=truth),
         targets="truth",
         model_type=kind,
         evaluator_config={"log_model_explainability": False},
     )
-    assert found.metrics[name] == pytest.approx(score(truth, model.predict(data)))
+    assert scored.metrics[name] == pytest.approx(score(truth, model.predict(data)))
 
 
 def test_images_of_networks_that_do_not_stack(tmp_path):
     samples = make_images()
     network = {"name": "biased_mnist_cnn", "width": 2}
     model, stored = trained(samples, tmp_path / "model", network=network, seeds=(0, 1))
-    found = model.get_raw_model().by_replica(samples.x[stored[0].rows])
+    outputs = model.get_raw_model().by_replica(samples.x[stored[0].rows])
     for place, prediction in enumerate(stored):
         expected = softmax(prediction.outputs, axis=1)
-        np.testing.assert_allclose(found[:, place], expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(outputs[:, place], expected, rtol=1e-5, atol=1e-7)
     assert model.input_example.dtype == np.uint8
     with pytest.raises(MlflowException, match="shape"):
         model.predict(samples.x[:, :, 1:])
@@ -143,7 +143,7 @@ def test_signature_and_input_example_tell_of_no_row(tmp_path):
     samples = make_samples()
     model, _ = trained(samples, tmp_path / "model")
     assert model.metadata.signature.inputs.input_names() == list(samples.features)
-    assert [one.name for one in model.metadata.signature.params.params] == ["probabilities"]
+    assert [param.name for param in model.metadata.signature.params.params] == ["probabilities"]
     example = model.input_example.to_numpy()
     assert not (np.abs(samples.x - example) < 1e-3).all(axis=1).any()
     split = samples.rows("split_0", "train")

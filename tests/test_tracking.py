@@ -74,11 +74,19 @@ def client(tmp_path, monkeypatch, empty_store) -> MlflowClient:
     return MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
 
 
+@pytest.fixture
+def hook(client) -> MlflowTracking:
+    """The hook in its run."""
+    hook = MlflowTracking()
+    hook.before_pipeline_run(PARAMS)
+    return hook
+
+
 def runs(client: MlflowClient) -> dict:
     """All runs by name."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    found = [] if experiment is None else client.search_runs([experiment.experiment_id])
-    return {run.info.run_name: run for run in found}
+    logged = [] if experiment is None else client.search_runs([experiment.experiment_id])
+    return {run.info.run_name: run for run in logged}
 
 
 def settings_of(cell: str) -> Cell:
@@ -109,8 +117,8 @@ def with_trials(cell: str, *trials: dict) -> DataCatalog:
     """The trials of a cell, by default one."""
     plain = {name: 0 if kind != "str" else "" for name, kind in tables.TRIALS.items()}
     usual = plain | {"trial": "default", "score": float("nan")}
-    settings = [one.pop("hparams", {}) for one in trials] or [{}]
-    rows = [usual | one for one in trials] or [usual]
+    settings = [trial.pop("hparams", {}) for trial in trials] or [{}]
+    rows = [usual | trial for trial in trials] or [usual]
     return DataCatalog({f"{cell}.trials": MemoryDataset(tables.TRIALS.table(rows, settings))})
 
 
@@ -119,9 +127,7 @@ def catalog() -> DataCatalog:
     return DataCatalog({"report": MemoryDataset("<h1>Report</h1>")})
 
 
-def test_parent_and_children_hold_parameters_curves_and_scores(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_parent_and_children_hold_parameters_curves_and_scores(client, hook):
     assert runs(client)["one"].info.status == "RUNNING"
     train(hook, "adult.cuma")
     evaluate(
@@ -137,16 +143,16 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
         {"shift": "gaussian_noise", "severity": 0.06, "value": 0.75},
     )
     hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    found = runs(client)
+    logged = runs(client)
     seeds = {f"adult.cuma, seed {seed}": seed for seed in (0, 1)}
-    assert found.keys() == {"one", "adult.cuma", *seeds}
-    parent, child = found["one"], found["adult.cuma"]
+    assert logged.keys() == {"one", "adult.cuma", *seeds}
+    parent, child = logged["one"], logged["adult.cuma"]
     for name, seed in seeds.items():
-        assert found[name].data.tags["mlflow.parentRunId"] == child.info.run_id
-        assert found[name].data.params == {"seed": str(seed), "trial": "default"}
-        assert found[name].data.metrics["home/accuracy"] == (0.5, 1.0)[seed]
-    (logged,) = child.inputs.dataset_inputs
-    assert (logged.dataset.name, logged.dataset.digest) == ("adult", digest_of(SAMPLES))
+        assert logged[name].data.tags["mlflow.parentRunId"] == child.info.run_id
+        assert logged[name].data.params == {"seed": str(seed), "trial": "default"}
+        assert logged[name].data.metrics["home/accuracy"] == (0.5, 1.0)[seed]
+    (used,) = child.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest) == ("adult", digest_of(SAMPLES))
     assert (parent.info.status, child.info.status) == ("FINISHED", "FINISHED")
     tags = {
         "kedro.run_id": "one",
@@ -182,12 +188,11 @@ def test_parent_and_children_hold_parameters_curves_and_scores(client):
 CHANGED = {"alpha": 0.1, "learning_rate": 0.5}
 
 
-def test_a_search_is_compared_by_its_trials(client):
+def test_a_search_is_compared_by_its_trials(client, hook):
     """Hyperparameters as parameters, the validation score and the scores as metrics.
 
     The default trial has the values of the cell: parallel coordinates leave out runs without.
     """
-    hook = MlflowTracking()
     cell = "adult.cuma"
     rows = [
         {"trial": "default", "criterion": "accuracy", "score": 0.7},
@@ -195,18 +200,17 @@ def test_a_search_is_compared_by_its_trials(client):
     ]
     made = {f"{cell}.metrics": scores({"trial": "alpha=0.1", "value": 0.75})}
     given = {f"params:{cell}.cell": settings_of(cell)}
-    hook.before_pipeline_run(PARAMS)
     hook.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
     again = MlflowTracking()
     again.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
-    found = runs(client)
-    assert found.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
-    best = found[f"{cell}, alpha=0.1"].data
+    logged = runs(client)
+    assert logged.keys() == {"one", cell, f"{cell}, default", f"{cell}, alpha=0.1"}
+    best = logged[f"{cell}, alpha=0.1"].data
     assert best.params == {"trial": "alpha=0.1", "alpha": "0.1", "learning_rate": "0.5"}
     usual = {"trial": "default", "learning_rate": str(SETTINGS.protocol.learning_rate)}
-    assert found[f"{cell}, default"].data.params == usual
+    assert logged[f"{cell}, default"].data.params == usual
     assert best.metrics == {"validation/accuracy": 0.8, "home/accuracy": 0.75}
-    assert found[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
+    assert logged[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
 
 
 def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
@@ -324,7 +328,7 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     assert (logged.name, logged.source_run_id) == ("adult_erm", run.info.run_id)
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
     evaluate(hook, "adult.erm", {"value": 0.75})
-    assert [one.value for one in client.get_logged_model(logged.model_id).metrics] == [0.75]
+    assert [metric.value for metric in client.get_logged_model(logged.model_id).metrics] == [0.75]
     mlflow.set_tracking_uri(client.tracking_uri)
     model = mlflow.pyfunc.load_model(logged.model_uri)
     assert model.predict(model.input_example).shape == (1,)
@@ -337,9 +341,7 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     assert not runs(client)["adult.cuma"].outputs.model_outputs
 
 
-def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(client, hook):
     for cell in ("adult.erm", "adult.cuma"):
         train(hook, cell)
     evaluate(hook, "adult.erm", {"value": 1})
@@ -349,13 +351,15 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
         Failure("german.erm.train", "no rows", "german.erm"),
         Failure("german.ingest", "no file", "german"),
     ]
-    parameters = {f"params:{cell}.cell": MemoryDataset(one) for cell, one in cells.items()}
+    parameters = {
+        f"params:{cell}.cell": MemoryDataset(settings) for cell, settings in cells.items()
+    }
     hook.on_pipeline_error(RunFailed(failures, "one"), PARAMS, PIPELINE, DataCatalog(parameters))
-    found = runs(client)
-    states = {name: run.info.status for name, run in found.items()}
+    logged = runs(client)
+    states = {name: run.info.status for name, run in logged.items()}
     failed = dict.fromkeys(("one", "adult.cuma", "german.erm"), "FAILED")
     assert states == {"adult.erm": "FINISHED", **failed}
-    assert found["german.erm"].data.tags["mlflow.note.content"] == "german.erm.train: no rows"
+    assert logged["german.erm"].data.tags["mlflow.note.content"] == "german.erm.train: no rows"
 
     again = MlflowTracking()
     again.before_pipeline_run({**PARAMS})
@@ -366,40 +370,34 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
     again.after_pipeline_run(PARAMS, PIPELINE, catalog())
     done = runs(client)
     assert {name: run.info.run_id for name, run in done.items()} == {
-        name: run.info.run_id for name, run in found.items()
+        name: run.info.run_id for name, run in logged.items()
     }
     assert {run.info.status for run in done.values()} == {"FINISHED"}
     assert not any(run.data.tags["mlflow.note.content"] for run in done.values())
 
 
-def test_a_run_that_breaks_off_leaves_nothing_open(client):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_a_run_that_breaks_off_leaves_nothing_open(client, hook):
     train(hook, "adult.erm")
     hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
-    found = runs(client)
-    assert {run.info.status for run in found.values()} == {"FAILED"}
-    assert found["one"].data.tags["mlflow.note.content"] == ": all gone"
+    logged = runs(client)
+    assert {run.info.status for run in logged.values()} == {"FAILED"}
+    assert logged["one"].data.tags["mlflow.note.content"] == ": all gone"
 
 
-def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch):
+def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch, hook):
     """A server gives 1,000 runs at once; here it gives one."""
     search = MlflowClient.search_runs
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
     for number in range(3):
         train(hook, f"adult.m{number}")
-    one = partialmethod(search, max_results=1)
+    single = partialmethod(search, max_results=1)
     with monkeypatch.context() as paged:
-        paged.setattr(MlflowClient, "search_runs", one)
+        paged.setattr(MlflowClient, "search_runs", single)
         hook.after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
     assert [run.info.status for run in runs(client).values()] == ["FINISHED"] * 4
 
 
-def test_a_run_that_only_trains_finishes_its_cells(client):
+def test_a_run_that_only_trains_finishes_its_cells(client, hook):
     """No evaluation ends them, so the end of the run does."""
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
     train(hook, "adult.erm")
     assert runs(client)["adult.erm"].info.status == "RUNNING"
     hook.after_pipeline_run(PARAMS, SimpleNamespace(all_outputs=set), DataCatalog())
@@ -415,9 +413,9 @@ def test_a_node_may_have_run_in_another_process(client):
     train(MlflowTracking(), "adult.erm")
     evaluate(MlflowTracking(), "adult.erm", {"value": 1})
     MlflowTracking().after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
-    found = runs(client)
-    assert found.keys() == {"one", "adult.erm"}
-    assert {run.info.status for run in found.values()} == {"FINISHED"}
+    logged = runs(client)
+    assert logged.keys() == {"one", "adult.erm"}
+    assert {run.info.status for run in logged.values()} == {"FINISHED"}
 
 
 def test_more_points_than_a_server_takes_at_once_arrive_all(client):
@@ -442,9 +440,7 @@ def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
     assert not runs(client)
 
 
-def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog):
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
+def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog, hook):
 
     def gone(*arguments, **options):
         raise ConnectionError("gone\nfor good")

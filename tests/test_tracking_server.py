@@ -66,9 +66,9 @@ sys.exit(sum(os.waitpid(child, 0)[1] != 0 for child in children))
 
 def free_port() -> int:
     """A port of this machine that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @contextmanager
@@ -108,10 +108,10 @@ def server(store: str, folder: Path) -> Iterator[str]:
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """A new PostgreSQL database of Debian's, reached through a socket in a folder of its own."""
-    found = sorted(POSTGRES.glob("*/bin/initdb"))
-    if not found:
+    versions = sorted(POSTGRES.glob("*/bin/initdb"))
+    if not versions:
         pytest.skip(f"no PostgreSQL: {POSTGRES}/*/bin/initdb is not there")
-    binaries = found[-1].parent
+    binaries = versions[-1].parent
     # as root, PostgreSQL refuses to run: another user does
     ask: list[str] = []
     if os.geteuid() == 0:
@@ -162,10 +162,10 @@ def write_at_once(address: str, folder: Path, monkeypatch) -> None:
 def require_everything(client: MlflowClient, folder: Path) -> None:
     """Every run of every writer is there with all of its numbers."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
-    found = client.search_runs([experiment.experiment_id], max_results=1000)
-    assert len(found) == WRITERS * (CELLS + 1)
-    assert {run.info.status for run in found} == {"FINISHED"}
-    by_name = {(run.data.tags["kedro.run_id"], run.info.run_name): run for run in found}
+    logged = client.search_runs([experiment.experiment_id], max_results=1000)
+    assert len(logged) == WRITERS * (CELLS + 1)
+    assert {run.info.status for run in logged} == {"FINISHED"}
+    by_name = {(run.data.tags["kedro.run_id"], run.info.run_name): run for run in logged}
     for number in range(WRITERS):
         parent = by_name[f"run_{number}", f"run_{number}"]
         page = mlflow.artifacts.download_artifacts(

@@ -43,8 +43,8 @@ def __getattr__(name: str) -> Any:
         with extras.needed_by(what):
             if module in ("library.estimators", "library.training"):
                 extras.require_versions(what, "train")
-            found = import_module(f"{__name__}.{module or name}")
-            return getattr(found, name) if module else found
+            imported = import_module(f"{__name__}.{module or name}")
+            return getattr(imported, name) if module else imported
     except errors.InputError as error:
         raise AttributeError(str(error)) from None
 

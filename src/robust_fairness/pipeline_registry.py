@@ -21,13 +21,13 @@ def register_pipelines() -> dict[str, Pipeline]:
     if requested is None or "__default__" in requested:
         requested = [END_TO_END, *_added()]
     names = PARTS if END_TO_END in requested else PARTS.keys() & requested
-    found = {name: PARTS[name].create_pipeline() for name in names}
+    created = {name: PARTS[name].create_pipeline() for name in names}
     if END_TO_END in requested:
-        found[END_TO_END] = found["__default__"] = Pipeline(list(found.values()))
+        created[END_TO_END] = created["__default__"] = Pipeline(list(created.values()))
     for name in _added() & {*requested}:
         module = import_module(f"{project.PACKAGE_NAME}.pipelines.{name}")
-        found[name] = module.create_pipeline()
-    return found
+        created[name] = module.create_pipeline()
+    return created
 
 
 def _added() -> set[str]:

@@ -13,8 +13,10 @@ OTHERS = ("diabetes_continuous", "biased_digits", "digits_extend", "digits_imbal
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file below a folder that is not dated."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    found = {path.relative_to(folder): path.read_bytes() for path in files}
-    return {str(path): content for path, content in found.items() if not {*DATED} & {*path.parts}}
+    contents = {path.relative_to(folder): path.read_bytes() for path in files}
+    return {
+        str(path): content for path, content in contents.items() if not {*DATED} & {*path.parts}
+    }
 
 
 @pytest.mark.slow

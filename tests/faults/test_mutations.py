@@ -53,7 +53,7 @@ def changed(content: bytes, draw: random.Random) -> bytes:
 
 def outcomes(name: str, root: Path, folder: Path, count: int) -> list[str]:
     """What becomes of some mutations of the files of a loader."""
-    loader, originals, found = find("dataset", name), Files(root), []
+    loader, originals, result = find("dataset", name), Files(root), []
     whole = loader().load(originals, 1)
     assert not list(modified(whole.sources))
     contents = {file: originals.content(file) for file in LOADERS[name]}
@@ -63,17 +63,17 @@ def outcomes(name: str, root: Path, folder: Path, count: int) -> list[str]:
         for file, content in contents.items():
             path = folder / f"{file}.gz"
             path.parent.mkdir(parents=True, exist_ok=True)
-            own = changed(content, draw) if file == victim else content
-            path.write_bytes(gzip.compress(own, 1))
+            mutated = changed(content, draw) if file == victim else content
+            path.write_bytes(gzip.compress(mutated, 1))
         try:
             samples = loader().load(Files(folder), 1)
         except InputError as error:
-            found.append("one line" if len(str(error).splitlines()) == 1 else str(error))
+            result.append("one line" if len(str(error).splitlines()) == 1 else str(error))
             continue
         named = bool(list(modified(samples.sources)))
         same = np.array_equal(samples.x, whole.x) and np.array_equal(samples.y, whole.y)
-        found.append("one line" if named else "same" if same else f"silent: {number}")
-    return found
+        result.append("one line" if named else "same" if same else f"silent: {number}")
+    return result
 
 
 @pytest.mark.parametrize("name", ["students"])

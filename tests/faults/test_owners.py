@@ -101,14 +101,14 @@ def test_a_lock_that_is_held_elsewhere_is_named(monkeypatch, caplog):
 
 
 def test_a_run_deletes_only_the_checkpoints_it_used():
-    own, other = Checkpoint("toy.erm", "aa"), checkpoints.root() / "toy.erm/bb/state"
-    own.save({})
+    ours, other = Checkpoint("toy.erm", "aa"), checkpoints.root() / "toy.erm/bb/state"
+    ours.save({})
     other.parent.mkdir()
     other.touch()
     checkpoints.drop("toy.erm")
-    assert not own.path.parent.exists() and other.exists()
-    own.save({})  # its folder is made again
-    assert own.load() == {}
+    assert not ours.path.parent.exists() and other.exists()
+    ours.save({})  # its folder is made again
+    assert ours.load() == {}
 
 
 @pytest.mark.slow
@@ -137,4 +137,4 @@ def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder):
 def contents(run_id: str) -> dict[str, str]:
     """Content hash of every output of a run but the report, which names the run."""
     outputs = provenance.load_manifest(run_id)["outputs"]
-    return {name: one["sha256"] for name, one in outputs.items() if name != "report"}
+    return {name: output["sha256"] for name, output in outputs.items() if name != "report"}

@@ -151,15 +151,15 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
             newest = max(self.list_versions(), key=self.system.modified, default=None)
             if newest is not None:
                 return PurePosixPath(newest).parent.name
-        found: str | None = super().resolve_load_version()
-        return found
+        version: str | None = super().resolve_load_version()
+        return version
 
     def _shown(self, path: PurePosixPath) -> str:
         return str(path) if self.protocol == LOCAL else self.system.unstrip_protocol(str(path))
 
     def _exists(self) -> bool:
-        found: bool = self.system.exists(str(self._get_load_path()))
-        return found
+        exists: bool = self.system.exists(str(self._get_load_path()))
+        return exists
 
     def _describe(self) -> dict[str, Any]:
         return {"filepath": self.filepath, "version": self._version}

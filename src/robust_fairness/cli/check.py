@@ -30,30 +30,30 @@ def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:
 
     start = time.perf_counter()
     grid = {axis: value for axis, value in axes.items() if value is not None}
-    found = find_mistakes(environment, grid, timed)
+    findings = find_mistakes(environment, grid, timed)
     if form == "json":
-        _print_json(found)
+        _print_json(findings)
     else:
-        _print_text(found, time.perf_counter() - start)
-    if found.mistakes:
+        _print_text(findings, time.perf_counter() - start)
+    if findings.mistakes:
         raise SystemExit(1)
 
 
-def _print_text(found: "Findings", seconds: float) -> None:
+def _print_text(findings: "Findings", seconds: float) -> None:
     from robust_fairness.cli.power import foretold, sentences
 
-    for one in found.mistakes:
-        click.echo(_line(one))
-    checked = f"{_count(found.datasets, 'dataset')} with {_count(found.cells, 'cell')}"
-    rows = _count(sum(found.tables.values()), "row")
-    for sentence in sentences(foretold(found.counts)):
+    for mistake in findings.mistakes:
+        click.echo(_line(mistake))
+    checked = f"{_count(findings.datasets, 'dataset')} with {_count(findings.cells, 'cell')}"
+    rows = _count(sum(findings.tables.values()), "row")
+    for sentence in sentences(foretold(findings.counts)):
         click.echo(sentence)
-    if found.mistakes:
-        ending = f"{_count(len(found.mistakes), 'mistake')}. Nothing was trained."
+    if findings.mistakes:
+        ending = f"{_count(len(findings.mistakes), 'mistake')}. Nothing was trained."
     else:
-        ending = f"no mistakes. A run trains {_count(found.trainings, 'model')}"
-        if found.seconds is not None:
-            ending += f", those of tables in about {found.seconds / 60:.1f} minutes of CPU time"
+        ending = f"no mistakes. A run trains {_count(findings.trainings, 'model')}"
+        if findings.seconds is not None:
+            ending += f", those of tables in about {findings.seconds / 60:.1f} minutes of CPU time"
         ending += "."
     click.echo(f"Checked {checked}, {rows} of tables, in {seconds:.1f} s: {ending}")
 
@@ -62,23 +62,24 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _line(one: Mistake) -> str:
-    where = f"{one.place}: " if one.place else ""
-    return f"{where}error: {one.text}{'. ' if one.hint else ''}{one.hint}"
+def _line(mistake: Mistake) -> str:
+    where = f"{mistake.place}: " if mistake.place else ""
+    return f"{where}error: {mistake.text}{'. ' if mistake.hint else ''}{mistake.hint}"
 
 
-def _print_json(found: "Findings") -> None:
+def _print_json(findings: "Findings") -> None:
     from robust_fairness.cli.power import foretold
 
     mistakes = [
-        {"place": one.place, "message": one.text, "hint": one.hint} for one in found.mistakes
+        {"place": mistake.place, "message": mistake.text, "hint": mistake.hint}
+        for mistake in findings.mistakes
     ]
     counts = {
-        "datasets": found.datasets,
-        "cells": found.cells,
-        "trainings": found.trainings,
-        "rows": found.tables,
-        "seconds": found.seconds,
-        "foretold": json.loads(foretold(found.counts).to_json(orient="records")),
+        "datasets": findings.datasets,
+        "cells": findings.cells,
+        "trainings": findings.trainings,
+        "rows": findings.tables,
+        "seconds": findings.seconds,
+        "foretold": json.loads(foretold(findings.counts).to_json(orient="records")),
     }
     click.echo(json.dumps({"mistakes": mistakes, **counts}, indent=2))

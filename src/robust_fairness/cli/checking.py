@@ -43,9 +43,11 @@ class Findings:
         try:
             yield
         except InputError as error:
-            for one in error.mistakes:
-                known = replace(one, place=place, text=f"{of}: {one.text}" if of else one.text)
-                self.mistakes.append(one if one.place else known)
+            for mistake in error.mistakes:
+                known = replace(
+                    mistake, place=place, text=f"{of}: {mistake.text}" if of else mistake.text
+                )
+                self.mistakes.append(mistake if mistake.place else known)
 
 
 def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False) -> Findings:
@@ -57,46 +59,54 @@ def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False)
     missing raw files, the tables, their domains and shifts, and what does not fit a method.
     """
     loader = loader_of(environment, grid)
-    found = Findings(mistakes=loader.unreadable_files(), seconds=0.0 if timed else None)
-    if found.mistakes:
-        return found
+    findings = Findings(mistakes=loader.unreadable_files(), seconds=0.0 if timed else None)
+    if findings.mistakes:
+        return findings
     try:
         experiment = loader.validated_experiment
     except InputError as error:
-        found.mistakes += error.mistakes
-        return found
-    found.datasets, found.cells = len(experiment.datasets), len(experiment.cells)
-    found.trainings = sum(cell.budget * len(cell.seeds) for cell in experiment.cells)
-    _check_data(experiment, loader, found)
-    return found
+        findings.mistakes += error.mistakes
+        return findings
+    findings.datasets, findings.cells = len(experiment.datasets), len(experiment.cells)
+    findings.trainings = sum(cell.budget * len(cell.seeds) for cell in experiment.cells)
+    _check_data(experiment, loader, findings)
+    return findings
 
 
-def _check_data(experiment: Experiment, loader: ConfigLoader, found: Findings) -> None:
+def _check_data(experiment: Experiment, loader: ConfigLoader, findings: Findings) -> None:
     """Check the raw files and the tables of an experiment."""
     read: dict[str, Any] = {}
     for dataset in experiment.datasets:
         place = loader.place_of(dataset)
         if dataset.base not in read:
             read[dataset.base] = None
-            with found.noting(place, dataset.base):
+            with findings.noting(place, dataset.base):
                 loader.require_raw_files([dataset.base])
                 if source_of(dataset.source).data_kind == READ:
                     samples = read_samples(dataset)
-                    found.tables[dataset.base] = len(samples)
-                    _check_domains(samples, experiment, dataset.base, loader, found)
+                    findings.tables[dataset.base] = len(samples)
+                    _check_domains(samples, experiment, dataset.base, loader, findings)
                     read[dataset.base] = samples
         if read[dataset.base] is not None:
-            _check_dataset(read[dataset.base], dataset, found, place)
+            _check_dataset(read[dataset.base], dataset, findings, place)
 
 
 def _check_domains(
-    samples: Any, experiment: Experiment, base: str, loader: ConfigLoader, found: Findings
+    samples: Any, experiment: Experiment, base: str, loader: ConfigLoader, findings: Findings
 ) -> None:
     """Check the names of domains, once for all trainings of a dataset; raises if one is unknown."""
     from robust_fairness.samples.domains import domain_names
 
-    designed = [one.domains for one in experiment.datasets if one.base == base and one.domains]
-    named = {name for one in designed for name in (*one.train, *one.validation, *one.test)}
+    designed = [
+        dataset.domains
+        for dataset in experiment.datasets
+        if dataset.base == base and dataset.domains
+    ]
+    named = {
+        name
+        for domains in designed
+        for name in (*domains.train, *domains.validation, *domains.test)
+    }
     known = domain_names(samples) if named else []
     mistakes = [
         Mistake(
@@ -109,21 +119,21 @@ def _check_domains(
         raise together(mistakes, "the domains")
 
 
-def _check_dataset(samples: Any, dataset: DatasetConfig, found: Findings, place: str) -> None:
+def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, place: str) -> None:
     """Check domains, test sets and cells of a dataset."""
     from robust_fairness.training import check as check_cell
 
-    noting = found.noting
+    noting = findings.noting
     with noting(place, dataset.name):
         samples = within_domains(samples, dataset)
-        found.counts += counts(samples, dataset)
+        findings.counts += counts(samples, dataset)
         for test_set in dataset.test_sets:
             with noting(place, f"{dataset.name}, shift {test_set.called}"):
                 shift(samples, test_set)
         for cell in dataset.cells:
             with noting(place):
                 check_cell(samples, cell)
-                if found.seconds is not None:
+                if findings.seconds is not None:
                     from robust_fairness.cli.duration import seconds_of
 
-                    found.seconds += seconds_of(samples, cell)
+                    findings.seconds += seconds_of(samples, cell)

@@ -25,16 +25,16 @@ def _answer(run_id: str) -> Iterator[str]:
     from robust_fairness.reporting.matrix import STATES, preferred
 
     results = results_of(run_id)
-    found = preferred(results)
-    if found is None:
+    gaps = preferred(results)
+    if gaps is None:
         return
     for part in answers(results):
         place = ", ".join(filter(None, (part["data"], part["attribute"])))
         yield f"{place}: {part['answer']}. {part['told']}"
         yield from (f"  {part[line]}" for line in ("other", "limit", "refits") if part[line])
-    rows = found[1]
+    rows = gaps[1]
     states = pd.crosstab(rows["method"], rows["state"])
-    states = states[[one for one in STATES if one in states]]
+    states = states[[state for state in STATES if state in states]]
     home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()
     home = home.astype("Int64").rename(columns={"at_home": "gap"})
     yield from home.join(states).rename_axis(None).to_string().splitlines()

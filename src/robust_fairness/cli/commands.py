@@ -80,8 +80,8 @@ def project_folder() -> Path | None:
         from kedro.utils import find_kedro_project
     except ModuleNotFoundError:  # without Kedro there are no projects
         return None
-    found: Path | None = find_kedro_project(Path.cwd())
-    return found
+    folder: Path | None = find_kedro_project(Path.cwd())
+    return folder
 
 
 def require_free(paths: Iterable[Path], force: bool) -> None:

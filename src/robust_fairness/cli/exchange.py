@@ -36,11 +36,11 @@ def export(dataset: str, folder: Path, run_id: str | None, force: bool) -> None:
     places = {name: folder / f"{name}.parquet" for name in FILES}
     require_free(places.values(), force)
     splits = list(submissions.first_seeds(samples, cell))
-    found = submissions.exported(samples, cell.protocol, splits, shifted)
+    exported = submissions.exported(samples, cell.protocol, splits, shifted)
     for name, path in places.items():
         with atomic_path(path) as file:
-            found[name].to_parquet(file, index=False)
-        click.echo(f"{path}: {len(found[name]):,} rows")
+            exported[name].to_parquet(file, index=False)
+        click.echo(f"{path}: {len(exported[name]):,} rows")
 
 
 @click.command(cls=ProjectCommand)
@@ -77,10 +77,10 @@ def submit(
         )
     place = SUBMISSIONS / run_id / dataset / f"{name}.parquet"
     require_free([place], force)
-    own = submissions.submitted(name, cell)
-    predictions = submissions.imported(_read(file), samples, own, shifted)
-    chosen = submissions.chosen(predictions, own)
-    metrics = evaluation.evaluate(samples, predictions, chosen, own, shifted)
+    submitted = submissions.submitted(name, cell)
+    predictions = submissions.imported(_read(file), samples, submitted, shifted)
+    chosen = submissions.chosen(predictions, submitted)
+    metrics = evaluation.evaluate(samples, predictions, chosen, submitted, shifted)
     described = {"sees": ", ".join(sorted(sees)), "sha256": sha256_of(file)}
     with atomic_path(place.with_suffix(".json")) as path:
         path.write_text(json.dumps(described) + "\n", encoding="utf-8")
@@ -104,13 +104,15 @@ def _problem(run_id: str, dataset: str) -> tuple[Any, Any, dict[str, Any]]:
     loader = configuration.loader_of(manifest["environment"], grid)
     provenance.require_same_configuration(manifest, loader)
     configuration.use(loader)
-    found = next(one for one in loader.validated_experiment.datasets if one.name == dataset)
+    settings = next(d for d in loader.validated_experiment.datasets if d.name == dataset)
     samples = provenance.load(run_id, names.of_dataset(dataset, "samples"), SamplesDataset)
     shifted = {
-        one.name: provenance.load(run_id, names.of_test_set(dataset, one.name), SamplesDataset)
-        for one in found.test_sets
+        test_set.name: provenance.load(
+            run_id, names.of_test_set(dataset, test_set.name), SamplesDataset
+        )
+        for test_set in settings.test_sets
     }
-    return samples, found.cells[0], shifted
+    return samples, settings.cells[0], shifted
 
 
 def _read(file: Path) -> Any:
@@ -151,11 +153,11 @@ def _report(run_id: str) -> Path:
     margin = parts["cells"].groupby("dataset")["margin"].first()
     for path in sorted((SUBMISSIONS / run_id).glob("*/*.parquet")):
         scores.append(pd.read_parquet(path))
-        own = {"dataset": path.parent.name, "method": path.stem}
+        cell = {"dataset": path.parent.name, "method": path.stem}
         described = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         facts = {"sees": described["sees"], "margin": margin[path.parent.name]}
-        cells.append({**own, **facts, "algorithm": "submission"})
-        trials.append({**own, "trial": "default", "stage": 0, "state": "complete", "epochs": 0})
+        cells.append({**cell, **facts, "algorithm": "submission"})
+        trials.append({**cell, "trial": "default", "stage": 0, "state": "complete", "epochs": 0})
     parts["metrics"] = tables.METRICS.joined(scores)
     parts["cells"] = tables.CELLS.joined([parts["cells"], tables.CELLS.table(cells)])
     parts["trials"] = tables.TRIALS.joined([parts["trials"], tables.TRIALS.table(trials)])

@@ -46,28 +46,28 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     name = name or as_label(Path(table.stem).stem).lower()
     files = {kind: FOLDER / f"{kind}_{name}.yml" for kind in ("parameters", "experiment")}
     _require_new(name, files, force)
-    found = profile(table)
-    roles = suggested(found)
+    described = profile(table)
+    roles = suggested(described)
     key = roles.unit  # no feature, if it is not the unit
-    _show(table, found, roles)
-    roles.target = _column(_asked("target", roles.target, given), found)
-    roles.positive = positive_value(found.columns[roles.target])
-    if draft.outcome_of(found.columns[roles.target]) == "binary":
-        allowed = found.columns[roles.target].values
+    _show(table, described, roles)
+    roles.target = _column(_asked("target", roles.target, given), described)
+    roles.positive = positive_value(described.columns[roles.target])
+    if draft.outcome_of(described.columns[roles.target]) == "binary":
+        allowed = described.columns[roles.target].values
         text = _asked("positive", roles.positive, given)
         if text not in allowed:
             raise unknown_name("value of the target", text, allowed)
         roles.positive = text
     attributes = _asked("sensitive", ",".join(roles.sensitive), given)
-    roles.sensitive = [_column(one.strip(), found) for one in attributes.split(",")]
-    roles.domain = _optional("domain", roles.domain, given, found)
-    roles.unit = _optional("unit", roles.unit, given, found)
+    roles.sensitive = [_column(attribute.strip(), described) for attribute in attributes.split(",")]
+    roles.domain = _optional("domain", roles.domain, given, described)
+    roles.unit = _optional("unit", roles.unit, given, described)
     used = {roles.target, roles.domain, roles.unit, *roles.sensitive}
-    roles.ignored = [one for one in [*roles.ignored, key] if one and one not in used]
+    roles.ignored = [column for column in [*roles.ignored, key] if column and column not in used]
     file = _below_the_root(table, force)
     texts = {
-        files["parameters"]: draft.parameters(found, roles, name, file),
-        files["experiment"]: draft.experiment(found, roles, name),
+        files["parameters"]: draft.parameters(described, roles, name, file),
+        files["experiment"]: draft.experiment(described, roles, name),
     }
     for path in texts:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +102,8 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
     }
     rows = [("column", "type", "missing", "values", "suggested role")]
     rows += [
-        (name, one.type, f"{one.missing:,}", str(one), named.get(name, "feature"))
-        for name, one in table.columns.items()
+        (name, column.type, f"{column.missing:,}", str(column), named.get(name, "feature"))
+        for name, column in table.columns.items()
     ]
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     for row in rows:

@@ -31,13 +31,13 @@ def list_names(kind: str, form: str) -> None:
 
     They are the plug-ins, and the names that the parameters of the project define.
     """
-    found = _metrics() if kind == "metrics" else _plugins(KINDS[kind])
+    described = _metrics() if kind == "metrics" else _plugins(KINDS[kind])
     if form == "json":
-        rows = [{"name": name, "description": text} for name, text in found.items()]
+        rows = [{"name": name, "description": text} for name, text in described.items()]
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
-    width = max(map(len, found))
-    for name, text in found.items():
+    width = max(map(len, described))
+    for name, text in described.items():
         click.echo(f"{name:{width}}  {text}")
     if kind == "metrics":
         click.echo(
@@ -49,17 +49,17 @@ def _plugins(kind: str) -> dict[str, str]:
     """Plug-ins of a kind, then the names that the parameters define."""
     from robust_fairness.core import registry
 
-    found = registry.descriptions(kind)
+    described = registry.descriptions(kind)
     configured = _parameters().get(f"{kind}s") or {}
     original = "source" if kind == "dataset" else "name"
     for name, fields in sorted(configured.items()):
-        if name in found:
+        if name in described:
             continue
         options = dict(fields or {})
         source = options.pop(original, "")
         written = json.dumps(options, ensure_ascii=False).replace('"', "")
-        found[name] = shorten(f"{source} {written}", WIDTH, placeholder=" ...")
-    return found
+        described[name] = shorten(f"{source} {written}", WIDTH, placeholder=" ...")
+    return described
 
 
 def _parameters() -> Any:

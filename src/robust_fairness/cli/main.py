@@ -38,8 +38,8 @@ class Commands(click.Group):
                 module = import_module(f"robust_fairness.cli.{COMMANDS[cmd_name]}")
         except InputError:
             return click.Command(cmd_name, short_help=f"needs: {command('all')}")
-        found: click.Command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
-        return found
+        function: click.Command = getattr(module, FUNCTIONS.get(cmd_name, cmd_name))
+        return function
 
 
 @click.group(name="robust-fairness", cls=Commands)

@@ -49,19 +49,19 @@ def _run(
         "accept_changes": accept_changes,
         "allow_modified_data": allow_modified_data,
     }
-    own = {name: value for name, value in told.items() if value}
+    given = {name: value for name, value in told.items() if value}
     runner = runner or RUNNER
     _require_runner(runner, options["runner_params"])
     if debug:
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.DEBUG)
     made = kedro_run.callback(  # type: ignore[misc]
-        params={**params, **own}, runner=runner, **options
+        params={**params, **given}, runner=runner, **options
     )
-    for line in closing_lines(str(own["run_id"])):
+    for line in closing_lines(str(given["run_id"])):
         click.echo(line)
     if opened:
-        open_report(str(own["run_id"]))
+        open_report(str(given["run_id"]))
     return made
 
 
@@ -73,7 +73,7 @@ def _require_runner(name: str, parameters: dict[str, Any]) -> None:
             f"unknown runner {name!r}, allowed: {RUNNER}, a runner of Kedro or the path of a class"
         ) from None
     allowed = signature(runner).parameters
-    if any(one.kind is Parameter.VAR_KEYWORD for one in allowed.values()):
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in allowed.values()):
         return  # the runner checks them
     for parameter in parameters:
         if parameter not in allowed:

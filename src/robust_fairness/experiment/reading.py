@@ -197,30 +197,9 @@ class Reader:
         source = self.lookup.plugin("dataset", base, "", node.place)
         data_kind = self.lookup.data_kind(source)
         test_sets = self.test_sets(fields.get("shifts", NOTHING), of, data_kind)
-        methods = fields.get("methods", NOTHING)
-        if not methods.value:
-            self.mistakes.note(f"The {of} has no methods, allowed: at least one", node.place)
-        protocol = self.lookup.protocol(fields.get("protocol", NOTHING), of, node.place)
-        shared = {
-            "dataset": base,
-            "protocol": protocol or Protocol(),
-            "seeds": range(written.seeds),
-            "test_sets": {item.name: (item.called, item.severity) for item in test_sets},
-            "facets": written.facets,
-            **{name: getattr(written, name) for name in Scoring.model_fields},
-        }
-        cells = [
-            self.cell(label, part, node, shared, data_kind)
-            for label, part in methods.fields.items()
-        ]
+        cells = self.cells(base, node, written, test_sets, data_kind)
         generator = self.generator(base, source) if source else None
-        for place, label in enumerate(written.embedding_planes):
-            if label not in methods.fields:
-                where = node.place_of(["embedding_planes", place])
-                self.mistakes.unknown("embedding_planes", label, of, where, methods.fields)
-        if isinstance(written.contact_sheet, str) and generator is not None:
-            text = f"contact_sheet of {of}: an attribute, allowed: true, false"
-            self.mistakes.note(text, fields["contact_sheet"].place)
+        self.require_drawable(node, written, generator, of)
         if source is None or None in cells:
             return None
         result = self.mistakes.validated(
@@ -238,8 +217,48 @@ class Reader:
             node,
         )
         if result is not None and result.budget:
-            self.require_budget(result, result.budget, methods.fields, fields["budget"].place)
+            methods = fields["methods"].fields
+            self.require_budget(result, result.budget, methods, fields["budget"].place)
         return result if len(self.mistakes.found) == before else None
+
+    def cells(
+        self,
+        dataset: str,
+        node: Node,
+        written: WrittenDataset,
+        test_sets: Sequence[TestSet],
+        data_kind: str,
+    ) -> list[Cell | None]:
+        """The cells of a dataset, each with what the dataset says about all of them."""
+        of, methods = f"dataset {dataset!r}", node.fields.get("methods", NOTHING)
+        if not methods.value:
+            self.mistakes.note(f"The {of} has no methods, allowed: at least one", node.place)
+        protocol = self.lookup.protocol(node.fields.get("protocol", NOTHING), of, node.place)
+        shared = {
+            "dataset": dataset,
+            "protocol": protocol or Protocol(),
+            "seeds": range(written.seeds),
+            "test_sets": {item.name: (item.called, item.severity) for item in test_sets},
+            "facets": written.facets,
+            **{name: getattr(written, name) for name in Scoring.model_fields},
+        }
+        return [
+            self.cell(label, part, node, shared, data_kind)
+            for label, part in methods.fields.items()
+        ]
+
+    def require_drawable(
+        self, node: Node, written: WrittenDataset, generator: GeneratorConfig | None, of: str
+    ) -> None:
+        """Note embedding planes of no cell, and a contact sheet that generated images lack."""
+        labels = node.fields.get("methods", NOTHING).fields
+        for place, label in enumerate(written.embedding_planes):
+            if label not in labels:
+                where = node.place_of(["embedding_planes", place])
+                self.mistakes.unknown("embedding_planes", label, of, where, labels)
+        if isinstance(written.contact_sheet, str) and generator is not None:
+            text = f"contact_sheet of {of}: an attribute, allowed: true, false"
+            self.mistakes.note(text, node.fields["contact_sheet"].place)
 
     def test_sets(self, node: Node, of: str, data_kind: str) -> list[TestSet]:
         result: dict[str, TestSet] = {}
@@ -278,12 +297,7 @@ class Reader:
         search = self.expanded(fields.get("search", NOTHING), "searches", of)
         plugins = [item.parameters for item in (method, network) if item and self.mistakes.fully]
         known = {name for part in (shared["protocol"], *plugins) for name in part.searched}
-        for name, item in without(node, WrittenCell.model_fields).items():
-            if name in known:
-                hint = f"Write `{label}: {{settings: {{{name}: {item.plain}}}}}`."
-                self.mistakes.note(f"Unknown field {name!r} for {of}", item.place, hint)
-            else:
-                self.mistakes.unknown("field", name, of, item.place, WrittenCell.model_fields)
+        self.require_fields(label, node, known, of)
         if method is None or network is None:
             return None
         if "budget" in dataset.fields and not (search or trials):
@@ -316,6 +330,15 @@ class Reader:
         if search and len(self.mistakes.found) == before:
             result = self.mistakes.validated(Cell, {**cell, "search": stages}, of, places)
         return result if len(self.mistakes.found) == before else None
+
+    def require_fields(self, label: str, node: Node, known: Collection[str], of: str) -> None:
+        """Note fields that a cell does not have; ``known`` are those of its settings."""
+        for name, item in without(node, WrittenCell.model_fields).items():
+            if name in known:
+                hint = f"Write `{label}: {{settings: {{{name}: {item.plain}}}}}`."
+                self.mistakes.note(f"Unknown field {name!r} for {of}", item.place, hint)
+            else:
+                self.mistakes.unknown("field", name, of, item.place, WrittenCell.model_fields)
 
     def require_values(
         self, cell: Cell, settings: Node, trials: Sequence[Node], spaces: Sequence[Node]

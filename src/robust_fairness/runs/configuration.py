@@ -126,7 +126,9 @@ class ConfigLoader(OmegaConfigLoader):
         if key in ("catalog", "parameters"):
             self._layers(key)  # reports mistakes of YAML with file and line
         if key == "parameters":
-            written = {name: one for name, one in self.written_parameters.items() if name != "grid"}
+            written = {
+                name: value for name, value in self.written_parameters.items() if name != "grid"
+            }
             return written | (node_parameters(self.validated_experiment) if written else {})
         if key != "catalog":
             return super().__getitem__(key)
@@ -155,30 +157,30 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def written_parameters(self) -> dict[str, Any]:
         with self._resolving("parameters"):
-            found: dict[str, Any] = super().__getitem__("parameters")
+            written: dict[str, Any] = super().__getitem__("parameters")
             if self.default_run_env in (self.env or self.default_run_env, self.base_env):
-                return found
+                return written
             if not self._folders(self.default_run_env)[0].is_dir():
-                return found
+                return written
             patterns = self.config_patterns["parameters"]
             added = self.load_and_merge_dir_config(
                 self.default_run_env, patterns, "parameters", set()
             )
-            merged: Any = OmegaConf.to_container(OmegaConf.merge(added, found))
+            merged: Any = OmegaConf.to_container(OmegaConf.merge(added, written))
             return dict(merged)
 
     def _layers(self, key: str) -> list[list[Node]]:
         """The files of a kind: those of the base, of the environment, and of ``local``."""
         return [
-            [parse(text, name) for name, text in self._files(key, one)]
-            for one in self._environments
+            [parse(text, name) for name, text in self._files(key, environment)]
+            for environment in self._environments
         ]
 
     @property
     def _environments(self) -> tuple[str | None, str | None, str | None]:
-        own = self.env if self.env not in (self.base_env, self.default_run_env) else None
+        environment = self.env if self.env not in (self.base_env, self.default_run_env) else None
         added = self.default_run_env if self.default_run_env != self.base_env else None
-        return self.base_env, own, added
+        return self.base_env, environment, added
 
     def _files(self, key: str, environment: str | None) -> Iterator[tuple[str, bytes]]:
         """Shown name and content of each file of a kind in an environment."""
@@ -278,7 +280,12 @@ class ConfigLoader(OmegaConfigLoader):
         grid, parameters = self._written
         sections = parameters.fields.get("datasets", Node({})), grid.fields["datasets"]
         return next(
-            (one.fields[dataset.base].place for one in sections if dataset.base in one.fields), ""
+            (
+                section.fields[dataset.base].place
+                for section in sections
+                if dataset.base in section.fields
+            ),
+            "",
         )
 
     def place_of_domain(self, base: str, name: str) -> str:
@@ -308,16 +315,17 @@ def loader_of(environment: str | None, grid: Mapping[str, Any] | None = None) ->
 
 def node_parameters(experiment: Experiment) -> dict[str, Any]:
     """The models that nodes get, by dataset and generator."""
-    found: dict[str, Any] = {
-        one.name: {"generator": one, "reference": one.reference} for one in experiment.generators
+    parameters: dict[str, Any] = {
+        generator.name: {"generator": generator, "reference": generator.reference}
+        for generator in experiment.generators
     }
     for dataset in experiment.datasets:
-        found[dataset.name] = {
+        parameters[dataset.name] = {
             "dataset": dataset.model_copy(update={"cells": ()}),
             "shifted": {test_set.name: test_set for test_set in dataset.test_sets},
             **{cell.label: {"cell": cell} for cell in dataset.cells},
         }
-    return found
+    return parameters
 
 
 _loader: ConfigLoader | None = None

@@ -116,12 +116,12 @@ class RunRecord:
         run_id, catalog = self._run
         if dataset := _versioned(catalog, dataset_name):
             provenance.record(run_id, outputs={dataset_name: _recorded(dataset)})
-        found = names.parse(dataset_name)
-        if found.part in CHECKPOINTED:
+        parsed = names.parse(dataset_name)
+        if parsed.part in CHECKPOINTED:
             from robust_fairness.compute.checkpoints import drop
 
-            reference = f"{found.dataset}.{found.part}" if found.part == "reference" else ""
-            drop(found.cell or reference or dataset_name)
+            reference = f"{parsed.dataset}.{parsed.part}" if parsed.part == "reference" else ""
+            drop(parsed.cell or reference or dataset_name)
 
     @hook_impl
     def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
@@ -132,7 +132,7 @@ class RunRecord:
         self, error: Exception, run_params: dict[str, Any], pipeline: Any, catalog: Any
     ) -> None:
         """Complete the manifest of a failed run, with its outputs so far."""
-        failed = [str(one) for one in getattr(error, "failures", [reason_of(error)])]
+        failed = [str(failure) for failure in getattr(error, "failures", [reason_of(error)])]
         _close(run_params["run_id"], "failed", failed, pipeline, catalog)
 
     def _record_samples(self, run_id: str, data: Mapping[str, Any]) -> None:
@@ -210,10 +210,10 @@ def _recorded(dataset: AbstractVersionedDataset) -> dict[str, str]:
 
 
 def _changed(
-    recorded: dict[str, dict[str, str]], found: Iterable[str], catalog: Any
+    recorded: dict[str, dict[str, str]], outputs: Iterable[str], catalog: Any
 ) -> Iterator[str]:
     """The outputs whose files differ from their checksums; ``recorded`` gets the present ones."""
-    for name in sorted(recorded.keys() & set(found)):
+    for name in sorted(recorded.keys() & set(outputs)):
         dataset = _versioned(catalog, name)
         if dataset is None or not dataset.exists():
             continue

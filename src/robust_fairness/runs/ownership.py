@@ -85,10 +85,10 @@ def _holder(file: IO[str]) -> dict[str, Any]:
     """The process that a lock file names; empty if it names none."""
     file.seek(0)
     try:
-        found = json.load(file)
+        holder = json.load(file)
     except ValueError:  # empty, or of a process that was killed while writing
         return {}
-    return found if isinstance(found, dict) else {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def _described(holder: dict[str, Any]) -> str:

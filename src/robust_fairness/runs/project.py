@@ -100,7 +100,7 @@ def create(folder: Path) -> list[Path]:
         ".telemetry": TELEMETRY,
         "conf/logging.yml": (CONF / "logging.yml").read_text(encoding="utf-8"),
         "notebooks/first_look.ipynb": json.dumps(_notebook(), indent=1) + "\n",
-        **{f"{one}/.gitkeep": "" for one in FOLDERS},
+        **{f"{folder}/.gitkeep": "" for folder in FOLDERS},
     }
     try:
         for path, text in files.items():

@@ -65,7 +65,7 @@ def log_path(run_id: str) -> Path:
 
 def manifests() -> list[dict[str, Any]]:
     """All manifests, oldest first; a corrupted one is skipped with a warning."""
-    found = []
+    readable = []
     for path in sorted((root() / FOLDER).glob("*.json")):
         try:
             manifest = read_manifest(path)
@@ -73,17 +73,17 @@ def manifests() -> list[dict[str, Any]]:
             logger.warning("%s; skipped", error)
             continue
         if manifest.keys() >= REQUIRED:
-            found.append(manifest)
+            readable.append(manifest)
         else:
             logger.warning("%s: corrupted manifest (fields are missing); skipped", path)
-    return sorted(found, key=lambda manifest: str(manifest["started"]))
+    return sorted(readable, key=lambda manifest: str(manifest["started"]))
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
     """The manifest of a run, of one in progress with its outputs and failures so far."""
     path = manifest_path(run_id)
     if not path.exists():
-        raise unknown_name("run", run_id, (one.stem for one in path.parent.glob("*.json")))
+        raise unknown_name("run", run_id, (file.stem for file in path.parent.glob("*.json")))
     manifest = read_manifest(path)
     for entry in _journal(run_id):
         manifest["outputs"] |= entry.get("outputs", {})
@@ -211,7 +211,7 @@ def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
         return load(manifest["loaded"][name], name, kind)
     known = {*manifest["outputs"], *manifest["loaded"]}
     part = names.parse(name).part
-    alike = {one for one in known if names.parse(one).part == part}
+    alike = {output for output in known if names.parse(output).part == part}
     raise unknown_name(f"output of run {run_id}", name, alike or known)
 
 
@@ -305,7 +305,7 @@ def require_same_configuration(manifest: Mapping[str, Any], loader: Any) -> None
 
 def _changed_files(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Files of the configuration that two manifests have different texts of."""
-    before, after = (one.get("configuration_files", {}) for one in (old, new))
+    before, after = (manifest.get("configuration_files", {}) for manifest in (old, new))
     return sorted({name for name, _ in before.items() ^ hidden(after).items()})
 
 
@@ -331,7 +331,7 @@ def differences(
         name = field.replace("_", " ")
         if field == "configuration" and (files := _changed_files(old, new)):
             name = f"configuration ({', '.join(files)})"
-        before, after = (_flat(name, one.get(field)) for one in (old, new))
+        before, after = (_flat(name, manifest.get(field)) for manifest in (old, new))
         for name in before | after:
             if before.get(name) != after.get(name):
                 yield (
@@ -346,7 +346,7 @@ def _flat(name: str, value: Any) -> dict[str, Any]:
         case None:
             return {}
         case {**fields}:
-            return {f"{name} ({field})": one for field, one in fields.items()}
+            return {f"{name} ({field})": part for field, part in fields.items()}
     return {name: value}
 
 
@@ -386,8 +386,8 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
 
     Otherwise splits may differ: test rows of one run may be training rows of the other.
     """
-    ids = {one for one in versions.values() if manifest_path(one).exists()}
-    runs = {one: load_manifest(one)["loaded"] for one in ids}
+    ids = {version for version in versions.values() if manifest_path(version).exists()}
+    runs = {run_id: load_manifest(run_id)["loaded"] for run_id in ids}
     for name, run_id in versions.items():
         samples = names.of_dataset(names.parse(name).dataset, "samples")
         if samples not in versions or run_id not in runs:
@@ -403,7 +403,9 @@ def require_same_samples(versions: Mapping[str, str]) -> None:
 
 def _same_content(name: str, *run_ids: str) -> bool:
     """Whether an output is equal in all of these runs according to their manifests."""
-    runs = [load_manifest(one)["outputs"] for one in run_ids if manifest_path(one).exists()]
+    runs = [
+        load_manifest(run_id)["outputs"] for run_id in run_ids if manifest_path(run_id).exists()
+    ]
     contents = [outputs[name].get("sha256") for outputs in runs if name in outputs]
     return None not in contents and len(contents) == len(run_ids) and len(set(contents)) == 1
 

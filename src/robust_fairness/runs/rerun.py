@@ -81,7 +81,11 @@ def comparison(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence
         InputError: outputs differ; the message has the ``reasons`` why they may.
     """
     contents = [
-        {name: one["sha256"] for name, one in run["outputs"].items() if name not in NOT_COMPARED}
+        {
+            name: output["sha256"]
+            for name, output in run["outputs"].items()
+            if name not in NOT_COMPARED
+        }
         for run in (old, new)
     ]
     names = sorted(contents[0].keys() | contents[1].keys())

@@ -50,15 +50,19 @@ def removals(keep: int, age: timedelta) -> list[Removal]:
     limit = datetime.now(UTC) - age
     known = provenance.manifests()
     old = known[: max(0, len(known) - keep)]
-    runs = [one["run_id"] for one in old if datetime.fromisoformat(one["started"]) < limit]
+    runs = [
+        manifest["run_id"]
+        for manifest in old
+        if datetime.fromisoformat(manifest["started"]) < limit
+    ]
     kept = {*_referred_to(known, runs)}
-    found = [Removal(f"run {one}", _files_of(one), one) for one in runs if one not in kept]
+    result = [Removal(f"run {run}", _files_of(run), run) for run in runs if run not in kept]
     remains = [path for pattern in REMAINS for path in provenance.root().glob(pattern)]
     remains += (provenance.root() / checkpoints.root()).glob("*/*")
-    found += [
+    result += [
         Removal(provenance.relative(path), [path]) for path in remains if _is_old(path, limit)
     ]
-    return found
+    return result
 
 
 def remove(removal: Removal) -> None:

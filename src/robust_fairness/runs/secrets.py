@@ -41,9 +41,9 @@ def hidden(value: Any) -> Any:
             return _IN_TEXT.sub(rf"\1{HIDDEN}", text)
         case dict():
             return {
-                name: HIDDEN if _SECRET_NAME.fullmatch(str(name)) else hidden(one)
-                for name, one in value.items()
+                name: HIDDEN if _SECRET_NAME.fullmatch(str(name)) else hidden(field)
+                for name, field in value.items()
             }
         case list():
-            return [hidden(one) for one in value]
+            return [hidden(element) for element in value]
     return value

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -150,42 +151,55 @@ def save(
         warnings.simplefilter("ignore", UserWarning)
         from mlflow.pyfunc import save_model
 
-    from robust_fairness.core.registry import find
-
-    criterion = cell.criterion
-    own = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
-    replicas = set(zip(own["trial"], own["seed"], strict=True))
-    fitted = [one for one in models if (one.trial, one.seed) in replicas]
-    network = dict(fitted[0].network)
-    found = find("network", network.pop("name"))
-    about = About(
-        dataset=cell.dataset,
-        method=cell.label,
-        network=found.describe(found.Parameters.model_validate(network)),
-        selection=criterion,
-        trial=" | ".join(own["trial"].unique()),
-        seeds=tuple(one.seed for one in fitted),
-        classes=samples.classes,
-        features=samples.features,
-        shape=samples.x.shape[1:],
-    )
+    fitted, about = _selected(cell, samples, models, chosen)
     data = folder.with_name("replicas")
     ModelsDataset(filepath=str(data / MODELS)).save(fitted)
     (data / ABOUT).write_text(about.model_dump_json(indent=2))
     example = _example(about, fitted[0])
-    save_model(
-        folder,
-        loader_module=__name__,
-        data_path=str(data),
-        input_example=example,
-        signature=ModelSignature(
-            *_schemas(about), ParamSchema([ParamSpec(PROBABILITIES, DataType.boolean, False)])
-        ),
-        model_config={"device": "cpu"},
-        pip_requirements=[f"robust-fairness=={__version__}"],
-        metadata=about.model_dump(include={"dataset", "method", "network", "selection", "trial"}),
-    )
+    # MLflow would read the files of all installed packages to compare them with the requirement,
+    # which is the version that runs: a second.
+    with patch("mlflow.utils.environment.warn_dependency_requirement_mismatches"):
+        save_model(
+            folder,
+            loader_module=__name__,
+            data_path=str(data),
+            input_example=example,
+            signature=ModelSignature(
+                *_schemas(about), ParamSchema([ParamSpec(PROBABILITIES, DataType.boolean, False)])
+            ),
+            model_config={"device": "cpu"},
+            pip_requirements=[f"robust-fairness=={__version__}"],
+            metadata=about.model_dump(
+                include={"dataset", "method", "network", "selection", "trial"}
+            ),
+        )
     return True
+
+
+def _selected(
+    cell: Cell, samples: Samples, models: Sequence[Fitted], chosen: pd.DataFrame
+) -> tuple[list[Fitted], About]:
+    """The replicas that the first criterion of a cell selected, and what they are."""
+    from robust_fairness.core.registry import find
+
+    criterion = cell.criterion
+    selected = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
+    replicas = set(zip(selected["trial"], selected["seed"], strict=True))
+    fitted = [model for model in models if (model.trial, model.seed) in replicas]
+    parameters = dict(fitted[0].network)
+    network = find("network", parameters.pop("name"))
+    about = About(
+        dataset=cell.dataset,
+        method=cell.label,
+        network=network.describe(network.Parameters.model_validate(parameters)),
+        selection=criterion,
+        trial=" | ".join(selected["trial"].unique()),
+        seeds=tuple(model.seed for model in fitted),
+        classes=samples.classes,
+        features=samples.features,
+        shape=samples.arrays["x"].shape[1:],
+    )
+    return fitted, about
 
 
 def _schemas(about: About) -> tuple[Any, Any]:

@@ -158,21 +158,26 @@ def _require_known(options: Mapping[str, Any]) -> None:
         if name not in pipelines:
             raise unknown_name("pipeline", name, pipelines)
     every = [pipelines[name] for name in chosen]
-    nodes = [node for one in every for node in one.nodes]
+    nodes = [node for pipeline in every for node in pipeline.nodes]
     filters: list[tuple[str, set[str], tuple[str, ...]]] = [
         ("node", {node.name for node in nodes}, ("node_names", "from_nodes", "to_nodes")),
         ("tag", {tag for node in nodes for tag in node.tags}, ("tags",)),
         (
             "namespace",
-            {one for node in nodes for one in node.namespace_prefixes if one},
+            {prefix for node in nodes for prefix in node.namespace_prefixes if prefix},
             ("namespaces",),
         ),
-        ("dataset", set().union(*(one.datasets() for one in every)), ("from_inputs", "to_outputs")),
+        (
+            "dataset",
+            set().union(*(pipeline.datasets() for pipeline in every)),
+            ("from_inputs", "to_outputs"),
+        ),
     ]
     for kind, allowed, keys in filters:
-        for name in (one for key in keys for one in options.get(key) or ()):
-            if name not in allowed:
-                raise unknown_name(kind, name, allowed)
+        for key in keys:
+            for name in options.get(key) or ():
+                if name not in allowed:
+                    raise unknown_name(kind, name, allowed)
 
 
 @contextmanager

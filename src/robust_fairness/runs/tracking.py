@@ -20,6 +20,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from io import StringIO
@@ -55,12 +56,12 @@ TIMEOUT, RETRIES = "MLFLOW_HTTP_REQUEST_TIMEOUT", "MLFLOW_HTTP_REQUEST_MAX_RETRI
 SHORT_WAITS = {TIMEOUT: "10", RETRIES: "1"}  # seconds, times
 WAITS = {TIMEOUT: "30", RETRIES: "3"}
 MOST_RUNS = 50_000  # limits of the server
-METRICS_PER_REQUEST = 900  # with the parameters 1000
-PARAMETERS_PER_REQUEST = 100
+METRICS_PER_REQUEST = 800  # with parameters and tags 1000
+PARAMETERS_PER_REQUEST = 100  # and as many tags
 LONGEST_PARAMETER = 6000
-LONGEST_TAG = LONGEST_NOTE = 5000
+LONGEST_TAG = 5000
 DIGEST = 16  # hexadecimal digits of a hash of data
-PARENT = "mlflow.parentRunId"
+PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 HPARAMS = "hparams."  # before the names of hyperparameters in the table of trials
 
 
@@ -103,7 +104,7 @@ class MlflowTracking:
 
     def _attempt(self, run_id: str, action: Callable[["Record"], None]) -> None:
         """Log something of a run; the first failure is a warning and turns tracking off."""
-        if run_id in self._without or os.environ.get(SWITCH, "on").lower() == "off":
+        if run_id in self._without or is_off():
             return
         try:
             if run_id not in self._records:
@@ -129,7 +130,7 @@ class MlflowTracking:
     def before_pipeline_run(self, run_params: Mapping[str, Any]) -> None:
         """Open the parent run; without a server tracking is turned off."""
         self._without.discard(run_params["run_id"])
-        self._attempt(run_params["run_id"], lambda record: record.reopen())
+        self._attempt(run_params["run_id"], Record.begin)
 
     @hook_impl
     def after_node_run(
@@ -142,7 +143,7 @@ class MlflowTracking:
     ) -> None:
         """Log hyperparameters and curves of a training, models, and scores."""
         cell: Any = inputs.get(f"params:{node.namespace}.cell")
-        if cell is None:
+        if cell is None or is_off():
             return
         made = {names.parse(name).part: data for name, data in {**inputs, **outputs}.items()}
         if node.short_name == "train":
@@ -184,33 +185,34 @@ class MlflowTracking:
     def _end(
         self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:
-        outputs = pipeline.all_outputs()
-        made = {
-            name: catalog.load(name)
-            for name in ("report", "metrics")
-            if name in outputs and catalog.exists(name)
-        }
-        if "report" in made and not may_send_data() and SHEET in made["report"]:
-            logger.warning(
-                "the report shows images of the data and is not sent to the MLflow server; "
-                "%s=with-data sends it", SWITCH,
-            )  # fmt: skip
-            del made["report"]
-        cells = [f"params:{failure.namespace}.cell" for failure in failures]
-        failed = [
-            (catalog.load(cell), failure)
-            for cell, failure in zip(cells, failures, strict=True)
-            if cell in catalog
-        ]
-        if "metrics" in made:
-            headline = headlines(made["metrics"])
-            self._attempt(run_id, lambda record: record.headlines(headline))
-        texts = {"report.html": made["report"]} if "report" in made else {}
-        if self._configuration is not None:
-            experiment = hidden(self._configuration["experiment"])
-            texts["experiment.json"] = json.dumps(experiment, indent=2, default=str)
-        note = "\n".join(map(str, failures))
-        self._attempt(run_id, lambda record: record.close(state, note, failed, texts))
+        def close(record: Record) -> None:
+            outputs = pipeline.all_outputs()
+            made = {
+                name: catalog.load(name)
+                for name in ("report", "metrics")
+                if name in outputs and catalog.exists(name)
+            }
+            texts = {}
+            if "report" in made and not may_send_data() and SHEET in made["report"]:
+                logger.warning(
+                    "the report shows images of the data and is not sent to the MLflow server; "
+                    "%s=with-data sends it", SWITCH,
+                )  # fmt: skip
+            elif "report" in made:
+                texts["report.html"] = made["report"]
+            if self._configuration is not None:
+                experiment = hidden(self._configuration["experiment"])
+                texts["experiment.json"] = json.dumps(experiment, indent=2, default=str)
+            cells = [f"params:{failure.namespace}.cell" for failure in failures]
+            failed = [
+                (catalog.load(cell), failure)
+                for cell, failure in zip(cells, failures, strict=True)
+                if cell in catalog
+            ]
+            scores = headlines(made["metrics"]) if "metrics" in made else {}
+            record.close(state, "\n".join(map(str, failures)), failed, scores, texts)
+
+        self._attempt(run_id, close)
         self._records.pop(run_id, None)
 
 
@@ -242,6 +244,7 @@ class Record:
         for name, value in SILENCE.items():
             os.environ.setdefault(name, value)
         from mlflow import MlflowClient
+        from mlflow.tracking.context.jupyter_notebook_context import JupyterNotebookRunContext
         from mlflow.tracking.context.registry import resolve_tags
 
         # MLflow logs every migration of its database,
@@ -259,13 +262,14 @@ class Record:
         self._models: dict[str, str] = {}
         self._monitor: Any = None
         self._manifest = provenance.load_manifest(run_id)
-        self._tags = resolve_tags(
-            {
-                "kedro.run_id": run_id,
-                "kedro.env": self._manifest["environment"],
-                "mlflow.source.git.commit": self._manifest["git"]["commit"] or "unknown",
-            }
-        )
+        tags = {
+            "kedro.run_id": run_id,
+            "kedro.env": self._manifest["environment"],
+            "mlflow.source.git.commit": self._manifest["git"]["commit"] or "unknown",
+        }
+        # To find out that this is no notebook, MLflow imports all of IPython.
+        ignored = [] if "IPython" in sys.modules else [JupyterNotebookRunContext]
+        self._tags = resolve_tags(tags, ignored)
         with waiting(WAITS):
             self._parent = self._run(run_id, {})
 
@@ -294,9 +298,12 @@ class Record:
             return str(known.experiment_id)
 
     def _run(self, name: str, tags: dict[str, str]) -> str:
+        """The open run of this name, also if it had ended before."""
         if name not in self._ids:
             known = self._search(f"attributes.run_name = '{name}'")
             self._ids[name] = known[0].info.run_id if known else self._created(name, tags)
+            if known:
+                self._client.update_run(self._ids[name], status="RUNNING")
         return self._ids[name]
 
     def _created(self, name: str, tags: dict[str, str]) -> str:
@@ -314,9 +321,8 @@ class Record:
         tags = {"cell": cell.name, "dataset": cell.dataset, "method": cell.label}
         return self._run(cell.name, {PARENT: self._parent, **tags})
 
-    def reopen(self) -> None:
-        """Set the parent run to running, also if it had ended before, with its parameters."""
-        self._client.update_run(self._parent, status="RUNNING")
+    def begin(self) -> None:
+        """Log the parameters of the parent run."""
         grid, used = (self._manifest.get(name) or {} for name in ("grid", "used"))
         seeds = {f"seeds.{name}": count for name, count in grid.get("seeds", {}).items()}
         listed = {name: ", ".join(values) for name, values in used.items()}
@@ -334,10 +340,8 @@ class Record:
         """Log the settings of a cell, its data, and curves: means over replicas by epoch."""
         import pandas as pd
         from mlflow.entities import Dataset, DatasetInput, InputTag
-        from mlflow.utils.time import get_current_time_millis
 
         run = self._child(cell)
-        self._client.update_run(run, status="RUNNING")
         (settings,) = pd.json_normalize(cell.model_dump()).to_dict("records")
         profile = json.dumps({"num_rows": len(samples)})
         source = json.dumps(samples.sources)
@@ -346,7 +350,6 @@ class Record:
         for logged in (run, self._parent):
             self._client.log_inputs(logged, [DatasetInput(data, context)])
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
-        now = get_current_time_millis()
         self._log(
             run,
             hidden(settings),
@@ -354,7 +357,6 @@ class Record:
                 (key("training", quantity, "" if trial == DEFAULT_TRIAL else trial), value, epoch)
                 for (trial, quantity, epoch), value in curves.items()
             ),
-            now,
         )
 
     def model(self, cell: Cell, samples: Any, models: Any, selection: Any) -> None:
@@ -386,84 +388,60 @@ class Record:
 
         A replica that several criteria selected counts once.
         """
-        from mlflow.entities import RunTag
-        from mlflow.utils.time import get_current_time_millis
+        import pandas as pd
 
         from robust_fairness.metrics.criteria import EVERY
 
-        run, now = self._child(cell), get_current_time_millis()
+        run = self._child(cell)
         rows = metrics[metrics["group"] == ""].dropna(subset="value")
         selected = rows[rows["selection"] == cell.criterion]
         if cell.criterion == EVERY and rows["trial"].nunique() > 1:
             selected = rows.iloc[:0]
-        self._log(run, {}, means(selected), now, self._models.get(cell.name))
-        names_of_trials = ", ".join(selected["trial"].unique())
         tags = {
             "network": ", ".join(metrics["network"].unique()),
             "shifts": ", ".join(metrics["shift"].unique()),
             "selection": cell.criterion,
-            "trial": names_of_trials,
+            "trial": ", ".join(selected["trial"].unique()),
+            NOTE: "",  # of an earlier attempt
         }
-        self._client.log_batch(
-            run, tags=[RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
-        )
+        self._log(run, {}, means(selected), self._models.get(cell.name), tags)
         below = self._search(f"tags.`{PARENT}` = '{run}'")  # of an earlier attempt
-        self._ids |= {one.info.run_name: one.info.run_id for one in reversed(below)}
+        self._ids |= {known.info.run_name: known.info.run_id for known in reversed(below)}
         if len(trials) > 1:
             searched = [name for name in trials if name.startswith(HPARAMS)]
             for trial in trials.to_dict("records"):
-                params = hyperparameters(cell, trial, searched)
-                self._trial(cell, trial, params, rows[rows["trial"] == trial["trial"]], now)
+                name, score = trial["trial"], trial["score"]
+                params = {"trial": name, **hyperparameters(cell, trial, searched)}
+                scored = [*means(rows[rows["trial"] == name])]
+                if pd.notna(score):
+                    scored.append((key("validation", trial["criterion"]), score, 0))
+                self._below(cell, name, params, scored)
         seeds = selected.groupby("seed", sort=False)
         if len(seeds) > 1:
             for seed, replica in seeds:
                 params = {"seed": seed, "trial": ", ".join(replica["trial"].unique())}
-                self._below(cell, f"seed {seed}", params, means(replica), now)
-        self._end(run, "FINISHED")
-
-    def _trial(
-        self,
-        cell: Cell,
-        trial: Mapping[str, Any],
-        params: Mapping[str, Any],
-        rows: Any,
-        now: int,
-    ) -> None:
-        """A run of a trial: its hyperparameters, score on validation rows, and scores."""
-        import pandas as pd
-
-        scored = list(means(rows))
-        if pd.notna(trial["score"]):
-            scored.append((key("validation", trial["criterion"]), trial["score"], 0))
-        self._below(cell, trial["trial"], {"trial": trial["trial"], **params}, scored, now)
+                self._below(cell, f"seed {seed}", params, means(replica))
+        self._client.set_terminated(run)
 
     def _below(
-        self, cell: Cell, name: str, params: Mapping[str, Any], metrics: Iterable[Any], now: int
+        self, cell: Cell, name: str, params: Mapping[str, Any], metrics: Iterable[Any]
     ) -> None:
         """A closed run below that of a cell."""
         tags = {PARENT: self._child(cell), "dataset": cell.dataset, "method": cell.label}
         name = f"{cell.name}, {name.replace(chr(39), '')}"
         run = self._ids.get(name) or self._created(name, tags)
-        self._log(run, params, metrics, now)
-        self._client.set_terminated(run, "FINISHED")
-
-    def headlines(self, found: Mapping[str, float]) -> None:
-        """Log the metrics of the whole run."""
-        from mlflow.utils.time import get_current_time_millis
-
-        metrics = ((name, value, 0) for name, value in found.items())
-        self._log(self._parent, {}, metrics, get_current_time_millis())
+        self._log(run, params, metrics)
+        self._client.set_terminated(run)
 
     def close(
         self,
         state: str,
         note: str,
         failed: Sequence[tuple[Cell, Failure]],
+        headlines: Mapping[str, float],
         texts: Mapping[str, str],
     ) -> None:
         """Close all runs that are still open, those of failed cells with their failures."""
-        from mlflow.entities import RunTag
-
         for cell, failure in failed:
             self._end(self._child(cell), "FAILED", str(failure))
         children = f"tags.`{PARENT}` = '{self._parent}'"
@@ -473,10 +451,9 @@ class Record:
             self._monitor.finish()
         manifest = provenance.load_manifest(self._tags["kedro.run_id"])
         inputs = [*(manifest.get("inputs") or {}).items()][:PARAMETERS_PER_REQUEST]
-        hashes = [
-            RunTag(key("data", name), json.dumps(files)[:LONGEST_TAG]) for name, files in inputs
-        ]
-        self._client.log_batch(self._parent, tags=hashes)
+        hashes = {key("data", name): json.dumps(files) for name, files in inputs}
+        scores = ((name, value, 0) for name, value in headlines.items())
+        self._log(self._parent, {}, scores, tags=hashes)
         texts = {"manifest.json": json.dumps(manifest, indent=2), **texts}
         for name, text in texts.items():
             self._client.log_text(self._parent, text, name)
@@ -484,7 +461,7 @@ class Record:
 
     def _end(self, run: str, state: str, note: str = "") -> None:
         """Close a run; MLflow shows the note as its description."""
-        self._client.set_tag(run, "mlflow.note.content", note[:LONGEST_NOTE])
+        self._client.set_tag(run, NOTE, note[:LONGEST_TAG])
         self._client.set_terminated(run, state)
 
     def _log(
@@ -492,25 +469,29 @@ class Record:
         run: str,
         params: Mapping[str, Any],
         metrics: Iterable[tuple[str, float, int]] = (),
-        now: int = 0,
         model: str | None = None,
+        tags: Mapping[str, str] | None = None,
     ) -> None:
-        """Log parameters, and names, values and steps of metrics, also of a logged model."""
-        from mlflow.entities import Metric, Param
+        """Log parameters, tags, and names, values and steps of metrics, also of a logged model."""
+        from mlflow.entities import Metric, Param, RunTag
+        from mlflow.utils.time import get_current_time_millis
 
+        now = get_current_time_millis()
         logged = [
             Param(key(str(name)), str(value)[:LONGEST_PARAMETER]) for name, value in params.items()
         ]
         scored = [
             Metric(name, float(value), now, step, model_id=model) for name, value, step in metrics
         ]
+        tagged = [RunTag(name, value[:LONGEST_TAG]) for name, value in (tags or {}).items()]
         requests = zip_longest(
             batches(scored, METRICS_PER_REQUEST),
             batches(logged, PARAMETERS_PER_REQUEST),
+            batches(tagged, PARAMETERS_PER_REQUEST),
             fillvalue=(),
         )
-        for some_metrics, some_params in requests:
-            self._client.log_batch(run, metrics=some_metrics, params=some_params)
+        for some_metrics, some_params, some_tags in requests:
+            self._client.log_batch(run, metrics=some_metrics, params=some_params, tags=some_tags)
 
 
 def hyperparameters(
@@ -534,6 +515,11 @@ def hyperparameters(
     return values
 
 
+def is_off() -> bool:
+    """Whether the user has turned tracking off."""
+    return os.environ.get(SWITCH, "").lower() == "off"
+
+
 def experiment_name() -> str:
     """The experiment of MLflow that runs belong to."""
     return os.environ.get(EXPERIMENT_NAME) or EXPERIMENT
@@ -543,7 +529,7 @@ def forget(run_id: str) -> None:
     """Delete the MLflow runs of a run, and their files where they are in this project."""
     uri = os.environ.get(URI)
     database = provenance.root() / "mlflow.db"
-    if os.environ.get(SWITCH, "on").lower() == "off" or not (uri or database.exists()):
+    if is_off() or not (uri or database.exists()):
         return
     from mlflow import MlflowClient
 
@@ -617,11 +603,11 @@ def locked_store(store: str) -> Iterator[None]:
 
 def digest_of(samples: Any) -> str:
     """Hash of the files that samples were read from, their labels and splits."""
-    found = hashlib.sha256(json.dumps(samples.sources, sort_keys=True).encode())
-    found.update(samples.y.tobytes())
+    digest = hashlib.sha256(json.dumps(samples.sources, sort_keys=True).encode())
+    digest.update(samples.y.tobytes())
     for name in samples.splits:
-        found.update(samples.splits[name].cat.codes.to_numpy().tobytes())
-    return found.hexdigest()[:DIGEST]
+        digest.update(samples.splits[name].cat.codes.to_numpy().tobytes())
+    return digest.hexdigest()[:DIGEST]
 
 
 def means(rows: Any) -> Iterator[tuple[str, float, int]]:
@@ -653,16 +639,16 @@ def headlines(metrics: Any) -> dict[str, float]:
     gap = next((name for name in GAPS if name in set(rows["metric"])), "")
     is_home = (rows["shift"] == "none") & (rows["domain"] == "")
     places = {"home": rows[is_home], "elsewhere": rows[rows["shift"] != "none"]}
-    found = {}
+    scores = {}
     for place, part in places.items():
         accuracy = where(part, metric="accuracy")
         if len(accuracy):
-            found[f"{place}/accuracy"] = accuracy["value"].mean()
+            scores[f"{place}/accuracy"] = accuracy["value"].mean()
         columns = ["dataset", "method", "trial", "shift", "severity", "domain", "attribute"]
         cells = where(part, metric=gap).groupby(columns)["value"].mean()
         for attribute, value in cells.groupby("attribute").max().items():
-            found[key(place, "worst_gap", str(attribute))] = value
-    return found
+            scores[key(place, "worst_gap", str(attribute))] = value
+    return scores
 
 
 def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

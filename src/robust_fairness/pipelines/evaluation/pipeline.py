@@ -94,11 +94,11 @@ def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     from robust_fairness import diagnosis
     from robust_fairness.compute.checkpoints import threads
 
-    done = {name: one for name, one in parts.items() if not isinstance(one, Failure)}
+    done = {name: value for name, value in parts.items() if not isinstance(value, Failure)}
     predicted, validation = (
         {
-            names.parse(name).label: one
-            for name, one in done.items()
+            names.parse(name).label: value
+            for name, value in done.items()
             if names.parse(name).part == part
         }
         for part in ("predictions", "validation")
@@ -107,8 +107,8 @@ def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
         label: (validation[label], predicted[label]) for label in validation if label in predicted
     }
     with threads(1):
-        found = diagnosis.diagnose(dataset.name, samples, predicted)
-        return found | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
+        tables = diagnosis.diagnose(dataset.name, samples, predicted)
+        return tables | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
 
 
 def create_pipeline() -> Pipeline:
@@ -124,21 +124,24 @@ def create_pipeline() -> Pipeline:
 
 def shifted_inputs(dataset: DatasetConfig) -> dict[str, str]:
     """The shifted test sets of a dataset as inputs of a node, by test set."""
-    return {one.name: names.of_test_set(dataset.name, one.name) for one in dataset.test_sets}
+    return {
+        test_set.name: names.of_test_set(dataset.name, test_set.name)
+        for test_set in dataset.test_sets
+    }
 
 
 def _nodes(dataset: DatasetConfig, cell: Cell) -> list[Node]:
-    own = partial(names.of_cell, cell.name)
+    named = partial(names.of_cell, cell.name)
     shared = {
         "samples": names.of_dataset(dataset.name, "samples"),
-        "selection": own("selection"),
+        "selection": named("selection"),
         "cell": f"params:{cell.name}.cell",
         **shifted_inputs(dataset),
     }
-    models, predictions = {"models": own("models")}, {"predictions": own("predictions")}
+    models, predictions = {"models": named("models")}, {"predictions": named("predictions")}
     return [
-        cell_node(cell, predict, shared | models, own("predictions"), "predict"),
-        cell_node(cell, evaluate, shared | predictions, own("metrics"), "evaluate"),
+        cell_node(cell, predict, shared | models, named("predictions"), "predict"),
+        cell_node(cell, evaluate, shared | predictions, named("metrics"), "evaluate"),
     ]
 
 

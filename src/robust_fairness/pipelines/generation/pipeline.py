@@ -42,12 +42,12 @@ def read(generator: GeneratorConfig, real: Any = None) -> Any:
     if real is None:
         return load(file)
     _require_images(real, generator.name)
-    found = load(file, classes=real.classes)
-    if found.shape != real.x.shape[1:]:
+    made = load(file, classes=real.classes)
+    if made.shape != real.x.shape[1:]:
         raise InputError(
-            f"{file}: images of {found.shape}, allowed: {real.x.shape[1:]}, as the real ones"
+            f"{file}: images of {made.shape}, allowed: {real.x.shape[1:]}, as the real ones"
         )
-    return found
+    return made
 
 
 def _require_images(samples: Any, generator: str) -> None:
@@ -96,12 +96,15 @@ def measure(
         quality,
     )
 
-    named = {(one.called, one.severity): shifted[one.name] for one in dataset.test_sets}
+    named = {
+        (test_set.called, test_set.severity): shifted[test_set.name]
+        for test_set in dataset.test_sets
+    }
     generator: Any = dataset.generator
     cell = generator.reference
     if cell is None:
-        found = distances(dataset.name, samples, named, None)
-        return found, tables.GENERATOR_QUALITY.table([])
+        measured = distances(dataset.name, samples, named, None)
+        return measured, tables.GENERATOR_QUALITY.table([])
     with threads(cell.protocol.threads):
         classifier = ReferenceClassifier(reference[0], real, cell)
         test_sets = {UNSHIFTED: samples, **named}
@@ -117,9 +120,9 @@ def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
     test = samples.rows(samples.split_names[0], "test")
     images = {subset.severity: samples.x[test]}
     images |= {
-        one.severity: shifted[one.name].x
-        for one in dataset.test_sets
-        if one.called == subset.shift.name
+        test_set.severity: shifted[test_set.name].x
+        for test_set in dataset.test_sets
+        if test_set.called == subset.shift.name
     }
     return family_sheet(images)
 
@@ -127,26 +130,26 @@ def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
 def create_pipeline() -> Pipeline:
     """Every generator, and measures of its images in every dataset of them."""
     experiment = loader().selected_experiment
-    generators = [node for one in experiment.generators for node in _of_generator(one)]
-    datasets = [node for one in experiment.datasets for node in _of_dataset(one)]
+    generators = [node for generator in experiment.generators for node in _of_generator(generator)]
+    datasets = [node for dataset in experiment.datasets for node in _of_dataset(dataset)]
     return Pipeline([*generators, *datasets])
 
 
 def _of_generator(generator: GeneratorConfig) -> list[Node]:
-    own = partial(names.of_dataset, generator.name)
+    named = partial(names.of_dataset, generator.name)
     place: Any = {"namespace": generator.name, "tags": [f"generator.{generator.name}"]}
-    settings, real, made = f"params:{generator.name}.generator", own("real"), own("generator")
+    settings, real, made = f"params:{generator.name}.generator", named("real"), named("generator")
     if generator.file is None:
-        source = Node(fit, [real, settings], [made, own("loss")], name="fit", **place)
+        source = Node(fit, [real, settings], [made, named("loss")], name="fit", **place)
     else:
         inputs = [settings, real] if generator.source else settings
         source = Node(read, inputs, made, name="read", **place)
-    nodes = [source, Node(draw, made, own("sample_grid"), name="draw_sample_grid", **place)]
+    nodes = [source, Node(draw, made, named("sample_grid"), name="draw_sample_grid", **place)]
     if generator.source:
         inputs = [real, f"params:{generator.name}.reference"]
         nodes += [
             Node(ingest, settings, real, name="ingest", **place),
-            Node(train_reference, inputs, own("reference"), name="train_reference", **place),
+            Node(train_reference, inputs, named("reference"), name="train_reference", **place),
         ]
     return nodes
 
@@ -154,16 +157,16 @@ def _of_generator(generator: GeneratorConfig) -> list[Node]:
 def _of_dataset(dataset: DatasetConfig) -> list[Node]:
     if dataset.generator is None:
         return []
-    own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
+    named, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     inputs = {
-        "samples": own("samples"),
+        "samples": named("samples"),
         "dataset": f"params:{dataset.name}.dataset",
         **shifted_inputs(dataset),
     }
     parts = ("reference", "real") if dataset.generator.source else ()
     real = {part: names.of_dataset(dataset.generator.name, part) for part in parts}
-    measured = [own("distances"), own("generator_quality")]
+    measured = [named("distances"), named("generator_quality")]
     nodes = [node(measure, inputs | real, measured, "measure")]
     if dataset.contact_sheet:
-        nodes.append(node(draw_family, inputs, own("contact_sheet"), "draw_contact_sheet"))
+        nodes.append(node(draw_family, inputs, named("contact_sheet"), "draw_contact_sheet"))
     return nodes

@@ -78,8 +78,8 @@ def _reading(base: str, trainings: Sequence[DatasetConfig]) -> Node:
 
 
 def _nodes(dataset: DatasetConfig) -> list[Node]:
-    own, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
-    settings, samples = f"params:{dataset.name}.dataset", own("samples")
+    named, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
+    settings, samples = f"params:{dataset.name}.dataset", named("samples")
     inputs = [samples, settings]
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
@@ -89,7 +89,7 @@ def _nodes(dataset: DatasetConfig) -> list[Node]:
         source = node(within_domains, [shared, settings], samples, "hold_out_domains")
     else:
         source = node(ingest, settings, samples, "ingest")
-    nodes = [source, node(describe_splits, inputs, own("splits"), "describe_splits")]
+    nodes = [source, node(describe_splits, inputs, named("splits"), "describe_splits")]
     if dataset.contact_sheet and not dataset.generator:
-        nodes.append(node(draw, inputs, own("contact_sheet"), "draw_contact_sheet"))
+        nodes.append(node(draw, inputs, named("contact_sheet"), "draw_contact_sheet"))
     return nodes

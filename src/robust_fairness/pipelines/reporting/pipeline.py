@@ -53,7 +53,9 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
 def collect(**results: Any) -> dict[str, Any]:
     """The tables of a run, each of the rows of all datasets; a failed one has none."""
     made = [tables for tables in results.values() if not isinstance(tables, Failure)]
-    return {name: join(name, [one[name] for one in made if name in one]) for name in COLLECTED}
+    return {
+        name: join(name, [tables[name] for tables in made if name in tables]) for name in COLLECTED
+    }
 
 
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:
@@ -99,7 +101,9 @@ def _state(cell: Cell, parts: dict[str, Any]) -> dict[str, str]:
 def create_pipeline() -> Pipeline:
     """Collect, summarise and report."""
     datasets = loader().selected_experiment.datasets
-    results = {name: name for name in (names.of_dataset(one.name, "results") for one in datasets)}
+    results = {
+        name: name for name in (names.of_dataset(dataset.name, "results") for dataset in datasets)
+    }
     shown = {name: name for name in ("manifest", "metrics", *FURTHER)} | results
     summary = ["summary", "trade_off"]
     return Pipeline(

@@ -17,8 +17,8 @@ def shift(samples: Any, test_set: TestSet) -> Any:
     The noise of a row depends on its place in the dataset, not on the number of splits.
     """
     places = _tested(samples)
-    found = find("shift", test_set.shift.name)(test_set.shift.parameters)
-    return found.apply(samples.take(places), test_set.severity, places)
+    plugin = find("shift", test_set.shift.name)(test_set.shift.parameters)
+    return plugin.apply(samples.take(places), test_set.severity, places)
 
 
 def shift_generated(samples: Any, test_set: TestSet, dataset: DatasetConfig, generator: Any) -> Any:
@@ -41,7 +41,9 @@ def _tested(samples: Any) -> Any:
 def create_pipeline() -> Pipeline:
     """One node per test set of every dataset."""
     datasets = loader().selected_experiment.datasets
-    return Pipeline([_node(dataset, one) for dataset in datasets for one in dataset.test_sets])
+    return Pipeline(
+        [_node(dataset, test_set) for dataset in datasets for test_set in dataset.test_sets]
+    )
 
 
 def _node(dataset: DatasetConfig, test_set: TestSet) -> Node:

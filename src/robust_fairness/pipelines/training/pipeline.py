@@ -34,11 +34,11 @@ def create_pipeline() -> Pipeline:
 
 
 def _nodes(cell: Cell) -> list[Node]:
-    own = partial(names.of_cell, cell.name)
+    named = partial(names.of_cell, cell.name)
     samples, settings = names.of_dataset(cell.dataset, "samples"), f"params:{cell.name}.cell"
-    trained = [own(part) for part in ("models", "validation", "history", "trials")]
-    selected = [own("selection"), own("choices")]
-    validated = [samples, own("validation"), settings]
+    trained = [named(part) for part in ("models", "validation", "history", "trials")]
+    selected = [named("selection"), named("choices")]
+    validated = [samples, named("validation"), settings]
     return [
         cell_node(cell, train, [samples, settings], trained, "train"),
         cell_node(cell, select, validated, selected, "select"),

@@ -26,11 +26,11 @@ from robust_fairness.runs.runners.fault_tolerant import (
 from robust_fairness.runs.runners.jobs import (
     PACKAGES,
     SETTINGS,
-    Attempt,
     Files,
     Job,
     NodeFailed,
     WorkerSetup,
+    attempt,
     identity,
     require_same_versions,
     require_sendable,
@@ -224,8 +224,8 @@ def require_fit(client: Any, address: str, timeout: float) -> None:
         ) from error
     here = identity()
     wanted = {name: here[name] for name in ("python", *PACKAGES)}
-    found = client.get_versions(packages=list(PACKAGES))
-    for name, process in {"its scheduler": found["scheduler"], **found["workers"]}.items():
+    versions = client.get_versions(packages=list(PACKAGES))
+    for name, process in {"its scheduler": versions["scheduler"], **versions["workers"]}.items():
         release = ".".join(process["packages"]["python"].split(".")[:3])  # of 3.11.7.final.0
         packages = {**process["packages"], "python": release}
         who = name if name == "its scheduler" else f"its worker {name}"
@@ -322,28 +322,30 @@ class Workers(Executor):
                 self._cluster.scale(len(self._cluster.worker_spec))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        from distributed.protocol.pickle import dumps
+
         result: Future[Any] = Future()
-        begun = Path(self._attempts.name) / uuid.uuid4().hex
         try:
-            attempt = Attempt.at(partial(fn, *args, **kwargs), begun)
+            call = dumps(partial(fn, *args, **kwargs))
         except Exception as error:  # of any type, raised by pickling
             result.set_exception(NodeFailed(f"cannot be sent to workers ({reason_of(error)})"))
             return result
-        self._send(attempt, result)
+        begun = Path(self._attempts.name) / uuid.uuid4().hex
+        self._send(partial(attempt, call, begun), result)
         return result
 
-    def _send(self, attempt: Attempt, result: "Future[Any]") -> None:
+    def _send(self, node: Callable[[], None], result: "Future[Any]") -> None:
         try:
             if self._client.status != "running":
                 raise OSError(f"its client is {self._client.status}")
-            sent = self._client.submit(attempt.run, key=f"node-{uuid.uuid4().hex}")
+            sent = self._client.submit(node, key=f"node-{uuid.uuid4().hex}")
         except Exception as error:  # of any type, where the scheduler is lost
             result.set_exception(Unreachable(f"{LOST} ({reason_of(error)})"))
             return
         self._sent.add(sent)
-        sent.add_done_callback(partial(self._finish, attempt=attempt, result=result))
+        sent.add_done_callback(partial(self._finish, node=node, result=result))
 
-    def _finish(self, done: Any, attempt: Attempt, result: "Future[Any]") -> None:
+    def _finish(self, done: Any, node: Callable[[], None], result: "Future[Any]") -> None:
         from distributed import KilledWorker
 
         self._sent.discard(done)
@@ -354,7 +356,7 @@ class Workers(Executor):
         elif done.status == "error":
             error = done.exception()
             if isinstance(error, KilledWorker):  # perhaps while it waited: the attempt counts
-                self._send(attempt, result)
+                self._send(node, result)
             else:
                 result.set_exception(error)
         else:

@@ -8,7 +8,7 @@ import logging
 import os
 import platform
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -79,12 +79,16 @@ class Files:
     def of(cls, catalog: Any) -> "Files":
         configuration, credentials, *_ = catalog.to_config()
         pinned = {name: getattr(catalog.get(name), "_version", None) for name in configuration}
-        versions = {name: one.load for name, one in pinned.items() if one and one.load}
+        versions = {
+            name: version.load for name, version in pinned.items() if version and version.load
+        }
         return cls(configuration, credentials, versions)
 
     def only(self, names: set[str]) -> "Files":
         catalog = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
-        credentials = {one["credentials"] for one in catalog.values() if one.get("credentials")}
+        credentials = {
+            entry["credentials"] for entry in catalog.values() if entry.get("credentials")
+        }
         return Files(
             catalog,
             {name: self.credentials[name] for name in sorted(credentials)},
@@ -143,9 +147,8 @@ class Job:
         return None
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """A call that counts its attempts and gives up after several workers died.
+def attempt(call: bytes, begun: Path) -> None:
+    """Make a call of a node, unless it has ended before or too many workers died in it.
 
     Dask also blames a death on calls that were only waiting for that worker. The count is a file
     in the shared folder, written before the call is unpickled, since the imports of the call may
@@ -154,45 +157,31 @@ class Attempt:
     Dask repeats a call that has ended if its worker dies before the result arrived; other nodes
     may read the output files by then, so that an ended call is not repeated here.
 
-    Attributes:
-        call: pickled call that returns None or an error.
+    Args:
+        call: pickled call that returns None or an error. An error is raised, because a returned
+            value would stay on the worker.
         begun: file with one byte per attempt; renamed when an attempt succeeds.
     """
+    from distributed.protocol.pickle import loads
 
-    call: bytes
-    begun: Path
-
-    @classmethod
-    def at(cls, call: Callable[[], str | None], begun: Path) -> "Attempt":
-        from distributed.protocol.pickle import dumps
-
-        return cls(dumps(call), begun)
-
-    def run(self) -> None:
-        """Call, unless the call has ended before or too many workers died.
-
-        Errors are raised, because a returned value would stay on the worker.
-        """
-        from distributed.protocol.pickle import loads
-
-        logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
-        ended = self.begun.with_suffix(".ended")
-        if ended.exists():
-            return
-        with self.begun.open("ab") as file:
-            file.write(b".")
-        if self.begun.stat().st_size > DEATHS:
-            raise NodeFailed(
-                f"the worker that ran it died, {DEATHS} times "
-                "(out of memory, or killed by another process)"
-            )
-        try:
-            failed = loads(self.call)()
-        except Exception as error:
-            failed = reason_of(error)
-        if failed is not None:
-            raise NodeFailed(failed)
-        self.begun.rename(ended)
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)  # it prints errors
+    ended = begun.with_suffix(".ended")
+    if ended.exists():
+        return
+    with begun.open("ab") as file:
+        file.write(b".")
+    if begun.stat().st_size > DEATHS:
+        raise NodeFailed(
+            f"the worker that ran it died, {DEATHS} times "
+            "(out of memory, or killed by another process)"
+        )
+    try:
+        failed = loads(call)()
+    except Exception as error:
+        failed = reason_of(error)
+    if failed is not None:
+        raise NodeFailed(failed)
+    begun.rename(ended)
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
@@ -247,12 +236,12 @@ def require_same_versions(
 ) -> None:
     """Require a process with the versions of this one."""
     for name, wanted in here.items():
-        found = there.get(name)
-        if found is None:
+        installed = there.get(name)
+        if installed is None:
             raise InputError(f"{who} lacks {name}, here it is {wanted}; install it there")
-        if found != wanted:
+        if installed != wanted:
             raise InputError(
-                f"{who} has {name} {found}, here it is {wanted}; install the same version"
+                f"{who} has {name} {installed}, here it is {wanted}; install the same version"
             )
 
 
