@@ -44,9 +44,8 @@ class Findings:
             yield
         except InputError as error:
             for mistake in error.mistakes:
-                known = replace(
-                    mistake, place=place, text=f"{of}: {mistake.text}" if of else mistake.text
-                )
+                text = f"{of}: {mistake.text}" if of else mistake.text
+                known = replace(mistake, place=place, text=text)
                 self.mistakes.append(mistake if mistake.place else known)
 
 
@@ -97,16 +96,8 @@ def _check_domains(
     """Check the names of domains, once for all trainings of a dataset; raises if one is unknown."""
     from robust_fairness.samples.domains import domain_names
 
-    designed = [
-        dataset.domains
-        for dataset in experiment.datasets
-        if dataset.base == base and dataset.domains
-    ]
-    named = {
-        name
-        for domains in designed
-        for name in (*domains.train, *domains.validation, *domains.test)
-    }
+    trainings = [dataset for dataset in experiment.datasets if dataset.base == base]
+    named = {name for training in trainings if training.domains for name in training.domains.named}
     known = domain_names(samples) if named else []
     mistakes = [
         Mistake(

@@ -54,9 +54,14 @@ class Domains(Settings):
         """The domains that are trained on, for tables."""
         return " + ".join(self.train) or "all others"
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All domains of its fields."""
+        return (*self.train, *self.validation, *self.test)
+
     @model_validator(mode="after")
     def _apart(self) -> "Domains":
-        _require_each_once((*self.train, *self.validation, *self.test))
+        _require_each_once(self.named)
         return self
 
 

@@ -124,10 +124,8 @@ def create_pipeline() -> Pipeline:
 
 def shifted_inputs(dataset: DatasetConfig) -> dict[str, str]:
     """The shifted test sets of a dataset as inputs of a node, by test set."""
-    return {
-        test_set.name: names.of_test_set(dataset.name, test_set.name)
-        for test_set in dataset.test_sets
-    }
+    named = partial(names.of_test_set, dataset.name)
+    return {test_set.name: named(test_set.name) for test_set in dataset.test_sets}
 
 
 def _nodes(dataset: DatasetConfig, cell: Cell) -> list[Node]:
