@@ -39,7 +39,11 @@ class Lookup:
     def _plugin(self, kind: str, name: str, of: str, place: str) -> Named | None:
         configured = self.section(f"{kind}s")
         if name not in configured and name not in self.names(kind):
-            self.mistakes.unknown(kind, name, of, place, self.known(kind))
+            if kind == "method" and name in self.known("network"):
+                hint = f"Write {name}: {{method: erm, network: {name}}}."
+                self.mistakes.note(f"{name!r} is a network, no method", place, hint)
+            else:
+                self.mistakes.unknown(kind, name, of, place, self.known(kind))
             return None
         node = configured.get(name, NOTHING)
         if not isinstance(node.value, dict | None):
