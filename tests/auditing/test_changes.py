@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from robust_fairness.auditing import Options, intervals
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
-from robust_fairness.auditing.command import Monitored, Source, audit_file
+from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.gates import as_values, parse
 from robust_fairness.auditing.verdict import console
 from robust_fairness.cli.main import cli
@@ -186,10 +186,10 @@ def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
     for rows, name in ((NOW, "now"), (THEN, "then")):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     expected = audit_file(
-        Source(tmp_path / "now.csv"), OPTIONS, reference=tmp_path / "then.csv"
+        TableFile(tmp_path / "now.csv"), OPTIONS, reference=tmp_path / "then.csv"
     ).changed
     for name in ("log.csv", "log.parquet"):
-        split = audit_file(Source(tmp_path / name), OPTIONS, monitored=Monitored("day"))
+        split = audit_file(TableFile(tmp_path / name), OPTIONS, monitored=Monitored("day"))
         pd.testing.assert_frame_equal(split.changed, expected)
         assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.to_html()
         said = [line for line, _ in console(split)]
@@ -215,7 +215,7 @@ def test_periods_that_do_not_match_are_one_line(
     for rows, name in ((NOW, "now"), (then, "then")):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)
     with pytest.raises(InputError, match=message) as error:
-        audit_file(Source(tmp_path / "now.csv"), OPTIONS, reference=tmp_path / "then.csv")
+        audit_file(TableFile(tmp_path / "now.csv"), OPTIONS, reference=tmp_path / "then.csv")
     assert "\n" not in str(error.value)
 
 
@@ -247,7 +247,7 @@ def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
     audits = []
     for name, (table, separator) in forms.items():
         table.to_csv(tmp_path / name, index=False, sep=separator, quoting=csv.QUOTE_NONNUMERIC)
-        audits.append(audit_file(Source(tmp_path / name), options).rows.drop(columns="dataset"))
+        audits.append(audit_file(TableFile(tmp_path / name), options).rows.drop(columns="dataset"))
     for rows in audits[1:]:
         pd.testing.assert_frame_equal(rows, audits[0])
 
@@ -268,7 +268,7 @@ def test_other_forms_are_refused_with_the_option_that_helps(
 ) -> None:
     table.to_csv(tmp_path / "now.csv", index=False)
     with pytest.raises(InputError, match=message):
-        audit_file(Source(tmp_path / "now.csv"), OPTIONS)
+        audit_file(TableFile(tmp_path / "now.csv"), OPTIONS)
 
 
 def test_json_has_every_value_and_the_card_every_group(tmp_path: Path) -> None:

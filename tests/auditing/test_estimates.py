@@ -10,8 +10,8 @@ import pytest
 
 import robust_fairness as rf
 from robust_fairness.auditing import Options, estimates
-from robust_fairness.auditing.command import Source, audit_file
-from robust_fairness.auditing.estimates import Scored, calibrated, values
+from robust_fairness.auditing.command import TableFile, audit_file
+from robust_fairness.auditing.estimates import ScoredRows, calibrated, values
 from robust_fairness.auditing.report import CONVENTIONAL, SELECTIONS
 from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
@@ -23,10 +23,10 @@ GOLDEN = json.loads((DATA / "cbpe.json").read_text())
 ROWS = pd.read_csv(DATA / "cbpe.csv").assign(p=lambda table: table["p_thousandths"] / 1000)
 
 
-def of(frame: pd.DataFrame) -> Scored:
+def of(frame: pd.DataFrame) -> ScoredRows:
     codes, names = pd.factorize(frame["group"], sort=True)
     p = frame["p"].to_numpy()
-    return Scored(p, p >= 0.5, {"group": Groups(codes, tuple(map(str, names)))})
+    return ScoredRows(p, p >= 0.5, {"group": Groups(codes, tuple(map(str, names)))})
 
 
 @pytest.mark.parametrize("kind", ["miscalibrated", "calibrated_scores"])
@@ -94,8 +94,8 @@ def test_equal_weights_change_nothing_and_weights_follow_the_mix() -> None:
     y, p = frame["y"].to_numpy(), frame["p"].to_numpy()
     np.testing.assert_array_equal(calibrated(y, p, p), calibrated(y, p, p, np.ones(len(y))))
     some, names = np.zeros(5), ("a", "b")
-    then = Scored(some, some > 0, {"group": Groups(np.array([0, 0, 0, 1, -1]), names)})
-    now = Scored(some[:2], some[:2] > 0, {"group": Groups(np.array([0, 1]), names)})
+    then = ScoredRows(some, some > 0, {"group": Groups(np.array([0, 0, 0, 1, -1]), names)})
+    now = ScoredRows(some[:2], some[:2] > 0, {"group": Groups(np.array([0, 1]), names)})
     weights = estimates.group_weights(now, then, "group")
     assert weights == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1])
 
@@ -123,7 +123,7 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     now.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
     options = Options("y", "p", ["group"])
     audit = audit_file(
-        Source(tmp_path / "now.csv"), options, reference=tmp_path / "then.csv", labels="none",
+        TableFile(tmp_path / "now.csv"), options, reference=tmp_path / "then.csv", labels="none",
         gates=["equalized_odds_difference>0.9"],
     )  # fmt: skip
     row = audit.rows[audit.rows["metric"] == "accuracy"].iloc[0]
@@ -134,7 +134,7 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     assert "such a change cannot be seen, and intervals leave it out" in audit.to_html()
     assert next(console(audit))[0].startswith("warning: Estimated without labels")
     with pytest.raises(InputError, match=r"needs a column \(--target\); without labels: --labels"):
-        audit_file(Source(tmp_path / "now.csv"), replace(options, y_true=None))
+        audit_file(TableFile(tmp_path / "now.csv"), replace(options, y_true=None))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_estimates_refuse_what_they_would_ignore(
     chosen = Options(**{"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], **options})
     with pytest.raises(InputError, match=message):
         audit_file(
-            Source(tmp_path / "then.csv"), chosen, reference=tmp_path / "then.csv", labels="none"
+            TableFile(tmp_path / "then.csv"), chosen, reference=tmp_path / "then.csv", labels="none"
         )
 
 
@@ -165,7 +165,7 @@ def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path)
     frame = simulated(500, 0, 0.5)
     frame.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
     options = Options("y", "p", ["group"])
-    unlabelled = audit_file(Source(tmp_path / "now.csv"), options, labels="none")
+    unlabelled = audit_file(TableFile(tmp_path / "now.csv"), options, labels="none")
     labelled = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["group"]).to_frame()
     both = unlabelled.rows.merge(labelled, on=["attribute", "group", "metric"], suffixes=("", "_y"))
     assert len(both) == len(unlabelled.rows)
@@ -176,6 +176,6 @@ def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path)
     assert "Accuracy and the equalized odds" not in page and not unlabelled.warning
     assert "; no labels, prediction <strong>p</strong>" in page
     with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
-        audit_file(Source(tmp_path / "now.csv"), options, labels="none", gates=["accuracy<0.5"])
+        audit_file(TableFile(tmp_path / "now.csv"), options, labels="none", gates=["accuracy<0.5"])
     with pytest.raises(InputError, match="one column of classes, probabilities or scores"):
         rf.audit(frame, y_pred="p", sensitive_features=["group"], continuous=True)

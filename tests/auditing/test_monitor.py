@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.auditing.command import Monitored, Source, audit_file
+from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.periods import periods_of
 from robust_fairness.auditing.predictions import Options
@@ -44,7 +44,9 @@ def written(frame, path):
 
 
 def audited(path, options=OPTIONS, **columns):
-    return audit_file(Source(path), options, monitored=Monitored(**{"period": "date", **columns}))
+    return audit_file(
+        TableFile(path), options, monitored=Monitored(**{"period": "date", **columns})
+    )
 
 
 @pytest.mark.parametrize(("seed", "first", "block"), [(1, 2, 1), (2, 1, 2), (3, 1, 4)])

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.cli.power import BINARY, Counts, foretold, sentences
+from robust_fairness.cli.power import BINARY, RowCounts, foretold, sentences
 from robust_fairness.inference import Rates, gap, of_rate, verdicts
 from robust_fairness.inference.power import detectable
 
@@ -45,11 +45,11 @@ def test_every_attribute_has_a_sentence_with_what_limits_it() -> None:
     here = np.array([400, 400, 400, 400])
     places = {"Ashford": [900, 900, 900, 900], "Riverside": [90, 900, 900, 900]}
     every = [
-        Counts("visits", "visits", "sex", name, 3, labels, here, np.array(rows))
+        RowCounts("visits", "visits", "sex", name, 3, labels, here, np.array(rows))
         for name, rows in places.items()
     ]
     few = np.array([2, 900, 900, 900])
-    every.append(Counts("visits", "visits", "race", "Ashford", 3, labels, here, few))
+    every.append(RowCounts("visits", "visits", "race", "Ashford", 3, labels, here, few))
     rows = foretold(every)
     assert rows["change"].isna().tolist() == [False, False, True]
     by_sex, by_race = sentences(rows)

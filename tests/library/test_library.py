@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import robust_fairness as rf
 from robust_fairness import training
-from robust_fairness.auditing.command import Source, audit_file
+from robust_fairness.auditing.command import TableFile, audit_file
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
@@ -204,7 +204,7 @@ def test_the_audit_of_blocks_is_that_of_the_whole_table(table, weight, tmp_path,
     rows.to_parquet(tmp_path / "t.parquet", row_group_size=70)
     monkeypatch.setattr("robust_fairness.auditing.curves.BLOCK", 70)
     options = Options(**columns, sensitive_features=attributes, intersections=True)
-    audit = audit_file(Source(tmp_path / "t.parquet"), options)
+    audit = audit_file(TableFile(tmp_path / "t.parquet"), options)
     pd.testing.assert_frame_equal(audit.to_frame(), whole.to_frame(), check_exact=True)
     monkeypatch.undo()
     assert audit.to_html() == whole.to_html()

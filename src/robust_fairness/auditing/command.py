@@ -10,7 +10,7 @@ import pandas as pd
 
 from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import MIX, changes
-from robust_fairness.auditing.estimates import ASSUMPTION, Scored, estimate
+from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
@@ -27,7 +27,7 @@ from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
 
 @dataclass(frozen=True)
-class Source:
+class TableFile:
     """A file of predictions and how it is written.
 
     Attributes:
@@ -74,7 +74,7 @@ class Monitored:
 
 
 def audit_file(
-    source: Source,
+    source: TableFile,
     options: Options,
     *,
     gates: Sequence[str] = (),
@@ -149,7 +149,7 @@ def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, s
     return {f"{stem}_{name}": text for name, text in pages.items()}
 
 
-def _of_files(source: Source, options: Options, reference: Path | None) -> Audit:
+def _of_files(source: TableFile, options: Options, reference: Path | None) -> Audit:
     """The audit of a file, compared with a reference where there is one."""
     name = source.path.name
     try:
@@ -165,7 +165,7 @@ def _of_files(source: Source, options: Options, reference: Path | None) -> Audit
     return audited_tables(table, options, names[0], earlier, names[1])
 
 
-def _of_periods(source: Source, options: Options, period: str, monitored: Monitored) -> Audit:
+def _of_periods(source: TableFile, options: Options, period: str, monitored: Monitored) -> Audit:
     """The audit of the last period of a table, compared with all before it, and the monitor."""
     name, state = source.path.name, monitored.state
     if period in options.columns:
@@ -204,7 +204,7 @@ def _of_periods(source: Source, options: Options, period: str, monitored: Monito
     return replace(audit, monitor=monitor)
 
 
-def _estimated(source: Source, options: Options, reference: Path) -> Audit:
+def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     """The audit of unlabelled predictions, estimated with a reference and compared with it."""
     earlier = replace(source, path=reference).columns(options)
     options = options.with_edges_of(earlier, reference.name)
@@ -237,8 +237,8 @@ def _estimated(source: Source, options: Options, reference: Path) -> Audit:
     )
 
 
-def _scored(table: pd.DataFrame, predictions: Predictions, options: Options) -> Scored:
+def _scored(table: pd.DataFrame, predictions: Predictions, options: Options) -> ScoredRows:
     """Scores as they are in a table, decisions, and groups."""
     scores = as_numbers(percentages(table[options.prediction]), f"column {options.prediction}")
     groups = predictions.groups(options.intersections)
-    return Scored(scores.to_numpy(), predictions.prediction == 1, groups, predictions.weight)
+    return ScoredRows(scores.to_numpy(), predictions.prediction == 1, groups, predictions.weight)

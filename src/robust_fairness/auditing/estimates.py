@@ -44,7 +44,7 @@ SUMS = ("delta_eo", "delta_eo_one_vs_rest")  # of two differences, up to 2
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredRows:
     """Rows with scores ``[n]``, decisions bool ``[n]``, groups by attribute and weights ``[n]``.
 
     Those of a reference have labels ``y``, 0 and 1, int64 ``[n]``; others none.
@@ -56,7 +56,7 @@ class Scored:
     weight: np.ndarray | None = None
     y: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def take(self, rows: np.ndarray) -> "Scored":
+    def take(self, rows: np.ndarray) -> "ScoredRows":
         """Some rows, by number."""
         groups = {
             name: Groups(grouping.index[rows], grouping.names)
@@ -64,7 +64,7 @@ class Scored:
         }
         weight = None if self.weight is None else self.weight[rows]
         y = self.y[rows] if len(self.y) else self.y
-        return Scored(self.score[rows], self.positive[rows], groups, weight, y)
+        return ScoredRows(self.score[rows], self.positive[rows], groups, weight, y)
 
     @property
     def weights(self) -> np.ndarray:
@@ -122,7 +122,7 @@ def _calibration_error(y: np.ndarray, probability: np.ndarray) -> float:
     return float(np.sum(gaps) / len(y))
 
 
-def expected_cells(rows: Scored, probability: np.ndarray, groups: Groups) -> Cells:
+def expected_cells(rows: ScoredRows, probability: np.ndarray, groups: Groups) -> Cells:
     """Expected sums by group, class and decision, of labels that are 1 with a probability."""
     decided = rows.positive.astype(np.int64)
     by_class = [
@@ -140,10 +140,10 @@ def expected_cells(rows: Scored, probability: np.ndarray, groups: Groups) -> Cel
     return by_class[0] + by_class[1]
 
 
-def group_weights(now: Scored, then: Scored, attribute: str) -> np.ndarray:
+def group_weights(now: ScoredRows, then: ScoredRows, attribute: str) -> np.ndarray:
     """Share of the group of every earlier row now over that then, float64 ``[n]``; 1 if unknown."""
 
-    def shares(rows: Scored) -> dict[str, float]:
+    def shares(rows: ScoredRows) -> dict[str, float]:
         groups, known = rows.groups[attribute], rows.groups[attribute].index >= 0
         sums = np.bincount(groups.index[known], rows.weights[known], len(groups.names))
         return dict(zip(groups.names, sums / max(sums.sum(), 1e-300), strict=True))
@@ -158,8 +158,8 @@ Labels = Callable[[np.ndarray], np.ndarray]
 
 
 def values(
-    now: Scored,
-    reference: Scored,
+    now: ScoredRows,
+    reference: ScoredRows,
     calibrate: bool,
     metrics: Sequence[Metric],
     labels: Labels = np.asarray,
@@ -193,7 +193,7 @@ def values(
 
 
 def _common(
-    now: Scored, reference: Scored, calibrate: bool, weight: np.ndarray | float = 1.0
+    now: ScoredRows, reference: ScoredRows, calibrate: bool, weight: np.ndarray | float = 1.0
 ) -> np.ndarray:
     """Probabilities by one calibrator for all rows, or the scores themselves."""
     if not calibrate:
@@ -201,7 +201,9 @@ def _common(
     return calibrated(reference.y, reference.score, now.score, reference.weights * weight)
 
 
-def _by_group(now: Scored, reference: Scored, attribute: str, common: np.ndarray) -> np.ndarray:
+def _by_group(
+    now: ScoredRows, reference: ScoredRows, attribute: str, common: np.ndarray
+) -> np.ndarray:
     """Probabilities by a calibrator per group; the common ones where labels are too few."""
     groups, before = now.groups[attribute], reference.groups[attribute]
     probability = common.copy()
@@ -217,7 +219,7 @@ def _by_group(now: Scored, reference: Scored, attribute: str, common: np.ndarray
 
 
 def estimate(
-    now: Scored, reference: Scored, name: str, metrics: Sequence[str], small: int,
+    now: ScoredRows, reference: ScoredRows, name: str, metrics: Sequence[str], small: int,
     suppress: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
     """Estimated rows of an audit, with the columns ``AUDIT``, without groups below ``suppress``.
@@ -266,7 +268,7 @@ def _bounds(metric: str, score: Score, errors: Sequence[float]) -> dict[str, Any
     }  # fmt: skip
 
 
-def _place(key: Key, now: Scored, small: int) -> dict[str, Any]:
+def _place(key: Key, now: ScoredRows, small: int) -> dict[str, Any]:
     """Attribute, group and metric, and the rows that they rest on."""
     attribute, group, metric = key
     n = len(now.score)

@@ -285,7 +285,7 @@ def audit(
     periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
     (nothing is written).
     """
-    from robust_fairness.auditing.command import Monitored, Source, audit_file, files_of
+    from robust_fairness.auditing.command import Monitored, TableFile, audit_file, files_of
     from robust_fairness.auditing.export import record
     from robust_fairness.auditing.predictions import Options
     from robust_fairness.auditing.verdict import console
@@ -295,7 +295,7 @@ def audit(
         return kind(**further, **{name: options.pop(name) for name in names})
 
     columns = made_of(Options, types=_types(numbers, categories))
-    source, monitored = made_of(Source, path=path), made_of(Monitored)
+    source, monitored = made_of(TableFile, path=path), made_of(Monitored)
     done = audit_file(source, columns, monitored=monitored, **options)
     if columns.features:
         with needed_by("--features", "train"):

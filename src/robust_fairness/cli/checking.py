@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robust_fairness.cli.power import Counts, counts
+from robust_fairness.cli.power import RowCounts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
@@ -31,7 +31,7 @@ class Findings:
 
     mistakes: list[Mistake] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
-    counts: list[Counts] = field(default_factory=list)
+    counts: list[RowCounts] = field(default_factory=list)
     seconds: float | None = None
     datasets: int = 0
     cells: int = 0

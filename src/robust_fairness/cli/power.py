@@ -18,7 +18,7 @@ COLUMNS = ["data", "dataset", "attribute", "domain", "change", "limit", "rows"]
 
 
 @dataclass(frozen=True)
-class Counts:
+class RowCounts:
     """Rows by class and group at home and in a domain that is not trained on.
 
     Attributes:
@@ -39,7 +39,7 @@ class Counts:
     away: np.ndarray
 
 
-def counts(samples: Samples, dataset: DatasetConfig) -> Iterator[Counts]:
+def counts(samples: Samples, dataset: DatasetConfig) -> Iterator[RowCounts]:
     """Numbers of rows of the first split for every sensitive attribute and domain."""
     if len(samples.classes) != BINARY or not samples.domain:
         return
@@ -65,10 +65,10 @@ def counts(samples: Samples, dataset: DatasetConfig) -> Iterator[Counts]:
                 for rows in (home, away[domains[away] == name])
             ]
             place = (dataset.base, dataset.name, attribute, name)
-            yield Counts(*place, len(dataset.cells), labels, *ends)
+            yield RowCounts(*place, len(dataset.cells), labels, *ends)
 
 
-def foretold(every: list[Counts]) -> pd.DataFrame:
+def foretold(every: list[RowCounts]) -> pd.DataFrame:
     """The smallest change of the equalized odds difference that would be found.
 
     Returns:
