@@ -1,6 +1,5 @@
 """Diagnosis of the predictions of a run, in every domain that was not trained on."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -29,7 +28,6 @@ MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 BINARY = 2
 REGIONS = 3  # shown of every tree
-TABLES = ("diagnosis", "domain_columns", "regions", "shares")
 
 Row = dict[str, object]
 
@@ -37,7 +35,7 @@ Row = dict[str, object]
 def diagnose(
     dataset: str, samples: Samples, predictions: Mapping[str, Sequence[Prediction]]
 ) -> dict[str, pd.DataFrame]:
-    """Why scores change between domains: the tables ``TABLES`` of ``core.tables`` by name.
+    """Why scores change between domains: tables of ``core.tables`` by name.
 
     Of every cell the replica of the first seed is diagnosed, in each domain out of distribution
     with ``FEWEST`` rows. Gaps are signed, second group minus first, of the sensitive attributes
@@ -58,7 +56,9 @@ def diagnose(
         return compared(samples, *rows)
 
     described: set[Pair] = set()
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[Row]] = {
+        "diagnosis": [], "domain_columns": [], "regions": [], "shares": [],
+    }  # fmt: skip
     for method, replicas in predictions.items():
         for home, away, domain in _pairs(samples, replicas):
             every_home, every_away = home, away
@@ -76,7 +76,7 @@ def diagnose(
             where |= {"method": method, "trial": home.trial, "seed": home.seed}
             rows["diagnosis"] += [where | one for one in _decomposed(pair, home, away)]
             rows["regions"] += [where | one for one in _regions(pair, home, away)]
-    return {name: tables.table(tables.TABLES[name], rows[name]) for name in TABLES}
+    return {name: tables.table(tables.TABLES[name], listed) for name, listed in rows.items()}
 
 
 def _pairs(

@@ -16,7 +16,6 @@ overstates the error.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -30,7 +29,7 @@ from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refi
 from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting.agreement import PLAIN
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
 GAPS = {
@@ -128,7 +127,7 @@ def _each_gap(
             yield name, found
 
 
-@lru_cache(maxsize=2 * len(GAPS))  # both questions: the page asks for each several times
+@computed_once
 def _matrix_of(
     results: Results,
     name: str,

@@ -12,7 +12,7 @@ from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
 from robust_fairness.reporting.ranks import compared
-from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
+from robust_fairness.reporting.results import FACET, UNSHIFTED, Results, computed_once
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import published
 
@@ -28,6 +28,7 @@ COLUMNS = 3  # that are shown of every domain
 UNKNOWN = "inconclusive"
 
 
+@computed_once
 def matrix(results: Results) -> pd.DataFrame:
     """Every measure by the domains trained on and the domain tested on.
 
