@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from pages import DOCS, RESULTS, Page, intervals, percent, plain, signed
 
-from robust_fairness.cli.study import counts_in
 from robust_fairness.reporting import Results, natural_shift, study, study_predictions
+from robust_fairness.reporting.study_counts import counts_in
 
 COUNTS = RESULTS / "natural_study"
 DISTANCES = COUNTS / "income_distances.csv"

@@ -83,7 +83,7 @@ def domain_columns(
         np.arange(len(elsewhere)) if units is None else units, return_inverse=True
     )
     fitted = (np.random.default_rng(seed).permutation(len(names)) % 2 == 0)[unit]
-    found = {}
+    aucs = {}
     for name, values, categorical in zip(
         columns.names, columns.values.T, columns.categorical, strict=True
     ):
@@ -91,8 +91,8 @@ def domain_columns(
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_samples_leaf=5, random_state=0)
         tree.fit(ordered[fitted, None], elsewhere[fitted])
         score = tree.predict_proba(ordered[~fitted, None])[:, -1]
-        found[name] = float(roc_auc_score(elsewhere[~fitted], score))
-    return pd.Series(found, dtype=np.float64).sort_values(ascending=False, kind="stable")
+        aucs[name] = float(roc_auc_score(elsewhere[~fitted], score))
+    return pd.Series(aucs, dtype=np.float64).sort_values(ascending=False, kind="stable")
 
 
 def _by_share(codes: np.ndarray, elsewhere: np.ndarray, fitted: np.ndarray) -> np.ndarray:

@@ -102,11 +102,11 @@ def domain_probabilities(
     """
     names, unit = np.unique(np.arange(len(x)) if units is None else units, return_inverse=True)
     fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[unit]
-    found = np.empty(len(x))
+    probabilities = np.empty(len(x))
     for left_out in (fold == number for number in range(FOLDS)):
         model = _classifier(categorical).fit(x[~left_out], elsewhere[~left_out])
-        found[left_out] = model.predict_proba(x[left_out])[:, 1]
-    return found
+        probabilities[left_out] = model.predict_proba(x[left_out])[:, 1]
+    return probabilities
 
 
 def _classifier(categorical: np.ndarray | None) -> HistGradientBoostingClassifier:

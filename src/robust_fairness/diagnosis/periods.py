@@ -235,28 +235,28 @@ class Both:
 
     def errors(self, scores: np.ndarray) -> np.ndarray:
         """Standard errors of sums of scores ``[values, n]``, by unit within periods."""
-        found = np.zeros(len(scores))
+        values = np.zeros(len(scores))
         for period in (False, True):
             rows = self.now == period
             unit = np.unique(self.unit[rows], return_inverse=True)[1]
             for place, score in enumerate(scores):
                 sums = np.bincount(unit, score[rows])
-                found[place] += len(sums) * sums.var(ddof=1) if len(sums) > 1 else np.nan
-        return np.sqrt(found)
+                values[place] += len(sums) * sums.var(ddof=1) if len(sums) > 1 else np.nan
+        return np.sqrt(values)
 
 
 def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The rows of both, with the categories of both."""
-    found: dict[Hashable, pd.Categorical | np.ndarray] = {}
+    stacked: dict[Hashable, pd.Categorical | np.ndarray] = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            found[name] = pd.api.types.union_categoricals(columns, sort_categories=True)
+            stacked[name] = pd.api.types.union_categoricals(columns, sort_categories=True)
         elif any(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            found[name] = pd.Categorical(np.concatenate([c.astype(str) for c in columns]))
+            stacked[name] = pd.Categorical(np.concatenate([c.astype(str) for c in columns]))
         else:
-            found[name] = np.concatenate(columns)
-    return pd.DataFrame(found, index=range(sum(map(len, parts))))
+            stacked[name] = np.concatenate(columns)
+    return pd.DataFrame(stacked, index=range(sum(map(len, parts))))
 
 
 def _columns(frame: pd.DataFrame) -> Columns:
@@ -287,10 +287,11 @@ def _changes(both: Both, suppress: int) -> Iterator[Row]:
         if len(kept) < TWO:
             continue
         known = np.any(kept, axis=0)
-        own = np.array(kept, float)
+        share = np.array(kept, float)
         stacked = (
-            np.concatenate([own * correct[0], own]), np.concatenate([own * correct[1], 0 * own])
-        )  # fmt: skip
+            np.concatenate([share * correct[0], share]),
+            np.concatenate([share * correct[1], 0 * share]),
+        )
         where = {"attribute": name} | accuracy | _sizes(both, known)
         yield from _taken_apart(both, where, _mix_of_groups, *both.means(*stacked))
         for metric, among in RATES.items():
@@ -317,10 +318,10 @@ def _difference(
     first, second = max(combinations(rate, 2), key=lambda two: abs(rate[two[0]] - rate[two[1]]))
     if rate[first] < rate[second]:
         first, second = second, first
-    own = np.stack([masks[first], masks[second]]).astype(float)
+    groups = np.stack([masks[first], masks[second]]).astype(float)
     # of the rows of class 1: 0 + y; of class 0: 1 - y; of all: 1
     a, b = {None: (1.0, 0.0), 1: (0.0, 1.0), 0: (1.0, -1.0)}[among]
-    among_rows = np.concatenate([own * both.positive, own])
+    among_rows = np.concatenate([groups * both.positive, groups])
     pair = masks[first] | masks[second]
     where = {"attribute": attribute, "metric": metric, "of": f"{first} less {second}"} | _sizes(
         both, pair & counted

@@ -121,10 +121,10 @@ def _each_gap(
     question: Question | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
-    for name in (one for one in GAPS if one in scored):
-        found = _matrix_of(results, name, reasons, question)
-        if found is not None:
-            yield name, found
+    for name in (metric for metric in GAPS if metric in scored):
+        rows = _matrix_of(results, name, reasons, question)
+        if rows is not None:
+            yield name, rows
 
 
 @computed_once
@@ -288,7 +288,7 @@ def _tested(
 ) -> pd.DataFrame:
     """Tests of all pairs of a model and a test set, not adjusted yet."""
     pairs = _Pairs.of(values, labels, facts, question)
-    found = tested(
+    tests = tested(
         pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
         pairs.ratio, pairs.covariance,
     )  # fmt: skip
@@ -296,8 +296,8 @@ def _tested(
         np.moveaxis(_Pairs.of(values, labels, facts, METHOD_QUESTION).away.value, -1, 1)
     )
     return pairs.frame.assign(
-        **found,
-        rate=[_in_words(labels[k]) if k >= 0 else "" for k in found["limit_rate"]],
+        **tests,
+        rate=[_in_words(labels[k]) if k >= 0 else "" for k in tests["limit_rate"]],
         refit_spread=pd.DataFrame(by_refit).std(axis=1),
         upper=_upper(pairs.away, form, pairs.frame["method"]),
         seeds=by_refit.shape[1],
@@ -316,15 +316,15 @@ def _in_words(label: Any) -> str:
 def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
     """Upper bounds of gaps that hold for all test sets of a method together (Bonferroni)."""
     counts = methods.groupby(methods).transform("size").to_numpy()
-    found = np.full(len(counts), np.nan)
+    bounds = np.full(len(counts), np.nan)
     for count in np.unique(counts):
         rows = counts == count
         part = Rates(
             away.value[rows], away.variance[rows], away.n[rows], away.bounded,
             np.broadcast_to(away.counted, away.n.shape)[rows],
         )  # fmt: skip
-        found[rows] = interval(part, form, LEVEL / count)[1]
-    return found
+        bounds[rows] = interval(part, form, LEVEL / count)[1]
+    return bounds
 
 
 def _matrix(
@@ -374,8 +374,8 @@ def _accuracies(
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     for _, part in values.groupby(values["dataset"].map(of_data), sort=False):
         pairs = _Pairs.of(part, [""], facts, question)
-        one = np.ones((1, 1))
-        change = contrast(pairs.away, pairs.home, one, one, pairs.ratio, pairs.covariance)
+        weight = np.ones((1, 1))
+        change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         parts.append(
             pairs.frame[[*CELL, *PLACE]].assign(
                 accuracy=pairs.home.mean[:, 0],
@@ -384,8 +384,8 @@ def _accuracies(
                 p=np.where(change.variance > 0, change.p(), np.nan)[:, 0],
             )
         )
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(accuracy_changed=holm(found.pop("p")) < LEVEL)
+    accuracies = pd.concat(parts, ignore_index=True)
+    return accuracies.assign(accuracy_changed=holm(accuracies.pop("p")) < LEVEL)
 
 
 def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
@@ -394,16 +394,18 @@ def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
-    found = where(scores, metric="accuracy", group="")[[*REPLICA, "value"]].drop_duplicates(REPLICA)
+    replicas = where(scores, metric="accuracy", group="")[[*REPLICA, "value"]].drop_duplicates(
+        REPLICA
+    )
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
     rates = where(scores, metric=SELECTED).groupby(REPLICA)["value"]
-    found = found.merge(constant, how="left", on=same_rows)
-    found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
-    of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
-    found["trivial"] = of_one_class | (found["value"] <= found["constant"])
-    by_place = found.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
+    replicas = replicas.merge(constant, how="left", on=same_rows)
+    replicas = replicas.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
+    of_one_class = (replicas["max"] <= CONSTANT) | (replicas["min"] >= 1 - CONSTANT)
+    replicas["trivial"] = of_one_class | (replicas["value"] <= replicas["constant"])
+    by_place = replicas.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
     return by_place.agg(trivial="mean", first_trivial="first").reset_index()
 
 
@@ -483,5 +485,5 @@ def test_set_name(shift: str, severity: float, domain: str) -> str:
 
 def table(results: Results) -> pd.DataFrame:
     """The matrices of all gaps, with the column metric."""
-    found = [rows.assign(metric=name) for name, rows in matrices(results).items()]
-    return pd.concat(found)[["metric", *MATRIX]] if found else pd.DataFrame()
+    parts = [rows.assign(metric=name) for name, rows in matrices(results).items()]
+    return pd.concat(parts)[["metric", *MATRIX]] if parts else pd.DataFrame()
