@@ -36,7 +36,7 @@ def levels() -> pd.DataFrame:
     for name in registry.descriptions("shift"):
         if published := getattr(registry.find("shift", name), "LEVELS", None):
             shown = {
-                title: ", ".join(f"{one:.3g}" for one in published[side])
+                title: ", ".join(f"{level:.3g}" for level in published[side])
                 for side, title in SIDES.items()
             }
             rows.append({"shift": f"`{name}`", **shown})
