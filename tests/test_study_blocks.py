@@ -84,7 +84,7 @@ def test_counts_give_the_scores_of_the_pipeline(grid, block, label):
     dataset, whole, inside = grid
     cells = {cell.label: cell for cell in dataset.cells}
     models, validation, _, _ = training.train(inside, cells["erm"])
-    first = [one for one in validation if one.seed == 0]
+    first = [part for part in validation if part.seed == 0]
     chosen = training.select(inside, first, cells["erm"])
     both = pd.concat([chosen.assign(seed=seed) for seed in (0, 1)], ignore_index=True)
     predictions = training.predict(inside, models, both, cells[label], {})
@@ -98,10 +98,10 @@ def test_counts_give_the_scores_of_the_pipeline(grid, block, label):
     n = sum(rows[f"rows_{k}"] for k in range(8))
     right = sum(rows[f"positive_{k}"] for k in range(4, 8))  # of class 1
     right += sum(rows[f"rows_{k}"] - rows[f"positive_{k}"] for k in range(4))
-    found = rows.assign(found=right / n, selection=rows["selections"].str.split("; "))
-    found = found.explode("selection")
-    compared = found.merge(wanted, on=["trial", "seed", "selection", "domain"])
-    assert len(compared) == len(found) == len(wanted) == 2 * 2 * 3
+    accuracies = rows.assign(found=right / n, selection=rows["selections"].str.split("; "))
+    accuracies = accuracies.explode("selection")
+    compared = accuracies.merge(wanted, on=["trial", "seed", "selection", "domain"])
+    assert len(compared) == len(accuracies) == len(wanted) == 2 * 2 * 3
     assert compared["found"].to_numpy() == pytest.approx(compared["value"].to_numpy(), abs=1e-4)
 
 

@@ -81,19 +81,19 @@ def test_a_fall_in_every_state_is_found():
     assert (line["domains"], line["says"]) == (6, "falls")
     pairs = matrix(run(0.05)).query("method == 'erm'")
     change = pairs["change"].to_numpy()[None]
-    found = over_domains(change, pairs["trained_on"], pairs["tested_on"])
-    assert line["p"] == pytest.approx(found.p()[0]) and line["p_holm"] == 2 * line["p"]
-    assert (line["low"], line["high"]) == pytest.approx(tuple(end[0] for end in found.interval()))
+    mean = over_domains(change, pairs["trained_on"], pairs["tested_on"])
+    assert line["p"] == pytest.approx(mean.p()[0]) and line["p_holm"] == 2 * line["p"]
+    assert (line["low"], line["high"]) == pytest.approx(tuple(end[0] for end in mean.interval()))
     few = run(0.05, STATES[:4])
     assert (changes(few)["says"] == "inconclusive").all() and changes(few)["p"].isna().all()
 
 
 def test_the_matrix_has_every_pair_without_the_diagonal():
-    found = matrix(run(0.05)).query("method == 'erm'")
-    pairs = set(zip(found["trained_on"], found["tested_on"], strict=True))
+    by_pair = matrix(run(0.05)).query("method == 'erm'")
+    pairs = set(zip(by_pair["trained_on"], by_pair["tested_on"], strict=True))
     assert pairs == {(a, b) for a, b in product(STATES, STATES) if a != b}
-    assert (found["seeds"] == 3).all()
-    assert np.allclose(found["change"], found["ours"] - found["at_home"])
+    assert (by_pair["seeds"] == 3).all()
+    assert np.allclose(by_pair["change"], by_pair["ours"] - by_pair["at_home"])
 
 
 def test_methods_are_compared_with_erm_on_the_same_rows():
@@ -135,9 +135,9 @@ def test_gaps_of_unequal_sizes_are_compared_without_bias():
     for rates in ((0.3, 0.3), (0.3, 0.34)):
         differences, variances = [], []
         for rows in (300, 6000):
-            found = rng.binomial(rows, rates, (draws, 2)) / rows
-            differences.append(found[:, 1] - found[:, 0])
-            variances.append((found * (1 - found)).sum(1) / (rows - 1))
+            drawn = rng.binomial(rows, rates, (draws, 2)) / rows
+            differences.append(drawn[:, 1] - drawn[:, 0])
+            variances.append((drawn * (1 - drawn)).sum(1) / (rows - 1))
         home, away = at_equal_sizes(*differences, tuple(variances))
         plain = np.abs(differences[1]) - np.abs(differences[0])
         assert plain.mean() < -0.006
@@ -196,9 +196,9 @@ def test_a_method_above_the_line_of_the_others_is_robust():
         pd.concat([both.metrics, both.by_domain, *copies]),
         cells=pd.concat([both.cells, *cells]).drop_duplicates(["dataset", "method"]),
     )
-    found = robustness(results).set_index("method")["effective_robustness"]
-    assert found.index[0] == "robust"  # loses half of what the others lose
-    assert found["robust"] == pytest.approx(0.025, abs=0.008)
+    robust = robustness(results).set_index("method")["effective_robustness"]
+    assert robust.index[0] == "robust"  # loses half of what the others lose
+    assert robust["robust"] == pytest.approx(0.025, abs=0.008)
     assert robustness(both).empty  # two methods have no line
 
 
@@ -224,15 +224,15 @@ def test_curves_start_where_training_ends():
                 }
             )  # fmt: skip
     described = tables.CELLS.table(cells, facets)
-    found = curves(Results.of(tables.table(tables.METRICS, rows), cells=described))
-    lags = found.set_index(["trained_until", "tested_on"])["lag"].to_dict()
+    table = curves(Results.of(tables.table(tables.METRICS, rows), cells=described))
+    lags = table.set_index(["trained_until", "tested_on"])["lag"].to_dict()
     assert lags == {(years[a], years[b]): b - a for a in range(3) for b in range(4) if b > a}
-    drawn = draw_curves(found)
-    first = found[found["trained_until"] == "2013"]
+    drawn = draw_curves(table)
+    first = table[table["trained_until"] == "2013"]
     assert list(drawn.data[0].x) == ["2013", "2014", "2015", "2016"]
     assert list(drawn.data[0].y) == [first["at_home"].iloc[0], *first["ours"]]
     assert curves(run(0.05)).empty  # states have no order
-    shown = [one.name for one in draw_scatter(matrix(run(0.05))).data if one.showlegend]
+    shown = [trace.name for trace in draw_scatter(matrix(run(0.05))).data if trace.showlegend]
     assert shown[:2] == ["no change", "fitted line"] and len(shown) == len(set(shown))
 
 
@@ -253,8 +253,8 @@ def test_views_of_the_diagnosis_conclude_what_the_tables_say():
             changed | wide | {"attribute": "sex", "group": "f", "p": 0.03},
         ],
         "regions": [
-            changed | one | {"seed": 0, "metric": "accuracy", "region": number}
-            for number, one in enumerate((wide, interval))
+            changed | ends | {"seed": 0, "metric": "accuracy", "region": number}
+            for number, ends in enumerate((wide, interval))
         ],
         "diagnosis": [
             changed | interval | {"seed": 0, "metric": "accuracy", "little_overlap": False}
@@ -294,11 +294,11 @@ def test_published_accuracies_stand_beside_ours():
         [{"benchmark": "readmission"}],
     )
     metrics = tables.table(tables.METRICS, rows)
-    found = tableshift(Results.of(metrics, cells=described)).set_index("shift")
-    assert found["estimator"].tolist() == ["MLP", "MLP"]
-    assert found["published"].to_dict() == {"none": 0.647539, "domain": 0.612384}
-    assert found["ours"].to_dict() == pytest.approx({"none": 0.646, "domain": 0.551})
-    assert found["overlap"].to_dict() == {"none": True, "domain": False}
+    table = tableshift(Results.of(metrics, cells=described)).set_index("shift")
+    assert table["estimator"].tolist() == ["MLP", "MLP"]
+    assert table["published"].to_dict() == {"none": 0.647539, "domain": 0.612384}
+    assert table["ours"].to_dict() == pytest.approx({"none": 0.646, "domain": 0.551})
+    assert table["overlap"].to_dict() == {"none": True, "domain": False}
     assert tableshift(Results.of(metrics)).empty
 
 
