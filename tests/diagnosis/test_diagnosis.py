@@ -157,13 +157,8 @@ def test_the_region_where_a_gap_opens_is_found():
     weights = np.full(4000, 1 / 4000)
     parts = [
         [
-            Scored(
-                rows[groups == second],
-                score[groups == second] * 1.0,
-                weights[groups == second],
-                sign,
-            )
-            for second, sign in ((False, -1), (True, 1))
+            Scored(rows[of_group], score[of_group] * 1.0, weights[of_group], sign)
+            for of_group, sign in ((~groups, -1), (groups, 1))
         ]
         for rows, score, groups in ((x, right, group), (x2, right2, group2))
     ]
@@ -336,7 +331,7 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
     samples = replace(samples, attributes=attributes)
     diagnosed = diagnose("two", samples, {"erm": predictions})
     rows = diagnosed["diagnosis"].set_index(["attribute", "metric"])
-    for column, (prediction) in zip(("at_home", "elsewhere"), predictions, strict=True):
+    for column, prediction in zip(("at_home", "elsewhere"), predictions, strict=True):
         sex = samples.attributes["sex"].iloc[prediction.rows].to_numpy()
         predicted = prediction.outputs.argmax(1)
         right = predicted == samples.y[prediction.rows]

@@ -26,14 +26,10 @@ def points() -> tuple:
     samples = make_samples(rows=600, domains=3)
     score = np.random.default_rng(0).uniform(0.1, 0.9, len(samples)) * 0.6 + 0.3 * samples.y
     cells = {
-        "good": (
-            predictions_of(samples, score, "val"),
-            predictions_of(samples, score, "test", "ood_test"),
-        ),
-        "noise": (
-            predictions_of(samples, 1 - score, "val"),
-            predictions_of(samples, 1 - score, "test", "ood_test"),
-        ),
+        name: tuple(
+            predictions_of(samples, scores, *parts) for parts in (["val"], ["test", "ood_test"])
+        )
+        for name, scores in {"good": score, "noise": 1 - score}.items()
     }
     return samples, score, frontier("toy", samples, cells)
 

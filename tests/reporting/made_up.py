@@ -40,7 +40,7 @@ def results(
     facets, algorithms = facets or {}, algorithms or {}
     cells = metrics[["dataset", "method", "network"]].drop_duplicates().to_dict("records")
     trials = metrics[["dataset", "method", "trial"]].drop_duplicates().to_dict("records")
-    return Results(
+    return Results.of(
         metrics,
         cells=tables.CELLS.table(
             [

@@ -57,16 +57,12 @@ def elsewhere(domain: str) -> dict[str, str]:
 
 def with_splits(metrics: list[dict], sensitive: str = "sex", splits: int = 1) -> Results:
     """Results with the table of splits: one split is one set of test rows for all seeds."""
-    made = results(metrics)
     rows = [
         {"dataset": name, "split": f"split_{k}", "train_rows": 100, "test_rows": 100,
          "reused": 0.5 * (splits > 1), "sensitive": sensitive}
-        for name, k in product(made.metrics["dataset"].unique(), range(splits))
+        for name, k in product({score["dataset"] for score in metrics}, range(splits))
     ]  # fmt: skip
-    every = pd.concat([made.metrics, made.by_domain])
-    return Results.of(
-        every, cells=made.cells, trials=made.trials, splits=tables.table(tables.SPLITS, rows)
-    )
+    return results(metrics, splits=tables.table(tables.SPLITS, rows))
 
 
 def states(run: Results, name: str = GAP, **options) -> dict[tuple[str, str], str]:
@@ -355,8 +351,7 @@ def test_submitted_predictions_and_other_networks_are_named_as_such():
         for at in ({}, elsewhere("a")):
             rows += scored(rates(0.1), dataset="d", method=method, network=network, **at)
     kinds = {"trees": "erm", "theirs": "submission"}
-    made = results(rows, algorithms=kinds)
-    run = Results.of(made.metrics, cells=made.cells)
+    run = results(rows, algorithms=kinds)
     shown = panels(run)[0]["matrices"][0]["lines"]
     assert {line["name"]: line["note"] for line in shown} == {
         "erm": "", "cuma": "", "trees": "another network", "theirs": "submitted",

@@ -39,7 +39,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.diagnosis.columns import MOST_LEVELS, NAMES_DOMAIN, Columns, domain_columns
-from robust_fairness.diagnosis.domains import FOLDS, Overlap
+from robust_fairness.diagnosis.domains import FOLDS, Overlap, folds
 from robust_fairness.diagnosis.regions import Scored, regions
 from robust_fairness.diagnosis.runs import FEWEST, MOST
 
@@ -169,8 +169,7 @@ class Both:
         Each is of boosted trees that were not fitted on the row or its unit.
         """
         x = self.columns.without(self.naming)
-        units, unit = np.unique(self.unit, return_inverse=True)
-        fold = (np.random.default_rng(0).permutation(len(units)) % FOLDS)[unit]
+        fold = folds(FOLDS, len(self.unit), self.unit)
         later, outcome = np.empty(len(x.values)), np.empty((TWO, len(x.values)))
         for number in range(FOLDS):
             out = fold == number
@@ -329,24 +328,29 @@ def _difference(
     yield from _taken_apart(
         both, where, _difference_of_rates, *both.means(a * among_rows, b * among_rows)
     )
-    x = _one_hot(both.features)
-    overlap = both.overlap
+    counted_groups = masks[first] & counted, masks[second] & counted
+    for leaf in _regions(both, counted_groups, suppress):
+        yield leaf | {"part": REGION, "attribute": attribute, "metric": metric}
+
+
+def _regions(both: Both, groups: tuple[np.ndarray, np.ndarray], suppress: int) -> Iterator[Row]:
+    """Where in the features the rate of the first rows less that of the second changes most."""
+    x, overlap = _one_hot(both.features), both.overlap
     weights = np.empty(len(both.now))
     weights[~both.now], weights[both.now] = overlap.home, overlap.away
     sides: list[list[Scored]] = [[], []]
     for period in (0, 1):
-        for name, sign in ((first, 1), (second, -1)):
-            rows = np.flatnonzero(masks[name] & counted & (both.now == period))
+        for group, sign in zip(groups, (1, -1), strict=True):
+            rows = np.flatnonzero(group & (both.now == period))
             score = both.positive[rows].astype(float)
             sides[period].append(Scored(x.to_numpy()[rows], score, weights[rows], sign))
     leaves = regions(sides[0], sides[1], [str(name) for name in x], depth=2)
     leaves = leaves[leaves[["rows_home", "rows_away"]].min(axis=1) >= max(FEWEST, suppress)]
     for leaf in leaves.dropna().head(REGIONS).to_dict("records"):
         yield {
-            "part": REGION, "attribute": attribute, "metric": metric, "of": leaf["conditions"],
-            "then": leaf["at_home"], "now": leaf["elsewhere"], "change": leaf["change"],
-            "low": leaf["low"], "high": leaf["high"], "then_n": leaf["rows_home"],
-            "now_n": leaf["rows_away"],
+            "of": leaf["conditions"], "then": leaf["at_home"], "now": leaf["elsewhere"],
+            "change": leaf["change"], "low": leaf["low"], "high": leaf["high"],
+            "then_n": leaf["rows_home"], "now_n": leaf["rows_away"],
         }  # fmt: skip
 
 

@@ -66,16 +66,7 @@ def regions(
     grown = [part.take(half) for part, half in zip(parts, halves, strict=True)]
     left = [part.take(~half) for part, half in zip(parts, halves, strict=True)]
     both = np.concatenate([part.x for part in grown])
-    directions = [-1] * len(home) + [1] * len(away)
-    change = sum(
-        direction * part.sign * _fitted(part).predict(both)
-        for direction, part in zip(directions, grown, strict=True)
-    )
-    weights = np.concatenate([part.weights for part in grown])
-    tree = DecisionTreeRegressor(
-        max_depth=depth, min_samples_leaf=max(SMALLEST, len(both) // 20), random_state=0
-    )
-    tree.fit(both, change, sample_weight=weights)
+    tree = _grown(grown, [-1] * len(home) + [1] * len(away), both, depth)
     leaves = [tree.apply(part.x) for part in left]
     by_leaf = _conditions(tree, both, features)
     critical = float(special.ndtri(1 - (1 - CONFIDENCE) / (2 * len(by_leaf))))
@@ -98,6 +89,20 @@ def regions(
             }
         )
     return pd.DataFrame(rows).sort_values("change", key=np.abs, ascending=False, ignore_index=True)
+
+
+def _grown(
+    parts: Sequence[Scored], directions: Sequence[int], x: np.ndarray, depth: int
+) -> DecisionTreeRegressor:
+    """A tree of the change of the fitted scores over all rows of the parts."""
+    change = sum(
+        direction * part.sign * _fitted(part).predict(x)
+        for direction, part in zip(directions, parts, strict=True)
+    )
+    weights = np.concatenate([part.weights for part in parts])
+    smallest = max(SMALLEST, len(x) // 20)
+    tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=smallest, random_state=0)
+    return tree.fit(x, change, sample_weight=weights)
 
 
 def _mean(score: np.ndarray) -> float:

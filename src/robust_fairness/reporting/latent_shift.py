@@ -37,7 +37,7 @@ WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 NET = ", net of the reference classifier"
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {  # of the 1-NN distance
+FUNCTIONS: dict[str, Callable[[pd.Series], pd.Series]] = {  # of the 1-NN distance
     "distance": lambda distance: distance,
     "its square": np.square,
     "its square root": np.sqrt,

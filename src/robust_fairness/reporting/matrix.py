@@ -16,7 +16,6 @@ overstates the error.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -68,6 +67,7 @@ WHOLE = Gap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
 LEAST_GROUPS, MOST_GROUPS = 2, 15  # of an attribute whose pairs of groups are compared
+Label = tuple[str, str] | str  # a rate of a group; "" of a gap as it is
 MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
@@ -179,7 +179,7 @@ def _families(
         groups = list(dict.fromkeys(grouped["group"]))
         known = rates and grouped["metric"].nunique() == len(rates)
         if known and LEAST_GROUPS <= len(groups) <= MOST_GROUPS:
-            labels: list[Any] = [(rate, group) for rate in rates for group in groups]
+            labels: list[Label] = [(rate, group) for rate in rates for group in groups]
             form = gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
             pairs = zip(grouped["metric"], grouped["group"], strict=True)
             values = grouped.assign(label=pd.Series(list(pairs), grouped.index))
@@ -212,38 +212,24 @@ class _Pairs:
     home: Rates
     away: Rates
     question: Question
-    ratio: Any
+    ratio: np.ndarray | float
     covariance: np.ndarray
 
     @classmethod
     def of(
         cls,
         values: pd.DataFrame,
-        labels: Sequence[Any],
+        labels: Sequence[Label],
         facts: pd.DataFrame,
         question: Question | None,
     ) -> "_Pairs":
         """Of rows with ``CELL``, ``PLACE``, seed, label, value and n (NaN: no share of rows)."""
         values = values[values["shift"].eq(UNSHIFTED) | _strongest(values)]
         values = values[(values["shift"] != UNSHIFTED) | (values["domain"] == "")]
-        index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
-        tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
-        positions = {label: position for position, label in enumerate(labels)}
-        place = (
-            tests.get_indexer(index),
-            values["label"].map(positions).to_numpy(),
-            seeds.get_indexer(values["seed"]),
-        )
-        shape = (len(tests), len(labels), len(seeds))
-        value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
-        value[place], n[place] = values["value"], values["n"]
-        covariance[place] = values.get("covariance", np.nan)
-        frame = tests.to_frame(index=False).reset_index(names="away")
-        is_home = frame["shift"] == UNSHIFTED
-        homes = frame.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
-        frame = frame[~is_home].merge(homes, on=CELL).merge(facts, on=CELL)
+        tests, value, n, covariance = _by_test_set(values, labels)
+        frame = _with_home(tests).merge(facts, on=CELL)
         home, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
-        several = METHOD_QUESTION if len(seeds) >= FEWEST_REFITS else MODEL_QUESTION
+        several = METHOD_QUESTION if value.shape[-1] >= FEWEST_REFITS else MODEL_QUESTION
         asked = question or several
         if asked == MODEL_QUESTION:
             value, n, covariance = value[..., :1], n[..., :1], covariance[..., :1]
@@ -255,6 +241,7 @@ class _Pairs:
         bounded = bool(np.isfinite(n).any())
         copies = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
         at_home, elsewhere = np.ones((2, *rows[home].shape), bool)
+        ratio: np.ndarray | float = 0.0
         if asked == METHOD_QUESTION:
             apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
             unknown = copies & ~np.isfinite(shared).all(1, keepdims=True)
@@ -262,7 +249,7 @@ class _Pairs:
                 at_home & ~(apart | unknown),
                 elsewhere & ~(copies & apart | unknown),
             )
-        ratio = frame["ratio"].to_numpy() if asked == METHOD_QUESTION else 0.0
+            ratio = frame["ratio"].to_numpy()
         return cls(
             frame,
             Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
@@ -271,6 +258,33 @@ class _Pairs:
             ratio,
             np.where(copies & at_home & elsewhere, np.nan_to_num(shared), 0.0),
         )
+
+
+def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
+    """Test sets elsewhere with their number, away, and that of home of the same cell."""
+    numbered = tests.reset_index(names="away")
+    is_home = numbered["shift"] == UNSHIFTED
+    homes = numbered.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
+    return numbered[~is_home].merge(homes, on=CELL)
+
+
+def _by_test_set(
+    values: pd.DataFrame, labels: Sequence[Label]
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
+    """Test sets of cells, and value, n and covariance ``[test set, label, seed]``."""
+    index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
+    tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
+    positions = {label: position for position, label in enumerate(labels)}
+    place = (
+        tests.get_indexer(index),
+        values["label"].map(positions).to_numpy(),
+        seeds.get_indexer(values["seed"]),
+    )
+    shape = (len(tests), len(labels), len(seeds))
+    value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
+    value[place], n[place] = values["value"], values["n"]
+    covariance[place] = values.get("covariance", np.nan)
+    return tests.to_frame(index=False), value, n, covariance
 
 
 def _strongest(values: pd.DataFrame) -> pd.Series:
@@ -282,7 +296,7 @@ def _strongest(values: pd.DataFrame) -> pd.Series:
 def _tested(
     values: pd.DataFrame,
     form: Gap,
-    labels: Sequence[Any],
+    labels: Sequence[Label],
     facts: pd.DataFrame,
     question: Question | None,
 ) -> pd.DataFrame:
@@ -305,10 +319,10 @@ def _tested(
     )
 
 
-def _in_words(label: Any) -> str:
+def _in_words(label: Label) -> str:
     """A rate of a group: ``true positive rate of women``."""
-    if not label:
-        return ""
+    if isinstance(label, str):
+        return label
     rate, group = label
     return f"{WORDS[rate]} of {group}"
 
@@ -441,12 +455,8 @@ def home_against_plain(results: Results, name: str, data: str, attribute: str) -
     return tests[["value", "p_holm"]].set_axis(["against", "p_against"], axis=1)
 
 
-def is_plain(models: Any) -> Any:
-    """Whether a model, or every row of a table, is plain training without post-processing.
-
-    Args:
-        models: a mapping or a data frame with algorithm and postprocessing.
-    """
+def is_plain(models: pd.DataFrame) -> pd.Series:
+    """Whether each model, with algorithm and postprocessing, is plain and not post-processed."""
     return (models["algorithm"] == PLAIN) & (models["postprocessing"] == "")
 
 

@@ -117,6 +117,24 @@ def gaps(results: Results) -> pd.DataFrame:
     absolute values as they are. ``n_at_home`` and ``n_elsewhere`` are the rows of the smaller group
     (of the class that the rate is of), the median over domains.
     """
+    cells, by = _differences(results), [*KEYS, "method", "groups"]
+    if cells.empty:
+        return cells
+    tests = over_pairs(cells, by, "change", ("falls", "rises"))
+    means = cells.groupby(by, sort=False).agg(
+        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
+        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
+        plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
+        n_elsewhere=("n", "median"),
+    )  # fmt: skip
+    grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
+    grown = grown[[*by, "gap_change", "low", "high"]]
+    table = tests.merge(grown, on=by, suffixes=("", "_gap")).merge(means.reset_index(), on=by)
+    return table.rename(columns={"low_gap": "gap_low", "high_gap": "gap_high"})
+
+
+def _differences(results: Results) -> pd.DataFrame:
+    """Signed differences and gaps at home and in each other domain, means over seeds."""
     if results.by_domain.empty:
         return pd.DataFrame()
     rows = signed_differences(pd.concat([results.metrics, results.by_domain]))
@@ -145,21 +163,8 @@ def gaps(results: Results) -> pd.DataFrame:
         "value_home", "value", "n_home", "n", "change", "gap_at_home", "gap_elsewhere",
         "gap_change", "plain_change",
     ]  # fmt: skip
-    cells = both.groupby([*TRAINING, "groups", "tested_on"], as_index=False, sort=False)[
-        numbers
-    ].mean()
-    by = [*KEYS, "method", "groups"]
-    tests = over_pairs(cells, by, "change", ("falls", "rises"))
-    means = cells.groupby(by, sort=False).agg(
-        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
-        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
-        plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
-        n_elsewhere=("n", "median"),
-    )  # fmt: skip
-    grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
-    grown = grown[[*by, "gap_change", "low", "high"]]
-    table = tests.merge(grown, on=by, suffixes=("", "_gap")).merge(means.reset_index(), on=by)
-    return table.rename(columns={"low_gap": "gap_low", "high_gap": "gap_high"})
+    keys = [*TRAINING, "groups", "tested_on"]
+    return both.groupby(keys, as_index=False, sort=False)[numbers].mean()
 
 
 def robustness(results: Results) -> pd.DataFrame:

@@ -25,6 +25,7 @@ SMALL = 50_000  # rows of a table
 PLAIN_TEXT = pd.StringDtype("python", na_value=np.nan)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 Computed = TypeVar("Computed")
+Columns = TypeVar("Columns", pd.Series, pd.DataFrame)
 
 
 def _no_rows(name: str) -> Any:
@@ -55,7 +56,7 @@ class Results:
     shares: pd.DataFrame = _no_rows("shares")
     splits: pd.DataFrame = _no_rows("splits")
     by_domain: pd.DataFrame = _no_rows("metrics")
-    computed: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
@@ -174,7 +175,7 @@ def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(rows.select_dtypes("string"), PLAIN_TEXT))
 
 
-def _missing(values: Any) -> Any:
+def _missing(values: Columns) -> Columns:
     """Where a column, or the columns of a data frame, have neither a number nor a text."""
     return values.isna() | (values == "")
 

@@ -140,8 +140,8 @@ def run_block(
     plain = cells[0].model_copy(update={"postprocessing": None, "seeds": tuple(seeds)})
     seen = adapting(samples, everything) if SEES_TARGET in plain.sees else samples
     known = done[(done["method"] == cells[0].label) & (done["selections"] != "")]
-    selections = dict(zip(known["trial"], known["selections"], strict=True))
-    fitted, validated, history, selections = _trained(seen, plain, selections)
+    earlier = dict(zip(known["trial"], known["selections"], strict=True))
+    fitted, validated, history, selections = _trained(seen, plain, earlier)
     unshifted = {UNSHIFTED: samples}
     tested = prediction.predict(samples, fitted, plain, unshifted)
     tested += prediction.predict(samples, fitted, plain, unshifted, "ood_test")
@@ -183,7 +183,8 @@ def _trained(
             first = plain.model_copy(update={"seeds": (SEARCHED,)})
             models, validation, history, _ = training.train(seen, first)
             selected = training.select(seen, validation, plain)
-            selections = selected.groupby("trial", sort=False)["selection"].agg("; ".join).to_dict()
+            criteria = selected.groupby("trial", sort=False)["selection"].agg("; ".join)
+            selections = {str(trial): text for trial, text in criteria.items()}
             runs.append(
                 ([model for model in models if model.trial in selections], validation, history)
             )
