@@ -302,8 +302,8 @@ def claims(results: Results) -> pd.DataFrame:
     return claimed.table([*_imbalance(results, rows), *further], results)
 
 
-def _measured_on(upstream: bool, classifier: str) -> str:
-    return "" if upstream else f", {CLASSIFIERS[classifier]}"
+def _measured_on(upstream: object, classifier: object) -> str:
+    return "" if upstream else f", {CLASSIFIERS[str(classifier)]}"
 
 
 def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[claimed.Claim]:

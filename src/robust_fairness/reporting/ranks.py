@@ -6,7 +6,6 @@ Davenport, then Nemenyi's critical difference between any two of them.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -162,7 +161,6 @@ def friedman(ranks: np.ndarray) -> Friedman:
     return Friedman(chi_squared, float(f), float(special.fdtrc(k - 1, (k - 1) * (n - 1), f)))
 
 
-@cache  # the quantile takes a second
 def critical_difference(methods: int, datasets: int, level: float = LEVEL) -> float:
     r"""Nemenyi's critical difference of two average ranks.
 
