@@ -33,10 +33,6 @@ class Decomposition:
     mix: float = 0.0
 
     @property
-    def change(self) -> float:
-        return self.elsewhere - self.at_home
-
-    @property
     def due_to_x(self) -> float:
         """Other features: more of the cases that are hard at home, and cases rare at home."""
         return (self.shared_home - self.at_home) + (self.elsewhere - self.mix - self.shared_away)

@@ -108,11 +108,9 @@ def _rules(validation: Known) -> dict[float, Decisions]:
     cells = set(zip(validation.group, validation.y.tolist(), strict=True))
     if len(cells) < TWO * len(np.unique(validation.group)):
         return {}
-    of = EqualizedOdds.Parameters
+    rules = {size: EqualizedOdds(EqualizedOdds.Parameters(tolerance=size)) for size in TOLERANCES}
     fitted = (validation.y, validation.score, validation.group)
-    return {
-        tolerance: EqualizedOdds(of(tolerance=tolerance)).fit(*fitted) for tolerance in TOLERANCES
-    }
+    return {size: rule.fit(*fitted) for size, rule in rules.items()}
 
 
 def _points(rows: Known, rules: Mapping[float, Decisions]) -> Iterator[Row]:

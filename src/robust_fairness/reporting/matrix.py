@@ -408,14 +408,12 @@ def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
-    replicas = where(scores, metric="accuracy", group="")[[*REPLICA, "value"]].drop_duplicates(
-        REPLICA
-    )
+    replicas = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA)
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
     rates = where(scores, metric=SELECTED).groupby(REPLICA)["value"]
-    replicas = replicas.merge(constant, how="left", on=same_rows)
+    replicas = replicas[[*REPLICA, "value"]].merge(constant, how="left", on=same_rows)
     replicas = replicas.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
     of_one_class = (replicas["max"] <= CONSTANT) | (replicas["min"] >= 1 - CONSTANT)
     replicas["trivial"] = of_one_class | (replicas["value"] <= replicas["constant"])

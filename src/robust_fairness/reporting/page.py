@@ -158,13 +158,8 @@ def _citations(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if not used:
         return {}
     rows = [
-        {
-            "kind": source.kind,
-            "name": source.name,
-            "source": ", ".join(source.keys),
-            "note": source.note,
-        }
-        for source in sources(used)
+        (source.kind, source.name, ", ".join(source.keys), source.note) for source in sources(used)
     ]
-    shown = table(pd.DataFrame(rows), "Sources of what was used")
+    columns = ["kind", "name", "source", "note"]
+    shown = table(pd.DataFrame(rows, columns=columns), "Sources of what was used")
     return {"table": shown, "bibtex": bibliography(used | PROCEDURE)}

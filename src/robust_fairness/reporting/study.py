@@ -189,9 +189,8 @@ def over_pairs(values: Array) -> Estimate:
 
 def gain(scores: Scores, methods: Mapping[str, str], measure: str = "delta_eo") -> Array:
     """How much smaller a measure is than that of plain training, mean over methods, ``[s, t]``."""
-    return np.mean(
-        [scores.mean(p, measure) - scores.mean(m, measure) for m, p in methods.items()], 0
-    )
+    ends = [(scores.mean(p, measure), scores.mean(m, measure)) for m, p in methods.items()]
+    return np.mean([plain - mitigated for plain, mitigated in ends], 0)
 
 
 def movement(scores: Scores, method: str) -> tuple[Array, Array]:
