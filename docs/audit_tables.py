@@ -143,20 +143,22 @@ def iowa() -> pd.DataFrame:
     )  # fmt: skip
     table = table[table["year"] != TRAINED].rename(columns={"age": "age_band"})
     names = [name if name != "age" else "age_band" for name in features]
-    found: list[dict[str, object]] = []
+    rows_of_years: list[dict[str, object]] = []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "predictions.csv"
         table.sort_values("year").to_csv(path, index=False)
         options = Options("y", "p", list(ATTRIBUTES), threshold=THRESHOLD)
         monitor = audit_file(Source(path), options, monitored=Monitored("year")).monitor
     assert monitor is not None
-    found += [
+    rows_of_years += [
         {"year": row["period"], "part": "monitor", "attribute": row["attribute"],
          "metric": row["metric"], "value": row["value"], "low": row["low"], "high": row["high"],
          "note": f"{row['evidence']:.3g} of {row['limit']:.0f}"}
         for row in monitor.to_frame().to_dict("records")
     ]  # fmt: skip
-    found += [{"year": year[-1], "part": "said", "note": text} for text, _ in monitor.sentences()]
+    rows_of_years += [
+        {"year": year[-1], "part": "said", "note": text} for text, _ in monitor.sentences()
+    ]
     then = table[table["year"] == REFERENCE]
     for name in sorted({*year} - {TRAINED}):
         now = table[table["year"] == name]
@@ -167,16 +169,18 @@ def iowa() -> pd.DataFrame:
             reference=then if name != REFERENCE else None,
         )  # fmt: skip
         rows = audit.rows[(audit.rows["group"] == "") & audit.rows["value"].notna()]
-        found += [
+        rows_of_years += [
             {"year": name, "part": "value", **row}
             for row in rows[["attribute", "metric", "value", "low", "high"]].to_dict("records")
         ]
         if audit.why is not None:
             kept = audit.why.rows.assign(value=audit.why.rows["change"], year=name)
             kept["value"] = kept["value"].fillna(kept["auc"])
-            found += kept[COLUMNS[:-1]].to_dict("records")
-            found += [{"year": name, "part": "said", "note": t} for t in audit.why.sentences()]
-    return pd.DataFrame(found, columns=COLUMNS)
+            rows_of_years += kept[COLUMNS[:-1]].to_dict("records")
+            rows_of_years += [
+                {"year": name, "part": "said", "note": t} for t in audit.why.sentences()
+            ]
+    return pd.DataFrame(rows_of_years, columns=COLUMNS)
 
 
 def iowa_values(*parts: str) -> pd.DataFrame:

@@ -19,9 +19,9 @@ def measured() -> dict[str, dict[str, Any]]:
     return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
 
 
-def figures(found: dict[str, Any]) -> pd.DataFrame:
+def figures(result: dict[str, Any]) -> pd.DataFrame:
     """The rows that a benchmark measured, numbers as they are written."""
-    return pd.DataFrame(found["rows"]).map(shown)
+    return pd.DataFrame(result["rows"]).map(shown)
 
 
 def shown(value: Any) -> Any:
@@ -31,22 +31,24 @@ def shown(value: Any) -> Any:
     return f"{value:,.10g}" if pd.api.types.is_number(value) else value
 
 
-def machines(found: dict[str, dict[str, Any]]) -> pd.DataFrame:
+def machines(results: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """What every benchmark was run on and with which options."""
     rows = []
-    for script, one in found.items():
-        options = [f"--{name.replace('_', '-')} {value}" for name, value in one["options"].items()]
-        rows.append({"script": f"`{script}.py`", **one["machine"], "options": " ".join(options)})
+    for script, result in results.items():
+        options = [
+            f"--{name.replace('_', '-')} {value}" for name, value in result["options"].items()
+        ]
+        rows.append({"script": f"`{script}.py`", **result["machine"], "options": " ".join(options)})
     return pd.DataFrame(rows)
 
 
 def page_tables() -> dict[str, Callable[[], pd.DataFrame]]:
     """Every table of the page by name."""
-    found = measured()
-    own: dict[str, Callable[[], pd.DataFrame]] = {
-        script: partial(figures, one) for script, one in found.items()
+    results = measured()
+    of_scripts: dict[str, Callable[[], pd.DataFrame]] = {
+        script: partial(figures, result) for script, result in results.items()
     }
-    return {**own, "machines": partial(machines, found)}
+    return {**of_scripts, "machines": partial(machines, results)}
 
 
 def simulated(name: str) -> pd.DataFrame:

@@ -31,7 +31,7 @@ def configured() -> Experiment:
 def value_at(experiment: Experiment, path: str) -> Any:
     """The value of a field of a dataset, of its source, or of a cell's default trial."""
     name, *rest = path.split(".")
-    dataset = next(one for one in experiment.datasets if one.name == name)
+    dataset = next(configured for configured in experiment.datasets if configured.name == name)
     *place, field = rest
     return getattr(_owner(dataset, place), field)
 
@@ -43,9 +43,9 @@ def _owner(dataset: DatasetConfig, place: Sequence[str]) -> DatasetConfig | Cell
     first, *part = place
     if first == "source":
         return dataset.source.parameters
-    cell = next(one for one in dataset.cells if one.label == first)
-    found: Any = getattr(cell.replicas([{}])[0], part[0]) if part else cell
-    return found
+    cell = next(configured for configured in dataset.cells if configured.label == first)
+    owner: Any = getattr(cell.replicas([{}])[0], part[0]) if part else cell
+    return owner
 
 
 def shown(value: Any) -> str:
@@ -53,7 +53,7 @@ def shown(value: Any) -> str:
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_defaults=True)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {shown(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {shown(part)}" for name, part in value.items())
     if isinstance(value, tuple):
         return "; ".join(map(shown, value))
     return str(value)
@@ -61,7 +61,7 @@ def shown(value: Any) -> str:
 
 def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Setting, the paper's value with its place, ours and the reason, a row per setting."""
-    found = []
+    settings = []
     for row in rows:
         values = [
             f"`{path.rsplit('.', 1)[1]}` {shown(value_at(experiment, path))}"
@@ -70,8 +70,8 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
         names = ("setting", "paper", "place")
         ours = row.get("ours") or ", ".join(values)
         cells = {name: row[name] for name in names} | {"ours": ours, "reason": row["reason"]}
-        found.append({name: text.replace("|", ",") for name, text in cells.items()})
-    return pd.DataFrame(found)
+        settings.append({name: text.replace("|", ",") for name, text in cells.items()})
+    return pd.DataFrame(settings)
 
 
 def deviations(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from functools import partial
 import pandas as pd
 from pages import RESULTS, Page, intervals, main
 
-from robust_fairness.catalog.files import TableDataset
+from robust_fairness.catalog.files import ParquetDataset
 from robust_fairness.reporting.views import published
 from robust_fairness.runs import provenance
 
@@ -36,14 +36,14 @@ KEYS = ["dataset", "selection", "method", "metric", "shift", "severity", "domain
 def take(run_ids: Sequence[str]) -> None:
     """Put means over seeds of the needed scores of a run, and its budgets, beside the page."""
     (run_id,) = run_ids
-    metrics = provenance.load(run_id, "metrics", TableDataset)
+    metrics = provenance.load(run_id, "metrics", ParquetDataset)
     needed = metrics["metric"].isin([GAP, ACCURACY]) & (metrics["group"] == "")
     needed &= (metrics["domain"] == "") | (metrics["shift"] == "domain")
     rows = metrics[needed].drop_duplicates([*KEYS, "seed", "trial"])
-    found = rows.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
-    found.dropna(subset="mean").reset_index().to_csv(SCORES, index=False, float_format="%.4f")
+    means = rows.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
+    means.dropna(subset="mean").reset_index().to_csv(SCORES, index=False, float_format="%.4f")
     names = ["trials", "cells"]
-    trials, cells = (provenance.load(run_id, name, TableDataset) for name in names)
+    trials, cells = (provenance.load(run_id, name, ParquetDataset) for name in names)
     cell = ["dataset", "method"]
     counted = trials[trials["state"] == "complete"].groupby(cell, sort=False)
     budgets = counted.agg(trials=("trial", "nunique"), epochs=("epochs", "sum")).reset_index()
@@ -52,10 +52,10 @@ def take(run_ids: Sequence[str]) -> None:
 
 def scores() -> pd.DataFrame:
     """The scores beside the page, with the test set as text: its domain, or shift and severity."""
-    found = pd.read_csv(SCORES, keep_default_na=False, na_values={"std": ""})
-    shift = found["shift"] + " " + found["severity"].map("{:g}".format)
-    name = found["domain"].where(found["domain"] != "", shift)
-    return found.assign(test_set=name.mask(name == "none 0", "in distribution"))
+    means = pd.read_csv(SCORES, keep_default_na=False, na_values={"std": ""})
+    shift = means["shift"] + " " + means["severity"].map("{:g}".format)
+    name = means["domain"].where(means["domain"] != "", shift)
+    return means.assign(test_set=name.mask(name == "none 0", "in distribution"))
 
 
 def compared(dataset: str, selection: str) -> pd.DataFrame:
@@ -64,11 +64,11 @@ def compared(dataset: str, selection: str) -> pd.DataFrame:
     rows = rows[(rows["dataset"] == dataset) & (rows["selection"] == selection)]
     shown = rows.assign(shown=rows["mean"].map("{:.3f}".format))
     sets = list(dict.fromkeys(shown["test_set"]))
-    found = shown.pivot(index="method", columns=["metric", "test_set"], values="shown")
+    wide = shown.pivot(index="method", columns=["metric", "test_set"], values="shown")
     budgets = pd.read_csv(BUDGETS, keep_default_na=False).query("dataset == @dataset")
-    found = found.loc[budgets["method"]]
-    columns = {f"accuracy, {one}": found[ACCURACY, one].to_numpy() for one in sets}
-    columns |= {f"gap, {one}": found[GAP, one].to_numpy() for one in sets}
+    wide = wide.loc[budgets["method"]]
+    columns = {f"accuracy, {test_set}": wide[ACCURACY, test_set].to_numpy() for test_set in sets}
+    columns |= {f"gap, {test_set}": wide[GAP, test_set].to_numpy() for test_set in sets}
     methods = ("`" + budgets["method"] + "`").to_numpy()
     return pd.DataFrame({"method": methods, "sees": budgets["sees"].to_numpy(), **columns})
 
@@ -81,15 +81,15 @@ def budget() -> pd.DataFrame:
 
 def tableshift() -> pd.DataFrame:
     """Accuracies that TableShift published on readmission beside those of the grid."""
-    own = scores().query("dataset == 'readmission_budget' and metric == 'accuracy'")
-    own = own[own["selection"] == BY_ACCURACY]
-    own = own.set_index(["method", "shift"])["mean"].map("{:.3f}".format)
+    ours = scores().query("dataset == 'readmission_budget' and metric == 'accuracy'")
+    ours = ours[ours["selection"] == BY_ACCURACY]
+    ours = ours.set_index(["method", "shift"])["mean"].map("{:.3f}".format)
     theirs = published("tableshift").set_index(["field", "shift"])
     columns: dict[str, list[str]] = {"TableShift": [*SHOWN]}
     for column, shift in {"in distribution": "none", "emergency room": "domain"}.items():
         printed = intervals(theirs.xs(shift, level="shift").loc[[*SHOWN]], "value", "{:.3f}")
         columns[f"{column}, published"] = printed.tolist()
-        columns[f"{column}, ours"] = [own.get((OURS.get(name, ""), shift), "") for name in SHOWN]
+        columns[f"{column}, ours"] = [ours.get((OURS.get(name, ""), shift), "") for name in SHOWN]
     return pd.DataFrame(columns)
 
 

@@ -38,7 +38,7 @@ def _settings() -> Iterator[None]:
     """What a kernel finds in its environment: no server, no configuration but the project's."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory() as checkpoints:
-        own = {
+        chosen = {
             "PLOTLY_RENDERER": "plotly_mimetype",
             "ROBUST_FAIRNESS_CHECKPOINTS": checkpoints,
             "ROBUST_FAIRNESS_MLFLOW": "off",
@@ -47,7 +47,7 @@ def _settings() -> Iterator[None]:
         kept = {name: value for name, value in before.items() if not name.startswith("KEDRO_")}
         try:
             os.environ.clear()
-            os.environ.update(kept | own)
+            os.environ.update(kept | chosen)
             yield
         finally:
             os.environ.clear()

@@ -52,17 +52,17 @@ def scores(submitted: pd.DataFrame, samples: Samples, cell: Cell) -> pd.DataFram
     Raises:
         InputError: the predictions are not those of the exported rows.
     """
-    found = submissions.imported(submitted, samples, cell, {})
-    (away,) = [one for one in found if one.part == "ood_test"]
+    predictions = submissions.imported(submitted, samples, cell, {})
+    (away,) = [part for part in predictions if part.part == "ood_test"]
     rows = samples.attributes.iloc[away.rows].assign(
         y_true=samples.y[away.rows], y_pred=away.positive.astype(int)
     )
     trivial = bool(trivial_predictor(audited(rows, samples).predictions))
     parts = []
     for hospital, places in rows_by_domain(samples, away.rows).items():
-        own = audited(rows.iloc[places], samples).to_frame()
-        own = own[own["metric"].isin([GAP, ACCURACY]) & (own["group"] == "")]
-        parts.append(own[["metric", "value", "low", "high", "n"]].assign(hospital=hospital))
+        measured = audited(rows.iloc[places], samples).to_frame()
+        measured = measured[measured["metric"].isin([GAP, ACCURACY]) & (measured["group"] == "")]
+        parts.append(measured[["metric", "value", "low", "high", "n"]].assign(hospital=hospital))
     return pd.concat(parts, ignore_index=True).assign(trivial=trivial)
 
 
@@ -85,11 +85,11 @@ def all_scores() -> pd.DataFrame:
     return pd.concat(parts).merge(listed, on="name")
 
 
-def ranking(found: pd.DataFrame) -> pd.DataFrame:
+def ranking(scored: pd.DataFrame) -> pd.DataFrame:
     """Submissions by the gap of their worst hospital; trivial ones come last, without rank."""
-    gaps = found[found["metric"] == GAP].sort_values("value", ascending=False)
+    gaps = scored[scored["metric"] == GAP].sort_values("value", ascending=False)
     worst = gaps.drop_duplicates("name").sort_values(["trivial", "value"])
-    accuracy = found[found["metric"] == ACCURACY].sort_values("value").drop_duplicates("name")
+    accuracy = scored[scored["metric"] == ACCURACY].sort_values("value").drop_duplicates("name")
     accuracy = accuracy.set_index("name").loc[worst["name"]]
     rank = worst["value"].mask(worst["trivial"]).rank(method="min").map("{:.0f}".format)
     return pd.DataFrame(
@@ -105,11 +105,11 @@ def ranking(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def by_hospital(found: pd.DataFrame, metric: str) -> pd.DataFrame:
+def by_hospital(scored: pd.DataFrame, metric: str) -> pd.DataFrame:
     """A measure by submission and hospital."""
-    own = found[found["metric"] == metric]
-    own = own.assign(shown=intervals(own, "value"), submission="`" + own["name"] + "`")
-    return own.pivot(index="submission", columns="hospital", values="shown").reset_index()
+    rows = scored[scored["metric"] == metric]
+    rows = rows.assign(shown=intervals(rows, "value"), submission="`" + rows["name"] + "`")
+    return rows.pivot(index="submission", columns="hospital", values="shown").reset_index()
 
 
 PAGES = [
@@ -139,17 +139,19 @@ def take(run_ids: Sequence[str]) -> None:
     draws = np.random.default_rng(0)
     manifest = provenance.load_manifest(run_id)
     for cell in manifest["grid"]["cells"]:
-        found = provenance.load(run_id, names.of_cell(cell, "predictions"), PredictionsDataset)
+        predictions = provenance.load(
+            run_id, names.of_cell(cell, "predictions"), PredictionsDataset
+        )
         parts = [
             pd.DataFrame(
                 {
-                    "split": one.split,
+                    "split": part.split,
                     "test_set": submissions.PLAIN,
-                    "id": samples.id[one.rows],
-                    "probability": draws.random(len(one.rows)) < one.positive,
+                    "id": samples.id[part.rows],
+                    "probability": draws.random(len(part.rows)) < part.positive,
                 }
             )
-            for one in found
+            for part in predictions
         ]
         place = FOLDER / f"{names.parse(f'{cell}.predictions').label}.csv"
         pd.concat(parts).astype({"probability": int}).to_csv(place, index=False)

@@ -15,11 +15,11 @@ UNKNOWN = "not stated in the package's metadata"
 
 def licence(component: Mapping[str, Any]) -> str:
     """All licences that a package declares: expressions, SPDX ids and trove classifiers."""
-    found = []
-    for one in component.get("licenses", []):
-        named = one.get("license", {})
-        found.append(one.get("expression") or named.get("id") or named.get("name"))
-    return "; ".join(dict.fromkeys(found)) or UNKNOWN
+    licences = []
+    for declared in component.get("licenses", []):
+        named = declared.get("license", {})
+        licences.append(declared.get("expression") or named.get("id") or named.get("name"))
+    return "; ".join(dict.fromkeys(licences)) or UNKNOWN
 
 
 def main() -> None:

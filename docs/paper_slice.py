@@ -80,7 +80,7 @@ def limited(seconds: float) -> Iterator[None]:
 def datasets() -> dict[str, DatasetConfig]:
     """The datasets of ``conf/paper`` by name."""
     loader = ConfigLoader(str(ROOT / "conf"), "paper", **CONFIG_LOADER_ARGS)
-    return {one.name: one for one in loader.validated_experiment.datasets}
+    return {dataset.name: dataset for dataset in loader.validated_experiment.datasets}
 
 
 def dataset_of(name: str, toy: bool) -> DatasetConfig:
@@ -96,7 +96,7 @@ def dataset_of(name: str, toy: bool) -> DatasetConfig:
 
 def cell_of(dataset: DatasetConfig, method: str, seed: int, changes: dict[str, Any]) -> Cell:
     """The default trial of a cell with one seed, whose protocol has changes."""
-    cell = next(one for one in dataset.cells if one.label == method)
+    cell = next(configured for configured in dataset.cells if configured.label == method)
     protocol = cell.protocol.model_copy(update=changes)
     alone = {"seeds": (seed,), "trials": (), "search": (), "selections": ("every",)}
     return cell.model_copy(update={**alone, "protocol": protocol})
@@ -124,9 +124,9 @@ def train(folder: Path, toy: bool, precision: str) -> None:
         if read[1] is None:
             continue
         cell, start = cell_of(dataset, method, seed, changes), time.monotonic()
-        found = scores(read[1], cell)
+        table = scores(read[1], cell)
         with atomic_path(path) as file:
-            found.to_parquet(file)
+            table.to_parquet(file)
         checkpoints.drop(cell.name)
         print(f"{path.stem}: {time.monotonic() - start:.0f} s", flush=True)
 
@@ -168,12 +168,12 @@ def beside_published(metrics: pd.DataFrame, dataset: str) -> pd.DataFrame:
     theirs = published(PAPER).query("view == 'table_1' and dataset == @dataset")
     theirs = theirs[["method", "value"]].rename(columns={"value": "published"})
     rows = table_1(Results.of(metrics)).query("dataset == @dataset")
-    found = theirs.merge(rows[["method", "ours", "std", "seeds"]], on="method")
+    both = theirs.merge(rows[["method", "ours", "std", "seeds"]], on="method")
     percent = {
-        name: [f"{100 * one:.1f}" if pd.notna(one) else "" for one in found[name]]
+        name: [f"{100 * value:.1f}" if pd.notna(value) else "" for value in both[name]]
         for name in ("published", "ours", "std")
     }
-    return found.assign(**percent, seeds=found["seeds"].astype(int))
+    return both.assign(**percent, seeds=both["seeds"].astype(int))
 
 
 def page_tables(metrics: pd.DataFrame) -> dict[str, Callable[[], pd.DataFrame]]:
@@ -191,10 +191,10 @@ def known(path: Path = SCORES) -> pd.DataFrame:
 
 def merge(folder: Path, page: Path = PAGE, to: Path = SCORES) -> None:
     """Add the scores of a folder to those beside the page, whose tables are made anew."""
-    found = [pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
-    if not found:
+    finished = [pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
+    if not finished:
         raise InputError(f"{folder}: no scores")
-    rows = pd.concat([one for one in (known(to), *found) if len(one)], ignore_index=True)
+    rows = pd.concat([table for table in (known(to), *finished) if len(table)], ignore_index=True)
     rows = rows.drop_duplicates(KEYS, keep="last").astype(tables.METRICS)
     rows.to_parquet(to)
     page.write_text(tables.in_page(page.read_text(), page_tables(rows)))

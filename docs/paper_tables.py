@@ -19,7 +19,7 @@ import pandas as pd
 import yaml
 from pages import RESULTS, Page, across, plain, rounded, spread
 
-from robust_fairness.catalog.files import TableDataset
+from robust_fairness.catalog.files import ParquetDataset
 from robust_fairness.reporting import (
     Results,
     agreement,
@@ -95,7 +95,7 @@ def verdicts(section: Section, by: Sequence[str], results: Results) -> pd.DataFr
     In brackets those with a false discovery rate of 5 %. ``detectable`` is the median over the
     statements.
     """
-    found = []
+    table = []
     run = statements(section, results).query("verdict != 'not run'")
     for place, part in run.groupby(list(by), sort=False):
         counts = {
@@ -103,20 +103,20 @@ def verdicts(section: Section, by: Sequence[str], results: Results) -> pd.DataFr
             for title, text in {"hold": "holds", "reversed": "does not hold"}.items()
         }
         least = part["detectable"].median()
-        found.append({**dict(zip(by, place, strict=True)), "statements": len(part), **counts,
+        table.append({**dict(zip(by, place, strict=True)), "statements": len(part), **counts,
                       "detectable": "" if np.isnan(least) else f"{least:.3f}"})  # fmt: skip
-    return pd.DataFrame(found).rename(columns={"dataset": "data"})
+    return pd.DataFrame(table).rename(columns={"dataset": "data"})
 
 
 def significant(section: Section, results: Results) -> pd.DataFrame:
     """Statements that are significant with a false discovery rate of 5 %, and p after Holm."""
-    found = statements(section, results)
-    found = found[found["verdict (FDR)"].isin(["holds", "does not hold"])]
-    numbers = found[["ours", "low", "high"]].map("{:.3f}".format)
-    shown = found[["dataset", "ordering"]].rename(columns={"dataset": "data"})
+    claimed = statements(section, results)
+    claimed = claimed[claimed["verdict (FDR)"].isin(["holds", "does not hold"])]
+    numbers = claimed[["ours", "low", "high"]].map("{:.3f}".format)
+    shown = claimed[["dataset", "ordering"]].rename(columns={"dataset": "data"})
     shown["difference"] = numbers["ours"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
-    shown["verdict"] = found["verdict (FDR)"]
-    return shown.assign(**{"p (Holm)": found["p (Holm)"].map("{:.3f}".format)})
+    shown["verdict"] = claimed["verdict (FDR)"]
+    return shown.assign(**{"p (Holm)": claimed["p (Holm)"].map("{:.3f}".format)})
 
 
 def trade_off(results: Results) -> pd.DataFrame:
@@ -155,16 +155,18 @@ def fairest(
     Those of every split with 97 % of the best accuracy, or 75 % of the error; of plain training the
     best. The gap is the disparate impact or Delta-EO. Without notions that were not run.
     """
-    found = []
+    parts = []
     for notion in kernel_fairness.NOTIONS:
         names = _names(notion)
         rows = where(kernel_fairness.selected(results, notion), dataset=attributes, group="")
-        own = rows["attribute"] == rows["dataset"].map(attributes)
-        rows = rows[(own | (rows["attribute"] == "")) & rows["metric"].isin([*measures, *names])]
+        penalised = rows["attribute"] == rows["dataset"].map(attributes)
+        rows = rows[
+            (penalised | (rows["attribute"] == "")) & rows["metric"].isin([*measures, *names])
+        ]
         rows = rows.assign(metric=rows["metric"].replace(names), penalised=notion)
         run = rows.groupby("dataset")["method"].transform("nunique") > 1
-        found.append(over_seeds(rows[run], OF_TRIAL))
-    beside = pd.concat(found).merge(_printed(attributes), how="left", on=OF_TRIAL)
+        parts.append(over_seeds(rows[run], OF_TRIAL))
+    beside = pd.concat(parts).merge(_printed(attributes), how="left", on=OF_TRIAL)
     cells = beside.assign(cell=_beside_printed(beside))
     wide = cells.pivot(index=OF_TRIAL[:-1], columns="metric", values="cell")
     wide = wide.reindex(columns=[*measures, *TESTED]).fillna("")
@@ -192,32 +194,32 @@ def _printed(attributes: Mapping[str, str]) -> pd.DataFrame:
     return theirs[[*OF_TRIAL, "published"]].drop_duplicates(OF_TRIAL)
 
 
-def _beside_printed(found: pd.DataFrame) -> pd.Series:
+def _beside_printed(beside: pd.DataFrame) -> pd.Series:
     """As ``spread``, with the published number and missing splits."""
-    printed = found["published"].map(" ({:.2f})".format).where(found["published"].notna(), "")
-    all_splits = found.groupby(OF_TRIAL[:1])["seeds"].transform("max")
-    fewer = ", " + found["seeds"].astype(str) + " of " + all_splits.astype(str)
-    cells = spread(found) + printed + fewer.where(found["seeds"] < all_splits, "")
-    return cells.where(found["seeds"] > 0, "–" + printed).str.replace(" ± ", "±")
+    printed = beside["published"].map(" ({:.2f})".format).where(beside["published"].notna(), "")
+    all_splits = beside.groupby(OF_TRIAL[:1])["seeds"].transform("max")
+    fewer = ", " + beside["seeds"].astype(str) + " of " + all_splits.astype(str)
+    cells = spread(beside) + printed + fewer.where(beside["seeds"] < all_splits, "")
+    return cells.where(beside["seeds"] > 0, "–" + printed).str.replace(" ± ", "±")
 
 
 def weights(results: Results) -> pd.DataFrame:
     """Table 13, and linear models: accuracy, score and splits where p is below 5 % by weight."""
-    found = kernel_fairness.table_13(results, {**kernel_fairness.TRADE_OFF, **LINEAR})
+    trials = kernel_fairness.table_13(results, {**kernel_fairness.TRADE_OFF, **LINEAR})
     measures = [
         _names(notion).get(metric, metric)
-        for notion, metric in zip(found["notion"], found["metric"], strict=True)
+        for notion, metric in zip(trials["notion"], trials["metric"], strict=True)
     ]
-    found = found.assign(
-        cell=spread(found),
+    trials = trials.assign(
+        cell=spread(trials),
         measure=measures,
-        accuracy=found["ours"].map("{:.3f}".format),
-        rejected=found["rejected"].map("{:.0f}".format),
+        accuracy=trials["ours"].map("{:.3f}".format),
+        rejected=trials["rejected"].map("{:.0f}".format),
     )
     keys = ["dataset", "notion", "weight"]
     shown = {"accuracy": "accuracy", "score": "cell", "p": "rejected"}
     parts = [
-        found[found["measure"] == measure].set_index(keys)[column]
+        trials[trials["measure"] == measure].set_index(keys)[column]
         for measure, column in shown.items()
     ]
     cells = pd.concat(parts, axis=1).agg("; ".join, axis=1)
@@ -241,12 +243,12 @@ REFERENCE = "(reference classifier)"
 
 def accuracies(shift: str, results: Results) -> pd.DataFrame:
     """Accuracy in percent by severity, also of the classifier of real images."""
-    own = where(latent_shift.accuracies(results), shift=shift).drop(columns="severity")
-    own = own.rename(columns={"position": "severity"})
-    own = own.dropna(subset="severity")
-    places = own[["dataset", "severity"]].drop_duplicates()
+    generated = where(latent_shift.accuracies(results), shift=shift).drop(columns="severity")
+    generated = generated.rename(columns={"position": "severity"})
+    generated = generated.dropna(subset="severity")
+    places = generated[["dataset", "severity"]].drop_duplicates()
     reference = where(results.generator_quality, shift=[shift, UNSHIFTED]).merge(places)
-    both = pd.concat([own, reference.assign(method=REFERENCE)])
+    both = pd.concat([generated, reference.assign(method=REFERENCE)])
     keys = ["dataset", "method"]
     wide = both.pivot_table("accuracy", keys, "severity", sort=False).sort_index(axis=1)
     shown = (100 * wide).map("{:.1f}".format).replace("nan", "")
@@ -257,10 +259,10 @@ def robustness(results: Results) -> pd.DataFrame:
     """Slopes of the accuracy in points by degree, or by .1 of R, and net of the reference."""
     lines = where(latent_shift.slopes(results), dataset=GENERATED)
     axis = lines["shift"].map(latent_shift.AXES)
-    found = []
+    parts = []
     for title, form in {"slope": axis, "net slope": axis + latent_shift.NET}.items():
-        found.append(lines[lines["against"] == form].assign(form=title))
-    rows = pd.concat(found)
+        parts.append(lines[lines["against"] == form].assign(form=title))
+    rows = pd.concat(parts)
     unit = np.where(rows["shift"] == latent_shift.TRUNCATION, 10, 100)
     numbers = rows[["slope", "low", "high"]].mul(unit, axis=0).map("{:.2f}".format)
     cells = numbers["slope"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
@@ -547,8 +549,8 @@ def every_claim() -> pd.DataFrame:
         made = [statements(PAPERS[name].section, results)]
         if name == bias_variables.PAPER:
             made.append(bias_mitigation.against_the_standard_model(results, TUNED))
-        found = claims.summary(pd.concat(made), listed)
-        rows.append(found.assign(paper=f"[{name}]({name}.md)"))
+        summary = claims.summary(pd.concat(made), listed)
+        rows.append(summary.assign(paper=f"[{name}]({name}.md)"))
     table = pd.concat(rows)
     counts = table[["statements", "hold", "reversed"]]
     return table[["paper", "claim", "verdict"]].assign(
@@ -561,8 +563,8 @@ def by_paper() -> pd.DataFrame:
     table = every_claim()
     verdicts = pd.crosstab(table["paper"], table["verdict"].str.partition(":")[0])
     counts = table[["statements", "hold", "reversed"]].apply(pd.to_numeric)
-    found = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
-    return found.loc[table["paper"].unique()].reset_index()
+    counted = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
+    return counted.loc[table["paper"].unique()].reset_index()
 
 
 PAGES = [
@@ -582,21 +584,21 @@ def take(name: str, run_ids: Sequence[str]) -> None:
     paper = PAPERS[name]
     for table in paper.beside:
         path = file_of(name, table)
-        frames = [provenance.load(run, table, TableDataset) for run in run_ids]
+        frames = [provenance.load(run, table, ParquetDataset) for run in run_ids]
         frames += [pd.read_parquet(path)] if path.exists() else []
-        found = reduce(_with_others, frames)
+        scores = reduce(_with_others, frames)
         if table == "metrics":
             theirs = () if name == "cross" else published(name)["metric"]
-            kept = (found["group"] == "") | found["metric"].isin(paper.by_group)
-            found = found[found["metric"].isin({*theirs, *paper.metrics}) & kept]
-        found.to_parquet(path, index=False, compression="zstd")
+            kept = (scores["group"] == "") | scores["metric"].isin(paper.by_group)
+            scores = scores[scores["metric"].isin({*theirs, *paper.metrics}) & kept]
+        scores.to_parquet(path, index=False, compression="zstd")
 
 
-def _with_others(found: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
+def _with_others(rows: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:
     """With the rows of earlier ones of other cells, or other datasets."""
-    cell = [name for name in CELL if name in found]
-    again = earlier.set_index(cell).index.isin(found.set_index(cell).index)
-    return pd.concat([earlier[~again], found], ignore_index=True)
+    cell = [name for name in CELL if name in rows]
+    again = earlier.set_index(cell).index.isin(rows.set_index(cell).index)
+    return pd.concat([earlier[~again], rows], ignore_index=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,19 @@
-"""Write the tables of shifts, measures and the tables of a run from their declarations.
+"""Write the tables of methods, shifts, measures and the tables of a run from their declarations.
 
-python docs/plugin_tables.py
+    python docs/plugin_tables.py
+
+The first sentence of a method's docstring says what it optimises, the one that begins with "Fails"
+when it fails, and the docstring of its module may name the source. Ranges for a search are those of
+``conf/base/parameters.yml``.
 """
 
+import re
+import sys
 from inspect import getdoc
 from math import inf
 
 import pandas as pd
+import yaml
 from pages import DOCS, Page
 
 from robust_fairness.core import registry
@@ -14,7 +21,36 @@ from robust_fairness.core.tables import TABLES
 from robust_fairness.metrics import metric_names
 from robust_fairness.metrics.base import DEFINITIONS
 
+PARAMETERS = DOCS.parent / "conf" / "base" / "parameters.yml"
+SOURCE = re.compile(r"\(([^()]*\d{4}[^()]*)\)")
+FAILS = re.compile(r"^Fails .*?\.$", re.MULTILINE | re.DOTALL)
 SIDES = {224: "ImageNet-C, 224", 64: "64 x 64", 32: "CIFAR-10-C, 32"}
+
+
+def methods() -> pd.DataFrame:
+    """A row per method of the package."""
+    spaces = yaml.safe_load(PARAMETERS.read_text())["spaces"]
+    return pd.DataFrame(
+        [method_row(name, spaces.get(name, {})) for name in registry.names("method")]
+    )
+
+
+def method_row(name: str, space: dict) -> dict[str, str]:
+    """What a method is, sees and optimises, its ranges and when it fails."""
+    method = registry.find("method", name)
+    text = (getdoc(method) or "").replace("``", "`")
+    optimises = text.split("\n\n")[0].replace("\n", " ")
+    source = SOURCE.search(sys.modules[method.__module__].__doc__ or "")
+    if source and source[1] not in optimises:
+        optimises = f"{optimises.removesuffix('.')} ({source[1]})."
+    written = yaml.safe_dump(space, default_flow_style=True, sort_keys=False, width=1000).strip()
+    return {
+        "method": f"`{name}`",
+        "sees": ", ".join(method.Parameters().sees),
+        "optimises": optimises,
+        "search": f"`{written[1:-1]}`" if space else "",
+        "fails": FAILS.findall(text)[0].removeprefix("Fails ").replace("\n", " "),
+    }
 
 
 def shifts() -> pd.DataFrame:
@@ -36,7 +72,7 @@ def levels() -> pd.DataFrame:
     for name in registry.descriptions("shift"):
         if published := getattr(registry.find("shift", name), "LEVELS", None):
             shown = {
-                title: ", ".join(f"{one:.3g}" for one in published[side])
+                title: ", ".join(f"{level:.3g}" for level in published[side])
                 for side, title in SIDES.items()
             }
             rows.append({"shift": f"`{name}`", **shown})
@@ -76,6 +112,7 @@ def run_columns() -> pd.DataFrame:
 
 PAGES = [
     Page(DOCS / "architecture.md", {"run_tables": run_tables, "columns": run_columns}),
+    Page(DOCS / "methods.md", {"methods": methods}),
     Page(DOCS / "shifts.md", {"shifts": shifts, "levels": levels}),
     Page(DOCS / "measures.md", {"metrics": metrics}),
 ]

@@ -92,21 +92,21 @@ def of_package() -> str:
 
 
 def _class(name: str, method: str) -> str:
-    found = registry.find("method", method)
+    kind = registry.find("method", method)
     lines = [
         f"\nclass {name}(FairClassifier):",
-        f'    """{_first(found)}"""',
+        f'    """{_first(kind)}"""',
         "",
         "    def __init__(",
     ]
     lines += ["        self,"]
-    fields = found.Parameters.model_fields
+    fields = kind.Parameters.model_fields
     if fields:
         lines += ["        *,"]
     for key, field in fields.items():
         default = field.get_default(call_default_factory=True)
         written = repr(default).replace("'", '"') if isinstance(default, str) else repr(default)
-        lines += [f"        {key}: {_type(found.Parameters, key)} = {written},"]
+        lines += [f"        {key}: {_type(kind.Parameters, key)} = {written},"]
     return "\n".join([*lines, "        **options: Unpack[Options],", "    ) -> None: ...", ""])
 
 
@@ -115,8 +115,8 @@ def _type(parameters: type[BaseModel], name: str) -> str:
     return "Any" if "." in kind.replace("...", "") else kind
 
 
-def _first(found: type) -> str:
-    return (found.__doc__ or "").strip().partition("\n")[0]
+def _first(kind: type) -> str:
+    return (kind.__doc__ or "").strip().partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from pages import DOCS, RESULTS, Page, intervals, percent, plain, signed
 
-from robust_fairness.cli.study import counts_in
 from robust_fairness.reporting import Results, natural_shift, study, study_predictions
+from robust_fairness.reporting.study_counts import counts_in
 
 COUNTS = RESULTS / "natural_study"
 DISTANCES = COUNTS / "income_distances.csv"
@@ -77,20 +77,20 @@ def complete() -> list[str]:
 def variants() -> Mapping[str, study.Scores]:
     """The primary scores and those of every other choice, by what was chosen."""
     count = refits_of(PRIMARY)
-    found = {
+    scores = {
         "primary": primary(),
         "weighted by PWGTP": of(PRIMARY, count, weighted=True),
         "most accurate trial": of(PRIMARY, count, rule=study.ACCURATE),
         "without coral and mixup": primary().without("coral", "mixup"),
     }
     if count == REFITS:
-        found["first five refits"] = of(PRIMARY)
+        scores["first five refits"] = of(PRIMARY)
     for base in complete():
         if base == RACE:
-            found["race, mitigated"] = of(base, attribute="race")
+            scores["race, mitigated"] = of(base, attribute="race")
         else:
-            found[BASES[base]] = of(base, refits_of(base))
-    return found
+            scores[BASES[base]] = of(base, refits_of(base))
+    return scores
 
 
 def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
@@ -104,43 +104,43 @@ def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high
 
 def answers(scores: study.Scores) -> pd.DataFrame:
     """The primary questions with effects, tests and answers."""
-    found = study.answers(scores)
+    table = study.answers(scores)
     return pd.DataFrame({
-        "question": found["question"], "answer": "**" + found["answer"] + "**",
-        "effect (95 %)": interval(found, "effect"), "p": found["p"].map("{:.4f}".format),
-        "p (Holm)": found["p_holm"].map("{:.4f}".format),
-        "detectable": found["detectable"].map(plain),
+        "question": table["question"], "answer": "**" + table["answer"] + "**",
+        "effect (95 %)": interval(table, "effect"), "p": table["p"].map("{:.4f}".format),
+        "p (Holm)": table["p_holm"].map("{:.4f}".format),
+        "detectable": table["detectable"].map(plain),
     })  # fmt: skip
 
 
 def kept(scores: study.Scores) -> pd.DataFrame:
     """Gains at home and elsewhere."""
-    found = study.kept(scores)
+    gains = study.kept(scores)
     return pd.DataFrame({
-        "family": found["family"],
-        "gain at home": interval(found, "at_home", "at_home_low", "at_home_high"),
-        "gain elsewhere": interval(found, "elsewhere", "elsewhere_low", "elsewhere_high"),
-        "share kept": found["share"].where(found["at_home_low"] > 0).map(percent),
+        "family": gains["family"],
+        "gain at home": interval(gains, "at_home", "at_home_low", "at_home_high"),
+        "gain elsewhere": interval(gains, "elsewhere", "elsewhere_low", "elsewhere_high"),
+        "share kept": gains["share"].where(gains["at_home_low"] > 0).map(percent),
     })  # fmt: skip
 
 
 def robustness() -> pd.DataFrame:
     """Effects by question and choice; a mark where the answer depends on it."""
-    found = study.robustness(variants())
-    text = interval(found, "effect") + found["depends"].map({True: " depends", False: ""})
-    wide = found.assign(text=text).pivot(index="question", columns="choice", values="text")
-    order = found["question"].drop_duplicates()
-    return wide.loc[order, found["choice"].unique()].fillna("not run").reset_index()
+    effects = study.robustness(variants())
+    text = interval(effects, "effect") + effects["depends"].map({True: " depends", False: ""})
+    wide = effects.assign(text=text).pivot(index="question", columns="choice", values="text")
+    order = effects["question"].drop_duplicates()
+    return wide.loc[order, effects["choice"].unique()].fillna("not run").reset_index()
 
 
 def kept_by_choice() -> pd.DataFrame:
     """Gain at home and share kept elsewhere by family and choice; the share where it gains."""
     parts = []
     for choice, scores in variants().items():
-        found = study.kept(scores)
-        share = found["share"].where(found["at_home_low"] > 0).map(percent)
-        text = found["at_home"].map(signed) + share.map(lambda v: f", {v}" if v else "")
-        parts.append(found[["family"]].assign(choice=choice, text=text))
+        gains = study.kept(scores)
+        share = gains["share"].where(gains["at_home_low"] > 0).map(percent)
+        text = gains["at_home"].map(signed) + share.map(lambda v: f", {v}" if v else "")
+        parts.append(gains[["family"]].assign(choice=choice, text=text))
     table = pd.concat(parts)
     wide = table.pivot(index="choice", columns="family", values="text")
     return wide.loc[table["choice"].unique(), table["family"].unique()].fillna(
@@ -150,17 +150,17 @@ def kept_by_choice() -> pd.DataFrame:
 
 def promised(scores: study.Scores) -> pd.DataFrame:
     """Shares of test sets on which thresholds keep .05."""
-    found = study.promised(scores)
-    share = intervals(found, "share", "{:.0%}")
-    return found[["method", "tested"]].assign(share=share, verdict=found["verdict"])
+    table = study.promised(scores)
+    share = intervals(table, "share", "{:.0%}")
+    return table[["method", "tested"]].assign(share=share, verdict=table["verdict"])
 
 
 def dominated(scores: study.Scores) -> pd.DataFrame:
     """Methods that another one significantly beats in both measures."""
-    found = study.dominated(scores)
-    found = found[found["p_holm"] < study.LEVEL].sort_values(["worse", "p"])
-    return found.assign(**{name: found[name].map(plain) for name in ("accuracy", "delta_eo")},
-                        p_holm=found["p_holm"].map("{:.4f}".format)).drop(columns="p")  # fmt: skip
+    pairs = study.dominated(scores)
+    pairs = pairs[pairs["p_holm"] < study.LEVEL].sort_values(["worse", "p"])
+    return pairs.assign(**{name: pairs[name].map(plain) for name in ("accuracy", "delta_eo")},
+                        p_holm=pairs["p_holm"].map("{:.4f}".format)).drop(columns="p")  # fmt: skip
 
 
 def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
@@ -172,10 +172,10 @@ def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
 def forecasts(scores: study.Scores) -> pd.DataFrame:
     """What forecasts the movement of a signed gap."""
     distance = pd.read_csv(DISTANCES, index_col=0).loc[[*scores.domains], [*scores.domains]]
-    found = study.movement_forecasts(scores, distance.to_numpy())
+    table = study.movement_forecasts(scores, distance.to_numpy())
     return pd.DataFrame({
-        "forecast": found["forecast"], "tau (95 %)": interval(found, "tau"),
-        "p (Holm)": found["p_holm"].map("{:.4f}".format),
+        "forecast": table["forecast"], "tau (95 %)": interval(table, "tau"),
+        "p (Holm)": table["p_holm"].map("{:.4f}".format),
     })  # fmt: skip
 
 
@@ -192,16 +192,16 @@ def predictions(scores: study.Scores) -> pd.DataFrame:
 
 def shares(scores: study.Scores) -> pd.DataFrame:
     """Shares of gains that a new state keeps."""
-    found = study_predictions.shares_kept(scores)
-    return found.assign(**{c: found[c].map(percent) for c in ("share", "low", "high", "inside")})
+    table = study_predictions.shares_kept(scores)
+    return table.assign(**{c: table[c].map(percent) for c in ("share", "low", "high", "inside")})
 
 
 def frontiers(scores: study.Scores) -> pd.DataFrame:
     """Levels of methods, and whether they are on the frontier."""
     on = study_predictions.frontiers(scores)
-    found = numbers(study.levels(scores).merge(on))
-    return found.assign(share_of_domains=on.set_index("method").loc[
-        found["method"], "share_of_domains"
+    levels = numbers(study.levels(scores).merge(on))
+    return levels.assign(share_of_domains=on.set_index("method").loc[
+        levels["method"], "share_of_domains"
     ].map(percent).to_numpy())  # fmt: skip
 
 
@@ -209,10 +209,11 @@ def cases() -> pd.DataFrame:
     """What other domains and refits do, beside the states."""
     rows = []
     for base, name in {PRIMARY: "states, Income by sex", **CASES}.items():
-        found = of(base)
-        said = study.described(found)
+        scores = of(base)
+        said = study.described(scores)
         rows.append({
-            "data": name, "domains": len(found.domains), "test rows of each": f"{found.rows:,.0f}",
+            "data": name, "domains": len(scores.domains),
+            "test rows of each": f"{scores.rows:,.0f}",
             **{f"{what}, home to elsewhere": f"{said[f'{key}_home']:.3f} to "
                f"{said[f'{key}_elsewhere']:.3f}"
                for what, key in (("accuracy", "accuracy"), ("ΔEO", "delta_eo"))},
@@ -231,8 +232,8 @@ def cases_kept() -> pd.DataFrame:
 
 def convergence() -> pd.DataFrame:
     """Validation losses of trainings by method and length."""
-    found = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
-    return numbers(pd.concat(found), 2)[["data", "method", "trainings", "fell", "ratio"]]
+    losses = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
+    return numbers(pd.concat(losses), 2)[["data", "method", "trainings", "fell", "ratio"]]
 
 
 def run_so_far() -> pd.DataFrame:

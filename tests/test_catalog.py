@@ -26,12 +26,12 @@ from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import (
     FigureDataset,
+    ParquetDataset,
     PictureDataset,
     ResultsDataset,
-    TableDataset,
     TextDataset,
 )
-from robust_fairness.catalog.schemas import Results, Schema
+from robust_fairness.catalog.schemas import ResultsSchema, Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
@@ -448,7 +448,7 @@ def test_tables_and_figures_have_previews(tmp_path):
     import plotly.graph_objects as go
 
     frame = pd.DataFrame({"a": range(5)})
-    table = TableDataset(filepath=str(tmp_path / "t.parquet"))
+    table = ParquetDataset(filepath=str(tmp_path / "t.parquet"))
     table.save(frame)
     assert table.preview(2)["data"] == [[0], [1]]
     figure = FigureDataset(filepath=str(tmp_path / "f.json"))
@@ -459,7 +459,7 @@ def test_tables_and_figures_have_previews(tmp_path):
     page.save("<h1>Report</h1>")
     assert page.preview() == "<h1>Report</h1>"
     # Kedro-Viz chooses how to show a preview by the name of its type
-    previews = (TableDataset, FigureDataset, TextDataset, PictureDataset)
+    previews = (ParquetDataset, FigureDataset, TextDataset, PictureDataset)
     names = [dataset.preview.__annotations__["return"].__name__ for dataset in previews]
     assert names == ["TablePreview", "PlotlyPreview", "HTMLPreview", "ImagePreview"]
 
@@ -485,7 +485,7 @@ def test_every_table_of_the_catalog_is_checked_by_its_declaration():
         for name, entry in entries.items()
         if "options" in entry.get("validator", {})
     }
-    made = {name for name, entry in entries.items() if entry["type"].endswith("TableDataset")}
+    made = {name for name, entry in entries.items() if entry["type"].endswith("ParquetDataset")}
     assert made - checked.keys() == {"summary", "{generator}.loss"}
     assert all(name.rpartition(".")[2] == table for name, table in checked.items())
     assert {*checked.values(), "states"} == tables.TABLES.keys()
@@ -502,9 +502,9 @@ def test_results_come_back_with_the_same_bytes_and_are_checked(tmp_path):
     pd.testing.assert_frame_equal(loaded["metrics"], metrics)
     assert np.array_equal(loaded["contact_sheet"], picture)
     assert datasets[0].preview()["columns"] == list(metrics)
-    assert Results().validate(loaded) is loaded
+    assert ResultsSchema().validate(loaded) is loaded
     with pytest.raises(Exception, match="column"):
-        Results().validate({"metrics": metrics.drop(columns="note")})
+        ResultsSchema().validate({"metrics": metrics.drop(columns="note")})
     (tmp_path / "a.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-30])
     with pytest.raises(DatasetError, match=r"a\.zip: corrupted file"):
         datasets[0].load()

@@ -13,7 +13,7 @@ from kedro.io.core import Version
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.atomic import LOCAL, OBJECT_STORES
-from robust_fairness.catalog.files import FigureDataset, PictureDataset, TableDataset, TextDataset
+from robust_fairness.catalog.files import FigureDataset, ParquetDataset, PictureDataset, TextDataset
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
@@ -24,7 +24,7 @@ from tests.project import ROOT
 
 CATALOG = """
 metrics:
-  type: robust_fairness.catalog.files.TableDataset
+  type: robust_fairness.catalog.files.ParquetDataset
   filepath: dir://metrics.parquet
   versioned: true
   credentials: store
@@ -120,7 +120,7 @@ def test_tables_texts_pictures_and_figures_come_back(store):
     from plotly import graph_objects
 
     frame = pd.DataFrame({"a": [1.5, 2], "b": ["x", "y"]})
-    table = TableDataset(filepath=f"{store}/table.parquet")
+    table = ParquetDataset(filepath=f"{store}/table.parquet")
     table.save(frame)
     pd.testing.assert_frame_equal(table.load(), frame)
     text = TextDataset(filepath=f"{store}/page.html")
@@ -215,11 +215,11 @@ def test_object_stores_get_one_upload_and_no_move(monkeypatch):
 def test_errors_name_the_url(store):
     path = f"{store}/table.parquet"
     with pytest.raises(DatasetError) as error:
-        TableDataset(filepath=path).load()
+        ParquetDataset(filepath=path).load()
     assert str(error.value) == f"{fsspec_form(path)}: no such file"
     TextDataset(filepath=path).save("no table")
     with pytest.raises(DatasetError) as error:
-        TableDataset(filepath=path).load()
+        ParquetDataset(filepath=path).load()
     assert str(error.value).startswith(f"{fsspec_form(path)}: corrupted file (")
     samples_of = SamplesDataset(filepath=path)
     with pytest.raises(DatasetError, match="corrupted file") as error:

@@ -102,9 +102,9 @@ def test_geometric_mean_is_over_classes(rows):
     keys = ["shift", "severity"]
     by_class = digits[(digits["metric"] == "accuracy_by_group") & (digits["attribute"] == "class")]
     assert (by_class.groupby(keys)["group"].nunique() == 10).all()
-    found = digits[digits["metric"] == "geometric_mean_recall"].set_index(keys)["value"]
+    means = digits[digits["metric"] == "geometric_mean_recall"].set_index(keys)["value"]
     expected = by_class.groupby(keys)["value"].prod() ** 0.1
-    pd.testing.assert_series_equal(found.sort_index(), expected.sort_index(), check_names=False)
+    pd.testing.assert_series_equal(means.sort_index(), expected.sort_index(), check_names=False)
 
 
 def test_aggregations_apply_to_the_metric(rows):
@@ -214,19 +214,19 @@ def test_the_library_is_used_as_the_first_page_says(capsys):
     ]
     left: dict = {}
     exec(compile(text, "getting_started.md", "exec"), left)
-    found = left["scores"]
-    assert set(found["seed"]) == {0, 1, 2}
-    assert set(found["metric"]) == {"accuracy", "delta_eo"}
-    assert found[found["metric"] == "accuracy"]["value"].between(0.5, 1).all()
+    scores = left["scores"]
+    assert set(scores["seed"]) == {0, 1, 2}
+    assert set(scores["metric"]) == {"accuracy", "delta_eo"}
+    assert scores[scores["metric"] == "accuracy"]["value"].between(0.5, 1).all()
     assert "accuracy" in capsys.readouterr().out
 
 
 def test_the_page_of_the_library_prints_what_it_says():
     text = "\n".join(text for kind, text in blocks([DOCUMENTS / "library.md"]) if kind == "pycon")
-    found = doctest.DocTestParser().get_doctest(text, {}, "library.md", "library.md", 0)
+    examples = doctest.DocTestParser().get_doctest(text, {}, "library.md", "library.md", 0)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-    result = runner.run(found, out=said.append)
+    result = runner.run(examples, out=said.append)
     assert (result.failed, "".join(said)) == (0, "")
     assert result.attempted > 15
 
@@ -238,7 +238,7 @@ def test_the_grid_of_the_first_page_is_accepted(tmp_path):
     loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
     cells = loader["parameters"]["diabetes"]
     cell = cells["cuma"]["cell"]
-    assert [one["gamma"] for one in cell.trials] == [0.1, 10.0]
+    assert [trial["gamma"] for trial in cell.trials] == [0.1, 10.0]
     assert {"erm", "group_dro", "cuma"} <= cells.keys()
 
 
@@ -248,8 +248,8 @@ def test_the_grids_of_methods_md_are_accepted():
     texts = [text for kind, text in blocks([DOCUMENTS / "methods.md"]) if kind == "yaml"]
     for text in texts:
         grid = layered([parse(text, "methods.md")], [], [])
-        (found,) = read(grid, places, fully=True).datasets
-        assert "trees_reduced" in [cell.label for cell in found.cells]
+        (dataset,) = read(grid, places, fully=True).datasets
+        assert "trees_reduced" in [cell.label for cell in dataset.cells]
     assert len(texts) > 1
 
 
@@ -266,9 +266,9 @@ def test_the_search_of_the_page_runs(tmp_path):
     first = trials[(trials["stage"] == 1) & (trials["state"] == "complete")]
     best = set(first.loc[first["score"].idxmax(), "trial"].split(","))
     later = [set(trial.split(",")) for trial in trials[trials["stage"] == 2]["trial"]]
-    assert [one - best for one in later] == [{"alpha=0.25"}, {"alpha=0.5"}, {"alpha=2.0"}]
-    assert all(best < one for one in later)
-    rates = [float(re.search(r"learning_rate=([^,]+)", one)[1]) for one in first["trial"]]
+    assert [changes - best for changes in later] == [{"alpha=0.25"}, {"alpha=0.5"}, {"alpha=2.0"}]
+    assert all(best < changes for changes in later)
+    rates = [float(re.search(r"learning_rate=([^,]+)", changes)[1]) for changes in first["trial"]]
     assert all(1e-4 <= rate <= 0.1 for rate in rates)
 
 
@@ -285,9 +285,8 @@ def test_every_generated_table_stands_once_between_its_two_markers(page):
 
 
 def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
-    made = module(DOCUMENTS / "method_tables.py")
-    page = made.PAGES[0].path.read_text()
-    assert made.table()["fails"].str.len().min() > 10
+    page = (DOCUMENTS / "methods.md").read_text()
+    assert module(DOCUMENTS / "plugin_tables.py").methods()["fails"].str.len().min() > 10
     prose = re.sub(r"```.*?```|<!-- table.*?<!-- end -->", "", page, flags=re.DOTALL)
     assert len(prose.split()) <= 1000
 
@@ -295,8 +294,7 @@ def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
 @pytest.mark.parametrize(
     "script",
     ["paper_tables", "estimators_tables", "study_tables",
-     "leaderboard", "audit_tables", "benchmark_tables", "plugin_tables",
-     "method_tables"],
+     "leaderboard", "audit_tables", "benchmark_tables", "plugin_tables"],
 )  # fmt: skip
 def test_pages_are_those_of_the_data_beside_them(script):
     """Page, tables and figures; each is shown or linked, and no table is left over."""
@@ -328,8 +326,8 @@ def test_tuned_settings_are_those_with_the_best_validation_score():
     assert set(best.index) == set(tuned)
     for method, trial in best.items():
         named = {"default": {}} | {
-            ",".join(f"{name}={value}" for name, value in one.items()): one
-            for one in tried[method]["trials"]
+            ",".join(f"{name}={value}" for name, value in changes.items()): changes
+            for changes in tried[method]["trials"]
         }
         expected = tried[method].get("settings", {}) | named[trial]
         assert (tuned[method] or {}).get("settings", {}) == expected, method
@@ -346,7 +344,9 @@ def paper_slice(paper, monkeypatch) -> ModuleType:
     """``docs/paper_slice.py`` with two methods."""
     made = module(DOCUMENTS / "paper_slice.py")
     monkeypatch.setenv(checkpoints.ROOT_VARIABLE, "")  # which it sets
-    monkeypatch.setattr(made, "datasets", lambda: {one.name: one for one in paper.datasets})
+    monkeypatch.setattr(
+        made, "datasets", lambda: {dataset.name: dataset for dataset in paper.datasets}
+    )
     monkeypatch.setattr(made, "FIRST", made.FIRST[:2])
     return made
 
@@ -367,7 +367,9 @@ def test_slice_of_the_papers_stops_and_continues(paper_slice, tmp_path, monkeypa
         changed.setattr(fitting.Stack, "run_epoch", stopped)
         assert not paper_slice.run(twice, 60, toy=True)
         assert trained == ["erm", "erm", "lff"]
-        changed.setattr(fitting.Stack, "run_epoch", lambda one: trained.append(0) or run_epoch(one))
+        changed.setattr(
+            fitting.Stack, "run_epoch", lambda fitted: trained.append(0) or run_epoch(fitted)
+        )
         assert paper_slice.run(twice, 60, toy=True)
     assert trained[3:] == [0]
     for path in once.glob("*.parquet"):
@@ -379,8 +381,8 @@ def test_slice_of_the_papers_stops_and_continues(paper_slice, tmp_path, monkeypa
     page, scores = tmp_path / "page.md", tmp_path / "scores.parquet"
     page.write_text(paper_slice.PAGE.read_text())
     paper_slice.merge(once, page, scores)
-    own = pd.read_parquet(once / "biased_mnist.lff.0.parquet")
-    (value,) = own.query("metric == 'unbiased_accuracy'")["value"].unique()
+    lff = pd.read_parquet(once / "biased_mnist.lff.0.parquet")
+    (value,) = lff.query("metric == 'unbiased_accuracy'")["value"].unique()
     assert f"| lff | 56.6 | {100 * value:.1f} |  | 1 |" in page.read_text()
     paper_slice.merge(once, page, scores)  # adds nothing
     assert len(pd.read_parquet(scores)) == sum(map(len, map(pd.read_parquet, once.glob("*.pa*"))))

@@ -54,8 +54,8 @@ class Titles:
 def test_links_of_the_repository_lead_to_pages_of_the_site(here, written, shown):
     page = Fields(file=Fields(src_uri=here))
     hooks = of_site("hooks")
-    found = hooks.on_page_markdown(written, page=page, config=None, files=Titles(data="Data"))
-    assert found == shown
+    turned = hooks.on_page_markdown(written, page=page, config=None, files=Titles(data="Data"))
+    assert turned == shown
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_a_notebook_becomes_a_page_without_outputs(tmp_path):
     ],
 )
 def test_formulas_are_shown_as_they_are_written(docstring, shown):
-    one = Fields(docstring=Fields(value=docstring))
-    of_site("docstrings").Formulas().on_object(obj=one)
-    assert one.docstring.value == shown
+    documented = Fields(docstring=Fields(value=docstring))
+    of_site("docstrings").Formulas().on_object(obj=documented)
+    assert documented.docstring.value == shown
 
 
 @pytest.mark.slow

@@ -41,10 +41,10 @@ def test_a_submitted_model_has_the_scores_of_its_predictions(project):
     sent = pd.read_csv(project.root / "predictions.csv", dtype={"id": str})
     right = (sent["probability"] > 0.5) == label.loc[sent["id"]].to_numpy()
     expected = right.groupby(sent["test_set"]).mean()
-    found = scores[(scores["metric"] == "accuracy") & (scores["group"] == "")]
-    found = found.drop_duplicates(["shift", "severity"]).set_index("shift")["value"]
-    assert found["none"] == pytest.approx(expected["unshifted"])
-    assert found["gaussian_noise"] == pytest.approx(expected["gaussian_noise_0_06"])
+    accuracies = scores[(scores["metric"] == "accuracy") & (scores["group"] == "")]
+    accuracies = accuracies.drop_duplicates(["shift", "severity"]).set_index("shift")["value"]
+    assert accuracies["none"] == pytest.approx(expected["unshifted"])
+    assert accuracies["gaussian_noise"] == pytest.approx(expected["gaussian_noise_0_06"])
     report = (folder / "report.html").read_text()
     assert {"erm", "logistic"} <= set(re.findall(r"\w+", report))
 

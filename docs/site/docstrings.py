@@ -26,7 +26,7 @@ class Formulas(Extension):
             obj.docstring.value = INLINE.sub(r"`\1`", text)
 
 
-def _block(found: re.Match[str]) -> str:
-    lines = [line.strip() for line in found[2].splitlines()]
-    text = "\n".join(f"{found[1]}{line}" for line in lines if line)
-    return f"{found[1]}```text\n{text}\n{found[1]}```"
+def _block(match: re.Match[str]) -> str:
+    lines = [line.strip() for line in match[2].splitlines()]
+    text = "\n".join(f"{match[1]}{line}" for line in lines if line)
+    return f"{match[1]}```text\n{text}\n{match[1]}```"

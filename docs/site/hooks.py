@@ -61,8 +61,8 @@ def text_of(path: Path) -> str:
 
 def title_of(file: File) -> str:
     """Its first heading."""
-    found = TITLE.search(file.content_string)
-    return found[1] if found else file.name
+    heading = TITLE.search(file.content_string)
+    return heading[1] if heading else file.name
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -106,6 +106,6 @@ def on_post_build(*, config: MkDocsConfig) -> None:
     """Check that no page asks another host for anything."""
     built = Path(config.site_dir)
     for path in sorted([*built.rglob("*.html"), *built.rglob("*.css"), *built.rglob("*.svg")]):
-        found = LOADED.search(path.read_text())
-        if found:
-            raise PluginError(f"{path.relative_to(built)} asks another host: {found[0]}")
+        asked = LOADED.search(path.read_text())
+        if asked:
+            raise PluginError(f"{path.relative_to(built)} asks another host: {asked[0]}")

@@ -63,7 +63,7 @@ def expected(then, now):
 
         return value
 
-    found = {}
+    decomposed = {}
     total = (t * np.where(flagged, y_now, 1 - y_now)).sum()
     for name, value in {
         "accuracy": accuracy,
@@ -71,11 +71,11 @@ def expected(then, now):
         "true_positive_rate": difference(lambda y: y),
         "false_positive_rate": difference(lambda y: 1 - y),
     }.items():
-        a, b, c, d = (value(*one) for one in four)
+        a, b, c, d = (value(*period) for period in four)
         mix = total - d if name == "accuracy" else 0.0
         parts = {"group mix": mix, "X": b - a + d - c, "Y given X": c - b}
-        found[name] = parts | {"all": sum(parts.values())}
-    return found
+        decomposed[name] = parts | {"all": sum(parts.values())}
+    return decomposed
 
 
 @pytest.mark.parametrize("kind", MOVED)
@@ -100,8 +100,8 @@ def test_planted_changes_are_found_and_attributed(kind):
             half = (row["high"] - row["low"]) / 2
             assert abs(row["change"] - value) <= 1.3 * half + 1e-12, (metric, part)
             assert half < 0.11
-        own = [row_of[metric, part]["change"] for part in PARTS if (metric, part) in row_of]
-        assert sum(own) == pytest.approx(row_of[metric, "all"]["change"], abs=1e-9)
+        changes = [row_of[metric, part]["change"] for part in PARTS if (metric, part) in row_of]
+        assert sum(changes) == pytest.approx(row_of[metric, "all"]["change"], abs=1e-9)
     said = " ".join(done.why.sentences())
     largest = max(true["accuracy"], key=lambda part: abs(true["accuracy"][part]) * (part != "all"))
     changed = {row["metric"] for row in done.why.changes() if row["significant"]}
@@ -145,8 +145,8 @@ def test_units_widen_the_intervals_and_weights_move_the_values():
     double = rf.audit(twice[0], reference=twice[1], unit="unit", **arguments).why.rows
     for part in ("all", "Y given X"):
         widths = [
-            float((own["high"] - own["low"])[(own["part"] == part) & (own["metric"] == "accuracy")]
-                  .iloc[0]) for own in (alone, double)
+            float((why["high"] - why["low"])[(why["part"] == part) & (why["metric"] == "accuracy")]
+                  .iloc[0]) for why in (alone, double)
         ]  # fmt: skip
         assert widths[1] == pytest.approx(widths[0], rel=0.05)
     heavy = [part.assign(w=np.where(part["sex"] == "male", 3.0, 1.0)) for part in (now, then)]

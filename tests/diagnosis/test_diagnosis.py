@@ -18,7 +18,7 @@ from robust_fairness.diagnosis.decomposition import (
 from robust_fairness.diagnosis.domains import overlap, two_sample_test
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.pairs import compared
-from robust_fairness.diagnosis.regions import Scored, regions
+from robust_fairness.diagnosis.regions import ScoredDomain, regions
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 
@@ -52,9 +52,11 @@ def largest_part(change: dict, seed: int, rows: int = 1500) -> str:
 
     shared = overlap(x, x2, seed=seed)  # the group is a feature
     scores = [predicted == y, predicted2 == y2]
-    found = decompose_by_group(scores, [group, group2], shared.take)
-    assert found.due_to_x + found.due_to_y_given_x + found.mix == pytest.approx(found.change)
-    parts = {"X": found.due_to_x, "Y given X": found.due_to_y_given_x, "group mix": found.mix}
+    fall = decompose_by_group(scores, [group, group2], shared.take)
+    assert fall.due_to_x + fall.due_to_y_given_x + fall.mix == pytest.approx(
+        fall.elsewhere - fall.at_home
+    )
+    parts = {"X": fall.due_to_x, "Y given X": fall.due_to_y_given_x, "group mix": fall.mix}
     return max(parts, key=lambda name: abs(parts[name]))
 
 
@@ -80,10 +82,11 @@ def test_parts_add_up_and_a_gap_of_predictions_has_no_part_of_labels():
     parity = decompose(
         rate_difference(predicted, group), rate_difference(predicted2, group2), shared
     )
-    assert parity.due_to_x + parity.due_to_y_given_x == pytest.approx(parity.change, abs=1e-12)
     assert abs(parity.due_to_y_given_x) < 0.05
     right = decompose(weighted_mean(predicted == y), weighted_mean(predicted2 == y2), shared)
-    assert right.due_to_x + right.due_to_y_given_x == pytest.approx(right.change, abs=1e-12)
+    for parts in (parity, right):
+        change = parts.elsewhere - parts.at_home
+        assert parts.due_to_x + parts.due_to_y_given_x == pytest.approx(change, abs=1e-12)
     assert right.due_to_y_given_x < -0.03
 
 
@@ -132,16 +135,16 @@ def test_the_region_of_the_change_is_found():
     x, x2 = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 3))
     shared = overlap(x, x2)
     right, right2 = rng.random(4000) < 0.9, rng.random(4000) < np.where(x2[:, 0] > 1, 0.3, 0.9)
-    found = regions(
-        [Scored(x, right.astype(float), shared.home)],
-        [Scored(x2, right2.astype(float), shared.away)],
+    leaves = regions(
+        [ScoredDomain(x, right.astype(float), shared.home)],
+        [ScoredDomain(x2, right2.astype(float), shared.away)],
         ["income", "age", "hours"],
     )
-    first = found.iloc[0]
+    first = leaves.iloc[0]
     assert first["conditions"].startswith("income > ")
     assert first["change"] == pytest.approx(-0.6, abs=0.1)
     assert first["low"] < -0.6 < first["high"] < 0
-    assert found["rows_home"].sum() == found["rows_away"].sum() == 2000
+    assert leaves["rows_home"].sum() == leaves["rows_away"].sum() == 2000
 
 
 def test_the_region_where_a_gap_opens_is_found():
@@ -157,10 +160,10 @@ def test_the_region_where_a_gap_opens_is_found():
     weights = np.full(4000, 1 / 4000)
     parts = [
         [
-            Scored(rows[own == second], score[own == second] * 1.0, weights[own == second], sign)
-            for second, sign in ((False, -1), (True, 1))
+            ScoredDomain(rows[of_group], score[of_group] * 1.0, weights[of_group], sign)
+            for of_group, sign in ((~groups, -1), (groups, 1))
         ]
-        for rows, score, own in ((x, right, group), (x2, right2, group2))
+        for rows, score, groups in ((x, right, group), (x2, right2, group2))
     ]
     first = regions(*parts, ["age", "urban"]).iloc[0]
     assert first["conditions"].split(" and ")[0] == "urban"
@@ -176,25 +179,25 @@ def test_within_a_group_the_weights_are_those_of_its_own_classifier():
     rows, rows2 = np.flatnonzero(group), np.flatnonzero(group2)
     pooled = overlap(x, x2).take(rows, rows2)
     alone = overlap(x[rows], x2[rows2])
-    for one, other, values in (
+    for first, other, values in (
         (pooled.home, alone.home, x[rows]),
         (pooled.away, alone.away, x2[rows2]),
     ):
-        assert one @ values[:, 0] == pytest.approx(other @ values[:, 0], abs=0.06)
+        assert first @ values[:, 0] == pytest.approx(other @ values[:, 0], abs=0.06)
 
 
 def test_a_share_that_changes_by_unit_has_a_wider_interval():
     """Against the textbook formula for rows; copies of rows in one unit add nothing."""
     rng = np.random.default_rng(7)
     home, away = rng.random(300) < 0.3, rng.random(200) < 0.5
-    one = share_change(home, away)
-    assert (one.at_home, one.elsewhere) == (home.mean(), away.mean())
-    assert one.error == pytest.approx(np.sqrt(home.var(ddof=1) / 300 + away.var(ddof=1) / 200))
-    expected = stats.norm.sf(abs(one.change) / one.error) * 2
-    assert one.p == pytest.approx(expected)
+    by_row = share_change(home, away)
+    assert (by_row.at_home, by_row.elsewhere) == (home.mean(), away.mean())
+    assert by_row.error == pytest.approx(np.sqrt(home.var(ddof=1) / 300 + away.var(ddof=1) / 200))
+    expected = stats.norm.sf(abs(by_row.change) / by_row.error) * 2
+    assert by_row.p == pytest.approx(expected)
     units = tuple(np.repeat(np.arange(n), 3) for n in (300, 200))
     copied = share_change(home.repeat(3), away.repeat(3), units)
-    assert copied.interval == pytest.approx(one.interval)
+    assert copied.interval == pytest.approx(by_row.interval)
 
 
 def test_label_shift_is_estimated_without_labels_and_other_shifts_are_not():
@@ -206,8 +209,8 @@ def test_label_shift_is_estimated_without_labels_and_other_shifts_are_not():
 
     y, predicted = predictions([0.5, 0.3, 0.2], 0.8)
     _, shifted = predictions([0.2, 0.2, 0.6], 0.8)
-    found = estimated_shares(predicted, y, shifted, 3)
-    assert found == pytest.approx([0.2, 0.2, 0.6], abs=0.02)
+    shares = estimated_shares(predicted, y, shifted, 3)
+    assert shares == pytest.approx([0.2, 0.2, 0.6], abs=0.02)
     other, same = predictions([0.5, 0.3, 0.2], 0.8)
     moved = np.where((other == 0) & (rng.random(30_000) < 0.5), 2, same)  # features of a class
     assert estimated_shares(predicted, y, moved, 3)[2] > np.mean(other == 2) + 0.1
@@ -239,8 +242,8 @@ def two_domains(rows=600, leak=False):
     )
     logits = np.column_stack([-number, number]).astype(np.float32)
     predictions = [
-        Prediction("default", 0, "split_0", "", part, own, logits[own])
-        for part, own in (("test", np.flatnonzero(~away)), ("ood_test", np.flatnonzero(away)))
+        Prediction("default", 0, "split_0", "", part, of_part, logits[of_part])
+        for part, of_part in (("test", np.flatnonzero(~away)), ("ood_test", np.flatnonzero(away)))
     ]
     return samples, predictions
 
@@ -262,10 +265,10 @@ def test_a_category_that_names_the_domain_is_found_among_its_levels():
     columns = Columns(
         np.column_stack([other, born]).astype(np.float32), ("age", "born"), np.array([False, True])
     )
-    found = domain_columns(columns, away)
-    assert found.index.tolist() == ["born", "age"]
-    assert found["born"] == 1
-    assert found["age"] == pytest.approx(0.5, abs=0.06)
+    aucs = domain_columns(columns, away)
+    assert aucs.index.tolist() == ["born", "age"]
+    assert aucs["born"] == 1
+    assert aucs["age"] == pytest.approx(0.5, abs=0.06)
 
 
 def test_columns_that_name_the_domain_are_left_out_of_the_comparison():
@@ -285,26 +288,26 @@ def test_intervals_of_regions_hold_for_all_leaves_together():
     """By hand, from the shares in every leaf: the largest of several changes is shown first."""
     rng = np.random.default_rng(0)
     home, away = (
-        [Scored(rng.normal(size=(400, 2)), rng.random(400) < 0.8, np.full(400, 1 / 400))]
+        [ScoredDomain(rng.normal(size=(400, 2)), rng.random(400) < 0.8, np.full(400, 1 / 400))]
         for _ in range(2)
     )
-    found = regions(home, away, ["a", "b"])
+    leaves = regions(home, away, ["a", "b"])
     variance = sum(
-        found[share] * (1 - found[share]) / (found[rows] - 1)
+        leaves[share] * (1 - leaves[share]) / (leaves[rows] - 1)
         for share, rows in (("at_home", "rows_home"), ("elsewhere", "rows_away"))
     )
-    critical = stats.norm.isf(0.025 / len(found))
-    assert len(found) > 4
-    assert (found["high"] - found["change"]).to_numpy() == pytest.approx(
+    critical = stats.norm.isf(0.025 / len(leaves))
+    assert len(leaves) > 4
+    assert (leaves["high"] - leaves["change"]).to_numpy() == pytest.approx(
         critical * np.sqrt(variance.to_numpy())
     )
 
 
 def test_a_run_of_two_domains_has_shares_and_regions():
     samples, predictions = two_domains()
-    found = diagnose("two", samples, {"erm": predictions})
-    shares = found["shares"].set_index(["attribute", "group", "label"])
-    home, away = (one.rows for one in predictions)
+    diagnosed = diagnose("two", samples, {"erm": predictions})
+    shares = diagnosed["shares"].set_index(["attribute", "group", "label"])
+    home, away = (prediction.rows for prediction in predictions)
     assert shares.loc[("", "", "yes"), "elsewhere"] == samples.y[away].mean()
     women = (samples.attributes["sex"] == "f").to_numpy()
     assert shares.loc[("sex", "f", ""), "at_home"] == women[home].mean()
@@ -312,12 +315,12 @@ def test_a_run_of_two_domains_has_shares_and_regions():
     assert of_women["at_home"] == samples.y[home][women[home]].mean()
     assert of_women["rows_home"] == women[home].sum()
     assert of_women["low"] < of_women["change"] < of_women["high"] < 0
-    regions_of = found["regions"]
+    regions_of = diagnosed["regions"]
     assert set(regions_of["metric"]) == {"accuracy", "accuracy_difference"}
     assert regions_of.iloc[0]["conditions"].startswith("age ")
     assert regions_of["change"].min() < -0.2
-    assert set(found["diagnosis"]["left_out"]) == {""}
-    columns = found["domain_columns"].set_index("column")
+    assert set(diagnosed["diagnosis"]["left_out"]) == {""}
+    columns = diagnosed["domain_columns"].set_index("column")
     assert set(columns.index) == {"", "age", "colour", "sex"}
     assert not columns["names_domain"].any()
     assert columns.loc["", "p"] <= 0.05
@@ -329,9 +332,9 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
     unknown = np.arange(2000) % 7 == 0
     attributes = samples.attributes.assign(sex=samples.attributes["sex"].mask(unknown))
     samples = replace(samples, attributes=attributes)
-    found = diagnose("two", samples, {"erm": predictions})
-    rows = found["diagnosis"].set_index(["attribute", "metric"])
-    for column, (prediction) in zip(("at_home", "elsewhere"), predictions, strict=True):
+    diagnosed = diagnose("two", samples, {"erm": predictions})
+    rows = diagnosed["diagnosis"].set_index(["attribute", "metric"])
+    for column, prediction in zip(("at_home", "elsewhere"), predictions, strict=True):
         sex = samples.attributes["sex"].iloc[prediction.rows].to_numpy()
         predicted = prediction.outputs.argmax(1)
         right = predicted == samples.y[prediction.rows]
@@ -340,10 +343,10 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
         assert rows.loc[("", "accuracy"), column] == pytest.approx(right.mean())
         known = pd.notna(sex)
         assert rows.loc[("sex", "accuracy"), column] == pytest.approx(right[known].mean())
-    shares = found["shares"].query("group == 'missing' and label == ''")
+    shares = diagnosed["shares"].query("group == 'missing' and label == ''")
     assert shares["at_home"].item() == unknown[predictions[0].rows].mean()
-    assert {"sex"} < set(found["domain_columns"]["column"])
-    assert "accuracy_difference" in set(found["regions"]["metric"])
+    assert {"sex"} < set(diagnosed["domain_columns"]["column"])
+    assert "accuracy_difference" in set(diagnosed["regions"]["metric"])
 
 
 def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all_rows(monkeypatch):

@@ -15,32 +15,28 @@ from tests.training.conftest import make_samples
 
 def predictions_of(samples, score, *parts) -> list[Prediction]:
     outputs = np.log(np.stack([1 - score, score], axis=1)).astype(np.float32)
-    found = []
+    predictions = []
     for part in parts:
         rows = samples.rows("split_0", part)
-        found.append(Prediction("default", 0, "split_0", "", part, rows, outputs[rows]))
-    return found
+        predictions.append(Prediction("default", 0, "split_0", "", part, rows, outputs[rows]))
+    return predictions
 
 
 def points() -> tuple:
     samples = make_samples(rows=600, domains=3)
     score = np.random.default_rng(0).uniform(0.1, 0.9, len(samples)) * 0.6 + 0.3 * samples.y
     cells = {
-        "good": (
-            predictions_of(samples, score, "val"),
-            predictions_of(samples, score, "test", "ood_test"),
-        ),
-        "noise": (
-            predictions_of(samples, 1 - score, "val"),
-            predictions_of(samples, 1 - score, "test", "ood_test"),
-        ),
+        name: tuple(
+            predictions_of(samples, scores, *parts) for parts in (["val"], ["test", "ood_test"])
+        )
+        for name, scores in {"good": score, "noise": 1 - score}.items()
     }
     return samples, score, frontier("toy", samples, cells)
 
 
 def test_points_are_those_of_the_rows_in_distribution_and_in_each_domain():
-    samples, score, found = points()
-    plain = found[found["tolerance"].isna() & (found["method"] == "good")].set_index("domain")
+    samples, score, table = points()
+    plain = table[table["tolerance"].isna() & (table["method"] == "good")].set_index("domain")
     assert plain.index.tolist() == ["", "site 0", "site 1", "site 2"]
     assert plain["elsewhere"].tolist() == [False, False, False, True]
     group = samples.attributes["kind"].cat.codes.to_numpy()
@@ -49,15 +45,15 @@ def test_points_are_those_of_the_rows_in_distribution_and_in_each_domain():
         y, decided = samples.y[rows], score[rows] > 0.5
         rates = [[decided[(y == k) & (group[rows] == g)].mean() for g in (0, 1)] for k in (0, 1)]
         assert plain.loc[domain, "accuracy"] == pytest.approx((decided == y).mean())
-        assert plain.loc[domain, "gap"] == pytest.approx(max(np.ptp(one) for one in rates))
-    free = found[(found["tolerance"] == 1) & (found["method"] == "good")]
+        assert plain.loc[domain, "gap"] == pytest.approx(max(np.ptp(rate) for rate in rates))
+    free = table[(table["tolerance"] == 1) & (table["method"] == "good")]
     assert free["validation_accuracy"].nunique() == 1
 
 
 def test_the_view_compares_with_the_best_model_on_validation_rows():
-    *_, found = points()
+    *_, table = points()
     metrics = tables.table(tables.METRICS, [])
-    rows = unprocessing(Results.of(metrics, frontier=found))
+    rows = unprocessing(Results.of(metrics, frontier=table))
     assert set(rows["frontier of"]) == {"good"}
     noise = rows[rows["method"] == "noise"]
     assert (noise["difference"].dropna() < 0).all() and noise["difference"].notna().any()

@@ -14,7 +14,7 @@ import torch
 from kedro.io import DatasetError
 from safetensors import SafetensorError
 
-from robust_fairness.catalog.files import FigureDataset, TableDataset, TextDataset
+from robust_fairness.catalog.files import FigureDataset, ParquetDataset, TextDataset
 from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.generation import generator
 from robust_fairness.runs import provenance
@@ -41,7 +41,7 @@ def writers(folder: Path) -> dict[str, tuple[Path, Any]]:
     return {
         "table": (
             table,
-            lambda n: TableDataset(filepath=str(table)).save(pd.DataFrame({"x": np.arange(n)})),
+            lambda n: ParquetDataset(filepath=str(table)).save(pd.DataFrame({"x": np.arange(n)})),
         ),
         "text": (text, lambda n: TextDataset(filepath=str(text)).save("x" * n)),
         "figure": (

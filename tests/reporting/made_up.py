@@ -40,22 +40,25 @@ def results(
     facets, algorithms = facets or {}, algorithms or {}
     cells = metrics[["dataset", "method", "network"]].drop_duplicates().to_dict("records")
     trials = metrics[["dataset", "method", "trial"]].drop_duplicates().to_dict("records")
-    return Results(
+    return Results.of(
         metrics,
         cells=tables.CELLS.table(
-            [one | {"algorithm": algorithms.get(one["method"], one["method"])} for one in cells],
+            [
+                cell | {"algorithm": algorithms.get(cell["method"], cell["method"])}
+                for cell in cells
+            ],
             [
                 {
                     k: str(v)
                     for name in ("dataset", "method")
-                    for k, v in facets.get(one[name], {}).items()
+                    for k, v in facets.get(cell[name], {}).items()
                 }
-                for one in cells
+                for cell in cells
             ],
         ),
         trials=tables.TRIALS.table(
-            [one | {"stage": 0, "epochs": 1, "score": 0.0} for one in trials],
-            [changed(one["trial"]) for one in trials],
+            [trial | {"stage": 0, "epochs": 1, "score": 0.0} for trial in trials],
+            [changed(trial["trial"]) for trial in trials],
         ),
         **further,
     )

@@ -38,9 +38,9 @@ def rows(metric: str, value, dataset: str = "d", shift: str = "none", severity: 
 def made_up() -> pd.DataFrame:
     """Two datasets; on the second Delta-EO ranks against Delta-ER, and shift harms cuma only."""
     noise = np.random.default_rng(0).normal(0, 1e-3, (4, 6))
-    found = []
+    scores = []
     for dataset, sign in (("one", 1), ("two", -1)):
-        found += [
+        scores += [
             rows("delta_er", lambda m, s: 4 - m, dataset),
             rows("delta_eo", lambda m, s, sign=sign: 0.5 - 0.1 * sign * m + noise[m, s], dataset),
             rows(
@@ -53,7 +53,7 @@ def made_up() -> pd.DataFrame:
             # weaker than the strongest, so that it counts for the survival alone
             rows("delta_eo", lambda m, s: s, dataset, "gaussian_noise", 0.1),
         ]
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(scores, ignore_index=True)
 
 
 @given(arrays(np.int64, (2, 7), elements=st.integers(0, 5)))
@@ -65,20 +65,20 @@ def test_tau_is_that_of_scipy_with_ties(values):
 
 def test_tau_of_tables_is_that_of_each_row():
     a, b = np.random.default_rng(0).normal(size=(2, 5, 3, 6))
-    found = kendall_tau(a, b)
-    assert found.shape == (5, 3)
-    assert found[4, 2] == pytest.approx(stats.kendalltau(a[4, 2], b[4, 2]).statistic)
+    taus = kendall_tau(a, b)
+    assert taus.shape == (5, 3)
+    assert taus[4, 2] == pytest.approx(stats.kendalltau(a[4, 2], b[4, 2]).statistic)
 
 
 def test_clear_orders_have_no_interval_and_that_of_noise_holds_zero():
     """The same order whatever seeds are drawn; and no order at all."""
     clear = np.arange(5.0) + np.random.default_rng(0).uniform(0, 0.4, (8, 5))
-    found = rank_agreement(clear, -clear)
-    assert (found["tau"], found["n"]) == (-1, 5) and np.isnan(found["low"])  # nothing varies
+    tau = rank_agreement(clear, -clear)
+    assert (tau["tau"], tau["n"]) == (-1, 5) and np.isnan(tau["low"])  # nothing varies
     noise = np.random.default_rng(1).normal(size=(2, 8, 12))
-    found = rank_agreement(*noise)
-    assert found["low"] < 0 < found["high"] and found["low"] <= found["tau"] <= found["high"]
-    assert found == rank_agreement(*noise)
+    tau = rank_agreement(*noise)
+    assert tau["low"] < 0 < tau["high"] and tau["low"] <= tau["tau"] <= tau["high"]
+    assert tau == rank_agreement(*noise)
     assert np.isnan(rank_agreement(clear[:, :2], clear[:, :2])["tau"])
     single = rank_agreement(clear[:1], clear[:1])
     assert single["tau"] == 1 and np.isnan(single["low"])
@@ -95,16 +95,16 @@ def test_mean_tau_over_datasets():
     """+1 on one dataset and -1 on the other; each measure in its better direction."""
     metrics = made_up()
     table = agreement.kendall_over_datasets(Results(metrics)).set_index(["first", "second"])
-    found = table.loc["delta_eo", "delta_er"]
-    assert (found["tau"], found["n"]) == (0, 2)
-    assert (found["low"], found["high"]) == (-1, 1)  # Student's of two datasets, cut off
-    one = metrics[metrics["dataset"] == "one"]
-    alone = agreement.kendall_over_datasets(Results(one)).set_index(["first", "second"])
+    pair = table.loc["delta_eo", "delta_er"]
+    assert (pair["tau"], pair["n"]) == (0, 2)
+    assert (pair["low"], pair["high"]) == (-1, 1)  # Student's of two datasets, cut off
+    single = metrics[metrics["dataset"] == "one"]
+    alone = agreement.kendall_over_datasets(Results(single)).set_index(["first", "second"])
     assert alone.loc[("delta_eo", "delta_er"), "tau"] == 1
     # shifted: cuma (second best by number 1) becomes the worst; of six pairs one turns
     assert alone.loc[("delta_eo", "delta_eo under shift"), "tau"] == pytest.approx(4 / 6)
     accuracy = rows("mean_accuracy_at(alpha=0)", lambda m, s: m, "one")
-    both = agreement.kendall_of_proposed(Results(pd.concat([one, accuracy])))
+    both = agreement.kendall_of_proposed(Results(pd.concat([single, accuracy])))
     assert both[["first", "second", "dataset", "tau"]].to_numpy().tolist() == [
         ["delta_er", "mean_accuracy_at(alpha=0)", "one", 1.0]
     ]
@@ -112,14 +112,14 @@ def test_mean_tau_over_datasets():
 
 def test_survival_counts_what_changes_beyond_chance():
     """One of four methods is worse at the strong shift; at the weak one nothing is certain."""
-    found = agreement.survival(Results(made_up())).set_index(["dataset", "severity"])
-    assert set(found["metric"]) == {"delta_eo"} and set(found["methods"]) == {4}
+    survival = agreement.survival(Results(made_up())).set_index(["dataset", "severity"])
+    assert set(survival["metric"]) == {"delta_eo"} and set(survival["methods"]) == {4}
     for dataset in ("one", "two"):
-        strong = found.loc[(dataset, 0.5)]
+        strong = survival.loc[(dataset, 0.5)]
         assert (strong["worse"], strong["better"]) == (1, 0)
         assert strong["change for the worse"] == pytest.approx(0.3 / 4, abs=1e-3)
-    assert found.loc[("one", 0.5), "tau"] == pytest.approx(4 / 6)
-    assert np.isnan(found.loc[("one", 0.1), "tau"])  # all methods alike
+    assert survival.loc[("one", 0.5), "tau"] == pytest.approx(4 / 6)
+    assert np.isnan(survival.loc[("one", 0.1), "tau"])  # all methods alike
 
 
 def test_holm_is_over_all_methods_and_test_sets():
@@ -149,12 +149,12 @@ def test_holm_is_over_all_methods_and_test_sets():
 
 def test_against_plain_training():
     """Fairer by the number of the method, on one dataset; on the other the reverse."""
-    found = agreement.against_plain(Results(made_up()))
-    assert "erm" not in set(found["method"])
-    plain = found[found["shift"] == "none"].set_index(["dataset", "method"])
+    tests = agreement.against_plain(Results(made_up()))
+    assert "erm" not in set(tests["method"])
+    plain = tests[tests["shift"] == "none"].set_index(["dataset", "method"])
     assert plain.loc["one", "value"].to_numpy() == pytest.approx([0.1, 0.2, 0.3], abs=2e-3)
     assert plain.loc["one", "better"].all() and plain.loc["two", "worse"].all()
-    weak = found[found["severity"] == 0.1]
+    weak = tests[tests["severity"] == 0.1]
     assert (weak["sign"] == 0).all() and weak["p"].isna().all()  # differences of 0 in every seed
     counted = agreement.winners(Results(made_up())).set_index(["metric", "tested", "method"])
     assert counted.loc["delta_eo", "unshifted", "cuma"].tolist() == [2, 1, 1, "one"]
@@ -185,17 +185,17 @@ def test_seeds_that_share_rows_are_no_independent_ones():
 
 
 def test_ceilings_are_taus_of_disjoint_halves_of_the_seeds():
-    found = agreement.ceilings(Results(made_up())).set_index(["shift", "severity"])
-    clear = found.loc[("none", 0.0)]
+    taus = agreement.ceilings(Results(made_up())).set_index(["shift", "severity"])
+    clear = taus.loc[("none", 0.0)]
     assert clear.tolist() == [2, 1, 1]
-    assert found.loc[("gaussian_noise", 0.5), "same seeds"] == pytest.approx((4 / 6 + 2 / 6) / 2)
+    assert taus.loc[("gaussian_noise", 0.5), "same seeds"] == pytest.approx((4 / 6 + 2 / 6) / 2)
 
 
 def test_what_is_kept_of_an_advantage():
     """Three methods are fairer without the shift; with it two still are, and cuma is worse."""
-    found = agreement.kept(Results(made_up())).set_index("severity").loc[0.5]
-    assert found[["fairer without", "fairer with", "worse with"]].tolist() == [3, 2, 1]
-    assert found["share left"] == pytest.approx((0.1 - 0.3 + 0.2 + 0.3) / 0.6, abs=0.01)
+    kept = agreement.kept(Results(made_up())).set_index("severity").loc[0.5]
+    assert kept[["fairer without", "fairer with", "worse with"]].tolist() == [3, 2, 1]
+    assert kept["share left"] == pytest.approx((0.1 - 0.3 + 0.2 + 0.3) / 0.6, abs=0.01)
 
 
 def test_a_run_of_few_methods_has_no_views():

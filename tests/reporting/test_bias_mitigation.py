@@ -138,14 +138,14 @@ def test_methods_against_the_standard_model():
         for method, values in levels.items()
         for seed, value in enumerate(values)
     ]
-    found = study.against_the_standard_model(results([*scores, row()]), "biased_mnist_tuned")
-    found = found.set_index("ordering")
-    assert list(found.index) == ["rubi", "lff"]
-    assert found.loc["rubi", ["ours", "verdict"]].tolist() == [pytest.approx(-0.1), "holds"]
-    assert found.loc["lff", ["ours", "verdict"]].tolist() == [pytest.approx(0.01), "inconclusive"]
+    table = study.against_the_standard_model(results([*scores, row()]), "biased_mnist_tuned")
+    table = table.set_index("ordering")
+    assert list(table.index) == ["rubi", "lff"]
+    assert table.loc["rubi", ["ours", "verdict"]].tolist() == [pytest.approx(-0.1), "holds"]
+    assert table.loc["lff", ["ours", "verdict"]].tolist() == [pytest.approx(0.01), "inconclusive"]
     p = stats.ttest_rel(levels["rubi"], levels["erm"]).pvalue
-    assert found.loc["rubi", ["p", "p (Holm)"]].tolist() == pytest.approx([p, 2 * p], rel=1e-4)
-    three = [one for one in scores if one["seed"] < 3]
+    assert table.loc["rubi", ["p", "p (Holm)"]].tolist() == pytest.approx([p, 2 * p], rel=1e-4)
+    three = [score for score in scores if score["seed"] < 3]
     few = study.against_the_standard_model(results([*three, row()]), "biased_mnist_tuned")
     assert few["p"].isna().all() and set(few["verdict"]) == {"inconclusive"}
 
@@ -173,9 +173,9 @@ def test_order_of_variables_by_the_published_table_is_not_the_published_order():
 def test_figure_5_has_the_number_of_variables():
     """0 for implicit methods, 7 with all."""
     rows = study.figure_5(results(made_up()))
-    found = rows.groupby("method")["variables"].unique().map(sorted).to_dict()
-    assert found["erm"] == [0]
-    assert found["rubi"] == [1, 7]
+    numbers = rows.groupby("method")["variables"].unique().map(sorted).to_dict()
+    assert numbers["erm"] == [0]
+    assert numbers["rubi"] == [1, 7]
     VIEWS["bias_figure_5"].draw(rows)
 
 
@@ -200,14 +200,14 @@ def test_figure_6_reads_alpha_from_the_criterion():
                 )
             )  # fmt: skip
     rows.append(row(metric="majority_accuracy"))
-    found = study.figure_6(results(tables.table(tables.METRICS, rows))).set_index(
+    table = study.figure_6(results(tables.table(tables.METRICS, rows))).set_index(
         ["dataset", "alpha"]
     )
-    assert found.loc[("biased_mnist", -1), "majority"] == pytest.approx(0.3)
-    assert found.loc[("biased_mnist", 1.5), "minority"] == pytest.approx(0.6)
-    assert found.loc[("celeba_hair", -1), "majority"] == pytest.approx(0.8)
-    assert found.loc[("celeba_hair", -1), "minority"] == pytest.approx(0.1)
-    assert len(found) == 4
+    assert table.loc[("biased_mnist", -1), "majority"] == pytest.approx(0.3)
+    assert table.loc[("biased_mnist", 1.5), "minority"] == pytest.approx(0.6)
+    assert table.loc[("celeba_hair", -1), "majority"] == pytest.approx(0.8)
+    assert table.loc[("celeba_hair", -1), "minority"] == pytest.approx(0.1)
+    assert len(table) == 4
 
 
 def test_figure_a7_takes_the_bias_from_the_facets():
@@ -220,9 +220,9 @@ def test_figure_a7_takes_the_bias_from_the_facets():
         "biased_mnist_p_0_3": {"study": "biased_mnist", "p_bias": 0.3},
         "biased_mnist": {"p_bias": 0.7},
     }
-    found = study.figure_a7(results(rows, facets))
-    assert found["p_bias"].tolist() == [0.3, 0.7]
-    assert found["ours"].tolist() == [0.9, 0.4]
+    table = study.figure_a7(results(rows, facets))
+    assert table["p_bias"].tolist() == [0.3, 0.7]
+    assert table["ours"].tolist() == [0.9, 0.4]
     assert study.figure_a7(results(rows[:1], facets)).empty
 
 
@@ -234,9 +234,9 @@ def test_figure_a8_has_learning_rate_and_weight_decay():
         row(trial="learning_rate=0.1,weight_decay=0,alpha=1", value=0.3),
         row(method="lff", value=0.9),
     ]
-    found = study.figure_a8(results(tables.table(tables.METRICS, rows)))
-    assert found["learning_rate"].tolist() == ["as configured", "0.1"]
-    assert found["ours"].tolist() == [0.4, 0.2]
+    table = study.figure_a8(results(tables.table(tables.METRICS, rows)))
+    assert table["learning_rate"].tolist() == ["as configured", "0.1"]
+    assert table["ours"].tolist() == [0.4, 0.2]
 
 
 def celeba(seeds: int = 2) -> pd.DataFrame:
@@ -257,23 +257,23 @@ def celeba(seeds: int = 2) -> pd.DataFrame:
 def test_groups_of_celeba_stand_with_their_rows_and_wilson_intervals():
     """Against scipy; published numbers beside."""
     table = study.table_a3(results(celeba())).set_index(["method", "group"])
-    one = table.loc[("erm", study.MINORITY)]
+    minority = table.loc[("erm", study.MINORITY)]
     expected = stats.binomtest(round(0.45 * 80), 80).proportion_ci(method="wilson")
     low, high = wilson_interval(np.array([36 / 80]), np.array([80]))
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high))
-    assert one["rows"] == 81
-    assert one["published"] == 0.428
-    assert one["ours"] == pytest.approx(0.45)
-    assert one["low"] < 0.45 < one["high"]
+    assert minority["rows"] == 81
+    assert minority["published"] == 0.428
+    assert minority["ours"] == pytest.approx(0.45)
+    assert minority["low"] < 0.45 < minority["high"]
     assert np.isnan(wilson_interval(np.array([np.nan]), np.array([0]))[0][0])
     assert subgroups("celeba_chubby", "Chubby", results(celeba())).empty
 
 
 def test_improvement_is_over_the_standard_model_of_the_same_seed():
     """By group, paired."""
-    found = study.figure_4(results(celeba())).set_index(["method", "group"])
-    assert found.loc[("rubi", study.MINORITY), "ours"] == pytest.approx(0.3)
-    assert found.loc[("rubi", study.MINORITY), "std"] == pytest.approx(0)
+    table = study.figure_4(results(celeba())).set_index(["method", "group"])
+    assert table.loc[("rubi", study.MINORITY), "ours"] == pytest.approx(0.3)
+    assert table.loc[("rubi", study.MINORITY), "std"] == pytest.approx(0)
 
 
 def test_hyperparameters_outside_the_printed_grids_are_named():

@@ -101,11 +101,11 @@ def test_a_family_has_a_row_a_draw_and_a_column_a_severity(channels):
 
 def test_a_family_of_no_images_or_of_different_ones_is_refused():
     """One line each."""
-    one = np.zeros((2, 3, 8, 8), np.uint8)
-    for wrong in ({}, {0.0: one.astype(np.float32)}, {0.0: one[0]}, {0.0: one[:, :2]}):
+    images = np.zeros((2, 3, 8, 8), np.uint8)
+    for wrong in ({}, {0.0: images.astype(np.float32)}, {0.0: images[0]}, {0.0: images[:, :2]}):
         with pytest.raises(InputError, match="family_sheet: no images"):
             family_sheet(wrong)
     with pytest.raises(InputError, match="allowed: one shape"):
-        family_sheet({0.0: one, 5.0: one[:1]})
+        family_sheet({0.0: images, 5.0: images[:1]})
     with pytest.raises(InputError, match="at least one row of images"):
-        family_sheet({0.0: one[:0]})
+        family_sheet({0.0: images[:0]})

@@ -73,9 +73,9 @@ def test_rows_close_in_a_space_are_close_in_its_plane():
     assert (table["dataset"] + "." + table["method"]).unique().tolist() == ["d.parade"]
     assert set(table["seed"]) == {7}
     for space, labels in (("embedding", "label"), ("attribute_embedding", "group")):
-        own = table[(table["space"] == space) & (table["group"] != "")]
-        points = own[["x", "y"]].to_numpy()
-        assert neighbours_agree(points, own[labels].to_numpy()) == 1
+        plane = table[(table["space"] == space) & (table["group"] != "")]
+        points = plane[["x", "y"]].to_numpy()
+        assert neighbours_agree(points, plane[labels].to_numpy()) == 1
     told = table.drop_duplicates("row").set_index("row")
     assert [told.loc[row, "label"] for row in (0, 1)] == ["a", "b"]
     assert [told.loc[row, "group"] for row in (3, 4, 5)] == ["red", "green", ""]
@@ -115,10 +115,10 @@ def test_many_rows_are_drawn_from_and_always_the_same(monkeypatch):
 @pytest.mark.parametrize("dimensions", [1, 3])
 def test_few_rows_and_one_dimension_have_a_plane(n, dimensions):
     points = np.random.default_rng(0).normal(size=(n, dimensions)).astype(np.float32)
-    found = in_plane(points)
-    assert found.shape == (n, 2)
-    assert np.isfinite(found).all()
-    assert len(np.unique(found, axis=0)) == n
+    plane = in_plane(points)
+    assert plane.shape == (n, 2)
+    assert np.isfinite(plane).all()
+    assert len(np.unique(plane, axis=0)) == n
 
 
 def test_equal_points_lie_at_the_origin():
@@ -143,7 +143,7 @@ def test_what_has_no_plane_is_one_line(values, n, message):
 def selection(*rows: tuple[str, str, int]) -> pd.DataFrame:
     fields = ("selection", "trial", "seed")
     return tables.table(
-        tables.SELECTION, [dict(zip(fields, one, strict=True), score=0.5) for one in rows]
+        tables.SELECTION, [dict(zip(fields, values, strict=True), score=0.5) for values in rows]
     )
 
 
@@ -171,13 +171,13 @@ def test_the_node_draws_the_selected_replica_on_its_validation_rows():
             "dataset": "d", "label": "own-name", "method": "erm", "network": "mlp", "seeds": [0, 1],
         }
     )  # fmt: skip
-    found = [
+    rows = [
         prediction("default", 0),
         prediction("alpha=1", 0),
         prediction("alpha=1", 1, "unbiased_val"),
         prediction("alpha=1", 1),
     ]
-    made = draw(make(("class_size",)), found, selection(("nmi", "alpha=1", 1)), cell)
+    made = draw(make(("class_size",)), rows, selection(("nmi", "alpha=1", 1)), cell)
     assert set(made["method"]) == {"own-name"}
     assert made["row"].tolist() == list(range(1, 9))
     assert made["group"].tolist() == ["minority", "majority"] * 4

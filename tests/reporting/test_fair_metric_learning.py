@@ -92,9 +92,9 @@ def of_groups() -> list[dict]:
     for dataset, (attribute, kind) in study.ATTRIBUTES.items():
         for method, factor, cost in (("margin_distance", 1, 0), ("parade", 0.5, 0.1)):
             for seed in range(SEEDS):
-                own = {"dataset": dataset, "method": method, "seed": seed}
+                replica = {"dataset": dataset, "method": method, "seed": seed}
                 for quantity in QUANTITIES:
-                    of = {**own, "attribute": attribute}
+                    of = {**replica, "attribute": attribute}
                     value = 0.2 * factor * (1 + 10 * tilt(seed))
                     rows.append(row(**of, metric=f"{quantity}_{kind}", value=value))
                     rows += [
@@ -104,7 +104,7 @@ def of_groups() -> list[dict]:
                         for n, (group, middle) in enumerate(groups[attribute].items(), 1)
                     ]
                 for metric in ("recall_at", "nmi", "accuracy"):
-                    rows.append(row(**own, metric=metric, value=0.8 - cost + tilt(seed)))
+                    rows.append(row(**replica, metric=metric, value=0.8 - cost + tilt(seed)))
     return rows
 
 
@@ -189,11 +189,11 @@ def test_every_published_number_stands_in_the_paper(shared_data):
     for name, rows in published(study.PAPER).groupby("view", sort=False):
         first, last = SECTIONS[name]
         section = text[text.index(first) : text.index(last, text.index(first))]
-        for one in rows.itertuples():
-            value = one.value * 100 if one.metric.endswith("_share") else one.value
-            for number in (value, one.std):
+        for printed in rows.itertuples():
+            value = printed.value * 100 if printed.metric.endswith("_share") else printed.value
+            for number in (value, printed.std):
                 if not np.isnan(number) and not occurs(abs(number), section):
-                    missing.append((name, one.method, one.metric, number, one.note))
+                    missing.append((name, printed.method, printed.metric, number, printed.note))
     # arrays of Table 7 are cut in two, so that last digits stand lines away from the first
     assert all(note == LIKELY for name, *_, note in missing if name != "table_7")
     assert len(missing) <= 25
@@ -283,14 +283,16 @@ def test_printed_contradictions_are_noted():
 
 def test_balanced_cells_of_two_tables_are_the_same():
     """Margin loss overall stands in Tables 9 and 13, and that of the faces in 14 and 17."""
-    for one, two, dataset in (
+    for control, two, dataset in (
         ("table_9", "table_13", "cub200"),
         ("table_14", "table_17", "celeba"),
     ):
         frame = published(study.PAPER).query("group == '' and method == 'margin_distance'")
         frame = frame[frame["dataset"].str.startswith(dataset) & (frame["trial"] == "default")]
         frame = frame[~frame["dataset"].str.endswith("_imbalanced")]
-        first, second = (frame[frame["view"] == name].set_index("metric") for name in (one, two))
+        first, second = (
+            frame[frame["view"] == name].set_index("metric") for name in (control, two)
+        )
         pd.testing.assert_series_equal(
             first["value"].sort_index(), second["value"].sort_index(), atol=5e-4
         )
@@ -298,10 +300,10 @@ def test_balanced_cells_of_two_tables_are_the_same():
 
 def test_tables_stand_beside_the_published_numbers():
     rows = view("dml_table_10").set_index(["dataset", "method", "trial", "metric"])
-    found = rows.loc[("cub200_imbalanced", "margin_distance", FOREST, "accuracy_majority_gap")]
-    assert (found["published"], found["published std"]) == (0.325, 0.035)
-    assert found["ours"] == pytest.approx(0.12)
-    assert found["seeds"] == SEEDS
+    gap = rows.loc[("cub200_imbalanced", "margin_distance", FOREST, "accuracy_majority_gap")]
+    assert (gap["published"], gap["published std"]) == (0.325, 0.035)
+    assert gap["ours"] == pytest.approx(0.12)
+    assert gap["seeds"] == SEEDS
     other = rows.loc[("cub200_imbalanced", "proxy_nca", "default", "recall_at_majority_gap")]
     assert other["seeds"] == 0
     assert view("dml_table_7").empty  # nothing of CARS196 was run
@@ -309,8 +311,8 @@ def test_tables_stand_beside_the_published_numbers():
 
 def test_gaps_that_no_metric_has_are_made_of_groups():
     """Without the darkest tone, and White against the others; both by hand."""
-    found = view("dml_table_16").set_index(["method", "metric"])
-    gap = found.loc[("parade", "nmi_light_dark_gap_without_VI")]
+    table = view("dml_table_16").set_index(["method", "metric"])
+    gap = table.loc[("parade", "nmi_light_dark_gap_without_VI")]
     assert gap["ours"] == pytest.approx(0.8 - 0.4)
     assert (gap["published"], gap["seeds"]) == (-0.004, SEEDS)
     races = view("dml_table_19").set_index(["method", "metric"])
@@ -345,14 +347,14 @@ def test_figures_by_imbalance_start_at_the_balanced_control():
     line = rows.query("quantity == 'accuracy' and `measured on` == 'random forest'")
     assert line["percent"].tolist() == [50, 70, 90]
     assert line["ours"].tolist() == pytest.approx([0.02, 0.04, 0.06])
-    own = view("dml_imbalance_digits")
-    upstream = own[own["measured on"] == "embedding"]
+    digits = view("dml_imbalance_digits")
+    upstream = digits[digits["measured on"] == "embedding"]
     assert set(upstream["quantity"]) == set(study.UPSTREAM)
     assert len(upstream) == 3 * 3  # not again for the trials that share the embedding
     assert view("dml_figure_3").empty
     figure = VIEWS["dml_figure_9"].draw(rows)
     assert {len(trace.x) for trace in figure.data} == {3}
-    titles = [one.text for one in figure.layout.annotations]
+    titles = [annotation.text for annotation in figure.layout.annotations]
     assert "cub200, random forest, accuracy" in titles
 
 
@@ -372,9 +374,9 @@ def test_class_sizes_are_counted_once():
         for method in ("parade", "margin_distance")
         for group, n in (("White & Ann", 3), ("Black & Ann", 1), ("White & Bob & Co", 2))
     ]  # fmt: skip
-    found = view("dml_figures_4_to_7", tables.table(tables.METRICS, rows))
-    assert found[["class", "rows"]].to_numpy().tolist() == [["Ann", 4], ["Bob & Co", 2]]
-    figure = VIEWS["dml_figures_4_to_7"].draw(found)
+    table = view("dml_figures_4_to_7", tables.table(tables.METRICS, rows))
+    assert table[["class", "rows"]].to_numpy().tolist() == [["Ann", 4], ["Bob & Co", 2]]
+    figure = VIEWS["dml_figures_4_to_7"].draw(table)
     assert sorted(figure.data[0].x) == [2, 4]
 
 
@@ -400,8 +402,8 @@ def test_figure_12_is_a_grid_of_alpha_and_rho():
     rows = view("dml_figure_12", of_grid())
     assert set(rows["what"]) == {"overall", "gap", "worst group"}
     assert len(rows) == 3 * 4
-    own = rows.query("what == 'gap' and alpha == 0.5 and rho == 500")
-    assert own["ours"].item() == pytest.approx(250 + np.mean([tilt(0), tilt(1)]))
+    gap = rows.query("what == 'gap' and alpha == 0.5 and rho == 500")
+    assert gap["ours"].item() == pytest.approx(250 + np.mean([tilt(0), tilt(1)]))
     figure = VIEWS["dml_figure_12"].draw(rows)
     assert len(figure.data) == 3
     assert figure.data[0].x == ("1", "500")
@@ -414,11 +416,11 @@ def test_choices_of_criteria_stand_beside_the_published_ones():
         row(dataset="lfw", method="parade", selection="every", trial="alpha=0.1,rho=1"),
         row(dataset="coloured_digits", method="parade", selection="worst_group_nmi"),
     ]
-    found = view("dml_choices", tables.table(tables.METRICS, rows)).set_index("dataset")
-    assert found.loc["lfw", "trial"] == "alpha=0.1,rho=500"
-    assert found.loc["lfw", "published"] == "alpha = 0.3, rho = 100"
-    assert found.loc["coloured_digits", "published"] == ""
-    assert len(found) == 2
+    table = view("dml_choices", tables.table(tables.METRICS, rows)).set_index("dataset")
+    assert table.loc["lfw", "trial"] == "alpha=0.1,rho=500"
+    assert table.loc["lfw", "published"] == "alpha = 0.3, rho = 100"
+    assert table.loc["coloured_digits", "published"] == ""
+    assert len(table) == 2
 
 
 def test_gaps_of_what_is_no_metric_learning_are_not_shown():
@@ -438,7 +440,7 @@ def test_planes_are_drawn_by_class_and_by_attribute():
     by_group = VIEWS["dml_figure_2_group"].draw(view("dml_figure_2_group", **further))
     assert {trace.name for trace in by_group.data} == {"color 0", "color 1", "size 0", "size 1"}
     assert sum(len(trace.x) for trace in by_group.data) == 2 * 2 * 3
-    titles = {one.text for one in by_group.layout.annotations}
+    titles = {annotation.text for annotation in by_group.layout.annotations}
     assert {"embedding", "attribute_embedding", "cub200_color, parade, size"} <= titles
     others = view("dml_planes_label", **further)
     assert set(others["dataset"]) == {"coloured_digits"}
@@ -458,7 +460,7 @@ def test_claims_that_are_true_by_construction_hold():
     same = claims["claim"].str.startswith("5")  # PARADE costs as much for every seed
     assert set(claims[~same]["verdict"]) == {"holds"}
     assert set(claims[same]["verdict"]) == {"inconclusive"}
-    found = claims.set_index(["claim", "dataset", "ordering"])["ours"]
+    differences = claims.set_index(["claim", "dataset", "ordering"])["ours"]
     forest = ", random forest"
     expected = {
         (
@@ -481,9 +483,9 @@ def test_claims_that_are_true_by_construction_hold():
         ("5: PARADE costs overall performance", "lfw", "nmi: parade < margin_distance"): -0.1,
     }  # fmt: skip
     for key, value in expected.items():
-        assert found[key] == pytest.approx(value)
+        assert differences[key] == pytest.approx(value)
     orderings = set(claims[claims["dataset"] == "lfw"]["ordering"])
-    assert not any("recall_at" in one for one in orderings)  # classes of one row
+    assert not any("recall_at" in ordering for ordering in orderings)  # classes of one row
 
 
 def test_claims_that_are_turned_do_not_hold():

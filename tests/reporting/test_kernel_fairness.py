@@ -61,18 +61,18 @@ def chosen(dataset="drugs", quality="accuracy", attribute="ethnicity") -> list[d
     rows = []
     for seed in range(SEEDS):
         for place, label in cells:
-            own = label.startswith("faircocco")
-            good = 0.80 if own else 0.75
+            is_ours = label.startswith("faircocco")
+            good = 0.80 if is_ours else 0.75
             key = {
                 "dataset": place, "method": label, "seed": seed,
-                "trial": "weight=0.5" if own else "default",
+                "trial": "weight=0.5" if is_ours else "default",
             }  # fmt: skip
             values = {(quality, ""): good if quality == "accuracy" else 1 - good}
             values |= {
-                (f"faircocco_{notion}", attribute): 0.05 if own else 0.2
+                (f"faircocco_{notion}", attribute): 0.05 if is_ours else 0.2
                 for notion in kernel.NOTIONS
             }
-            values |= {("disparate_impact", attribute): 0.9 if own else 0.6}
+            values |= {("disparate_impact", attribute): 0.9 if is_ours else 0.6}
             values |= {("constant_accuracy", ""): 0.85, ("unexplained_variance", ""): 0.4}
             for (metric, of), value in values.items():
                 moved = value + noise(seed, label, metric)
@@ -169,33 +169,33 @@ def test_weight_of_a_default_trial_is_the_methods_own():
 )
 def test_weight_is_that_of_the_trial(method, trial, weight):
     """Trials that change anything else are left out."""
-    found = kernel.by_weight(run([row(method=method, trial=trial)]), "eo")["weight"]
-    assert found.tolist() == ([] if weight is None else [weight])
+    shown = kernel.by_weight(run([row(method=method, trial=trial)]), "eo")["weight"]
+    assert shown.tolist() == ([] if weight is None else [weight])
 
 
 def test_table_9_stands_beside_the_published_numbers():
     """Mean, deviation and number of splits of the selected trial; linear Donini beside them."""
     metrics = tables.table(tables.METRICS, chosen() + weights())
-    found = VIEWS["kernel_table_9"].rows(run(metrics)).set_index(["dataset", "method", "metric"])
+    table = VIEWS["kernel_table_9"].rows(run(metrics)).set_index(["dataset", "method", "metric"])
     ours = metrics[(metrics["method"] == "faircocco_dp") & (metrics["metric"] == "accuracy")][
         "value"
     ]
-    cell = found.loc[("drugs", "faircocco", "accuracy")]
+    cell = table.loc[("drugs", "faircocco", "accuracy")]
     assert cell["ours"] == pytest.approx(ours.mean())
     assert cell["std"] == pytest.approx(ours.std())
     assert cell[["published", "seeds", "trial"]].tolist() == [0.78, SEEDS, "weight=0.5"]
-    assert found.loc[("drugs", "donini", "disparate_impact"), "ours"] == pytest.approx(
+    assert table.loc[("drugs", "donini", "disparate_impact"), "ours"] == pytest.approx(
         0.6, abs=0.01
     )
-    assert found.loc[("drugs", "erm", "accuracy"), "ours"] == pytest.approx(0.75, abs=0.01)
-    assert len(found) == 40
-    assert found.loc[("compas", "erm", "accuracy"), "seeds"] == 0
+    assert table.loc[("drugs", "erm", "accuracy"), "ours"] == pytest.approx(0.75, abs=0.01)
+    assert len(table) == 40
+    assert table.loc[("compas", "erm", "accuracy"), "seeds"] == 0
 
 
 def test_a_published_ratio_above_one_is_folded():
     """Ours is the lower rate over the higher one; accuracies have nothing to fold."""
-    found = VIEWS["kernel_table_9"].rows(run(chosen())).set_index(["dataset", "method", "metric"])
-    shown = found["published folded"]
+    table = VIEWS["kernel_table_9"].rows(run(chosen())).set_index(["dataset", "method", "metric"])
+    shown = table["published folded"]
     assert shown["german", "erm", "disparate_impact"] == pytest.approx(1 / 1.26)
     assert shown["german", "donini", "disparate_impact"] == 0.93
     assert np.isnan(shown["german", "erm", "accuracy"])
@@ -204,11 +204,11 @@ def test_a_published_ratio_above_one_is_folded():
 def test_a_missing_value_says_why_beside_the_published_one():
     """A network that predicts nobody positive has no disparate impact."""
     rows = chosen()
-    for one in rows:
-        if one["metric"] == "disparate_impact" and one["method"] == "faircocco_dp":
-            one |= {"value": None, "note": "no positive prediction in any group"}
-    found = VIEWS["kernel_table_9"].rows(run(rows)).set_index(["dataset", "method", "metric"])
-    cell = found.loc[("drugs", "faircocco", "disparate_impact")]
+    for score in rows:
+        if score["metric"] == "disparate_impact" and score["method"] == "faircocco_dp":
+            score |= {"value": None, "note": "no positive prediction in any group"}
+    table = VIEWS["kernel_table_9"].rows(run(rows)).set_index(["dataset", "method", "metric"])
+    cell = table.loc[("drugs", "faircocco", "disparate_impact")]
     assert cell["seeds"] == 0
     assert cell["note"] == "no positive prediction in any group"
 
@@ -217,17 +217,17 @@ def test_table_10_has_each_attribute_all_together_and_both_units_of_the_error():
     """The published error, whose unit is not given, stands beside both of ours."""
     rows = chosen("students", "mean_squared_error", JOINT)
     rows += chosen("students", "mean_squared_error", "age")
-    found = VIEWS["kernel_table_10"].rows(run(rows))
-    found = found[found["dataset"] == "students"].set_index(["method", "attribute", "metric"])
-    assert found.loc[("faircocco", JOINT, "faircocco_dp"), "ours"] == pytest.approx(0.05, abs=0.01)
-    assert found.loc[("faircocco", "age", "faircocco_dp"), "published"] == 0.03
-    assert found.loc[("faircocco", "sex", "faircocco_dp"), "seeds"] == 0
+    table = VIEWS["kernel_table_10"].rows(run(rows))
+    table = table[table["dataset"] == "students"].set_index(["method", "attribute", "metric"])
+    assert table.loc[("faircocco", JOINT, "faircocco_dp"), "ours"] == pytest.approx(0.05, abs=0.01)
+    assert table.loc[("faircocco", "age", "faircocco_dp"), "published"] == 0.03
+    assert table.loc[("faircocco", "sex", "faircocco_dp"), "seeds"] == 0
     for metric, ours in (("mean_squared_error", 0.2), ("unexplained_variance", 0.4)):
-        cell = found.loc[("faircocco", "", metric)]
+        cell = table.loc[("faircocco", "", metric)]
         assert cell["ours"] == pytest.approx(ours, abs=0.01)
         assert cell["published"] == 0.33
         assert "unit not given" in cell["note"]
-    assert "published folded" not in found
+    assert "published folded" not in table
     cal = VIEWS["kernel_table_12"].rows(run(rows))
     assert set(cal[cal["attribute"] == JOINT]["metric"]) == {"faircocco_cal"}
 
@@ -235,23 +235,23 @@ def test_table_10_has_each_attribute_all_together_and_both_units_of_the_error():
 def test_table_11_takes_doninis_own_constraint():
     """It knows no calibration."""
     rows = chosen()
-    for one in rows:
-        if one["method"] == "donini" and one["metric"] == "faircocco_cal":
-            one["selection"], one["value"] = (
+    for score in rows:
+        if score["method"] == "donini" and score["metric"] == "faircocco_cal":
+            score["selection"], score["value"] = (
                 "faircocco_cal subject to 0.97 of the best accuracy",
                 0.33,
             )
-    found = VIEWS["kernel_table_11"].rows(run(rows)).set_index(["dataset", "method", "metric"])
-    assert found.loc[("drugs", "donini", "faircocco_cal"), "ours"] == pytest.approx(0.33)
+    table = VIEWS["kernel_table_11"].rows(run(rows)).set_index(["dataset", "method", "metric"])
+    assert table.loc[("drugs", "donini", "faircocco_cal"), "ours"] == pytest.approx(0.33)
 
 
 def test_table_13_has_every_weight_with_plain_training_at_zero():
     """Both notions of each dataset beside the same published numbers."""
     rows = weights() + weights("german", "foreign_worker")
-    rows += [one for one in weights(label="faircocco_dp") if one["method"] != "erm"]
+    rows += [score for score in weights(label="faircocco_dp") if score["method"] != "erm"]
     metrics = tables.table(tables.METRICS, rows)
-    found = VIEWS["kernel_table_13"].rows(run(metrics))
-    cells = found.set_index(["dataset", "notion", "weight", "metric"])
+    table = VIEWS["kernel_table_13"].rows(run(metrics))
+    cells = table.set_index(["dataset", "notion", "weight", "metric"])
     assert cells.loc[("drugs", "eo", 0.0, "accuracy"), "published"] == pytest.approx(0.7833)
     for dataset in ("drugs", "german"):
         assert cells.loc[(dataset, "eo", 2.0, "delta_eo"), "published"] == 0.0
@@ -259,7 +259,7 @@ def test_table_13_has_every_weight_with_plain_training_at_zero():
         assert cells.loc[(dataset, "eo", 0.0, "accuracy"), "seeds"] == SEEDS
     assert cells.loc[("drugs", "dp", 0.0, "accuracy"), "ours"] == pytest.approx(0.8, abs=0.01)
     assert cells.loc[("drugs", "dp", 0.2, "disparate_impact"), "published folded"] == 1 / 1.54
-    assert set(found["weight"]) == {0.0, 0.2, 0.5, 1.0, 2.0}
+    assert set(table["weight"]) == {0.0, 0.2, 0.5, 1.0, 2.0}
 
 
 def test_p_values_of_a_weight_are_adjusted_over_datasets_within_a_split():
@@ -274,11 +274,11 @@ def test_p_values_of_a_weight_are_adjusted_over_datasets_within_a_split():
                     attribute=kernel.SENSITIVE[dataset],
                 )
             )  # fmt: skip
-    found = VIEWS["kernel_table_13"].rows(run(rows)).set_index("dataset")
-    assert found.loc["drugs", "ours"] == pytest.approx((0.01 + 0.03) / 2)
-    assert found.loc["drugs", "adjusted"] == pytest.approx((0.02 + 0.06) / 2)
-    assert found.loc["german", "adjusted"] == pytest.approx((0.04 + 0.06) / 2)
-    assert found["rejected"].to_dict() == {"drugs": 1, "german": 1}
+    table = VIEWS["kernel_table_13"].rows(run(rows)).set_index("dataset")
+    assert table.loc["drugs", "ours"] == pytest.approx((0.01 + 0.03) / 2)
+    assert table.loc["drugs", "adjusted"] == pytest.approx((0.02 + 0.06) / 2)
+    assert table.loc["german", "adjusted"] == pytest.approx((0.04 + 0.06) / 2)
+    assert table["rejected"].to_dict() == {"drugs": 1, "german": 1}
 
 
 def test_p_values_by_attribute_are_adjusted_over_all_of_a_method():
@@ -292,12 +292,12 @@ def test_p_values_by_attribute_are_adjusted_over_all_of_a_method():
         for method in ("faircocco_dp", "facl_dp")
         for attribute, value in (("age", 0.01), ("sex", 0.02), (JOINT, None))
     ]  # fmt: skip
-    found = VIEWS["kernel_p_values"].rows(run(rows)).set_index(["method", "attribute"])
+    table = VIEWS["kernel_p_values"].rows(run(rows)).set_index(["method", "attribute"])
     for method in ("faircocco", "facl"):
-        assert found.loc[(method, "age"), "adjusted"] == pytest.approx(0.02)
-        assert found.loc[(method, "sex"), "adjusted"] == pytest.approx(0.02)
-        assert found.loc[(method, "sex"), "p value"] == pytest.approx(0.02)
-        assert (method, JOINT) not in found.index
+        assert table.loc[(method, "age"), "adjusted"] == pytest.approx(0.02)
+        assert table.loc[(method, "sex"), "adjusted"] == pytest.approx(0.02)
+        assert table.loc[(method, "sex"), "p value"] == pytest.approx(0.02)
+        assert (method, JOINT) not in table.index
 
 
 def estimates() -> list[dict]:
@@ -315,12 +315,12 @@ def estimates() -> list[dict]:
 
 def test_figure_2_has_a_point_for_every_number_of_rows_that_there_is():
     """More rows than the test part has would be the same rows again."""
-    found = VIEWS["kernel_figure_2"].rows(run(estimates()))
-    assert found["rows"].tolist() == [64, 256, 512]
-    assert found["notion"].unique().tolist() == ["eo"]
-    assert found["ours"].tolist() == pytest.approx([0.1 + 4 / n for n in (64, 256, 512)], abs=0.001)
-    assert found["seeds"].tolist() == [SEEDS] * 3
-    figure = VIEWS["kernel_figure_2"].draw(found)
+    table = VIEWS["kernel_figure_2"].rows(run(estimates()))
+    assert table["rows"].tolist() == [64, 256, 512]
+    assert table["notion"].unique().tolist() == ["eo"]
+    assert table["ours"].tolist() == pytest.approx([0.1 + 4 / n for n in (64, 256, 512)], abs=0.001)
+    assert table["seeds"].tolist() == [SEEDS] * 3
+    figure = VIEWS["kernel_figure_2"].draw(table)
     (line,) = figure.data
     assert list(line.x) == [64, 256, 512]
     assert len(line.error_y.array) == 3
@@ -356,13 +356,13 @@ def histograms() -> list[dict]:
 
 def test_figure_3_has_distributions_by_group_and_class_or_by_group():
     """At the three weights of the paper; plain training stands under both notions."""
-    found = VIEWS["kernel_figure_3"].rows(run(histograms()))
-    cells = found.set_index(["notion", "weight", "group", "probability"])["share"]
+    table = VIEWS["kernel_figure_3"].rows(run(histograms()))
+    cells = table.set_index(["notion", "weight", "group", "probability"])["share"]
     assert cells["eo", 0.5, "other & used", "0.9 to 1.0"] == pytest.approx(0.705)
     assert cells["dp", 0.0, "White", "0.0 to 0.1"] == pytest.approx(0.3)
-    assert set(found["weight"]) == {0.0, 0.5, 1.0}
-    assert len(found) == 2 * 3 * 2 * 2
-    figure = VIEWS["kernel_figure_3"].draw(found)
+    assert set(table["weight"]) == {0.0, 0.5, 1.0}
+    assert len(table) == 2 * 3 * 2 * 2
+    figure = VIEWS["kernel_figure_3"].draw(table)
     assert {trace.name for trace in figure.data} == {
         "White",
         "other",
@@ -380,14 +380,14 @@ def frontiers() -> list[dict]:
 
 def test_figure_4_has_a_line_a_number_of_attributes():
     """From plain training on; the score is that of the attributes together."""
-    found = VIEWS["kernel_figure_4"].rows(run(frontiers()))
-    assert found["attributes"].unique().tolist() == [1, 3]
-    line = found[(found["attributes"] == 3) & (found["notion"] == "eo")]
+    table = VIEWS["kernel_figure_4"].rows(run(frontiers()))
+    assert table["attributes"].unique().tolist() == [1, 3]
+    line = table[(table["attributes"] == 3) & (table["notion"] == "eo")]
     assert line["weight"].tolist() == [0.0, 0.2, 0.5, 1.0, 2.0]
     assert line["quality"].tolist() == pytest.approx([0.8, 0.79, 0.775, 0.75, 0.7], abs=0.002)
     assert line["score"].is_monotonic_decreasing
     assert (line["seeds"] == SEEDS).all()
-    figure = VIEWS["kernel_figure_4"].draw(found)
+    figure = VIEWS["kernel_figure_4"].draw(table)
     assert sorted(trace.name for trace in figure.data) == ["1", "3"]
 
 
@@ -403,15 +403,17 @@ def test_claims_hold_where_they_are_built_in_and_do_not_where_they_are_turned():
 
     turned = tables.table(tables.METRICS, rows)
     turned["value"] = 1 - turned["value"]
-    found = kernel.claims(run(turned))
+    opposite = kernel.claims(run(turned))
     for number in "135":
-        assert set(found[found["claim"].str.startswith(number)]["verdict"]) == {"does not hold"}
+        assert set(opposite[opposite["claim"].str.startswith(number)]["verdict"]) == {
+            "does not hold"
+        }
 
 
 def test_printed_accuracy_is_compared_with_the_constant_over_splits():
     """Of Drugs, .80 is below .85: the interval is that of the constant, by scipy."""
     claims = kernel.claims(run(chosen())).set_index("ordering")
-    one = claims.loc["accuracy: constant < published erm, 0.80"]
+    claim = claims.loc["accuracy: constant < published erm, 0.80"]
     constant = np.array([0.85 + noise(seed, "erm", "constant_accuracy") for seed in range(SEEDS)])
     expected = stats.ttest_1samp(constant - 0.80, 0).confidence_interval(0.95)
     pair = claimed.difference(
@@ -419,15 +421,15 @@ def test_printed_accuracy_is_compared_with_the_constant_over_splits():
     )
     alone = claimed.table([pair], run(chosen())).iloc[0]  # no other variance to draw it towards
     assert (alone["low"], alone["high"]) == pytest.approx((expected.low, expected.high))
-    assert one["ours"] == pytest.approx((constant - 0.80).mean())
-    assert (one["n"], one["verdict"]) == (SEEDS, "does not hold")
+    assert claim["ours"] == pytest.approx((constant - 0.80).mean())
+    assert (claim["n"], claim["verdict"]) == (SEEDS, "does not hold")
 
 
 def test_claims_are_paired_by_split():
     """Against scipy, between networks and Donini's linear model."""
     metrics = tables.table(tables.METRICS, chosen())
     claims = kernel.claims(run(metrics)).set_index(["claim", "ordering"])
-    one = claims.loc[
+    claim = claims.loc[
         ("1: FairCOCCO is the fairest under demographic parity", "faircocco_dp: faircocco < donini")
     ]
     values = metrics[metrics["metric"] == "faircocco_dp"].set_index("seed")
@@ -438,17 +440,17 @@ def test_claims_are_paired_by_split():
     pair = claimed.difference("1", "drugs", "alone", ours, theirs)
     alone = claimed.table([pair], run(metrics)).iloc[0]  # no other variance to draw it towards
     assert (alone["low"], alone["high"]) == pytest.approx((expected.low, expected.high))
-    assert (one["ours"], one["n"]) == (pytest.approx(alone["ours"]), alone["n"])
+    assert (claim["ours"], claim["n"]) == (pytest.approx(alone["ours"]), alone["n"])
 
 
 def test_cells_that_were_not_run_are_not_claimed_about():
     """Only erm and FairCOCCO: nothing is said of the others."""
-    rows = [one for one in chosen() if one["method"] in ("erm", "faircocco_dp")]
+    rows = [score for score in chosen() if score["method"] in ("erm", "faircocco_dp")]
     orderings = kernel.claims(run(rows))["ordering"].tolist()
     assert "faircocco_dp: faircocco < erm" in orderings
     assert not [text for text in orderings if "facl" in text and "published" not in text]
     assert (
-        kernel.claims(run([one for one in rows if one["method"] == "erm"]))["claim"]
+        kernel.claims(run([score for score in rows if score["method"] == "erm"]))["claim"]
         .str.startswith("2")
         .all()
     )

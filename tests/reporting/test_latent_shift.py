@@ -74,12 +74,12 @@ def made_up() -> pd.DataFrame:
                     "dataset": dataset, "method": method, "seed": seed,
                     "network": method.removesuffix("_randaugment"),
                 }  # fmt: skip
-                own = accuracy + 0.01 * tilt(seed)
-                rows.append(row(**key, value=own))
+                of_seed = accuracy + 0.01 * tilt(seed)
+                rows.append(row(**key, value=of_seed))
                 for severity in RADII if shift == "truncation" else ANGLES:
                     start = RADII[0] if shift == "truncation" else 0.0
                     change = factor * slope * (1 + tilt(seed)) * (severity - start)
-                    rows.append(row(**key, shift=shift, severity=severity, value=own + change))
+                    rows.append(row(**key, shift=shift, severity=severity, value=of_seed + change))
     others = [
         row(metric="delta_eo", attribute="class", value=0.3),
         row(shift="gaussian_noise", severity=0.1, value=0.1),
@@ -114,7 +114,7 @@ def generator_quality() -> pd.DataFrame:
                 "severity": severity, "classifier": "svm", "rows": 200,
                 "accuracy": 0.95 - LOST * severity, "real_rows": 360, "real_accuracy": 0.99,
             }
-            for shift, severity in [("none", 0.0), *(("extend", float(one)) for one in ANGLES)]
+            for shift, severity in [("none", 0.0), *(("extend", float(angle)) for angle in ANGLES)]
         ],
     )  # fmt: skip
 
@@ -143,9 +143,9 @@ def test_the_made_up_tables_are_tables():
 
 def test_slopes_are_those_of_the_made_up_lines():
     """By degree and by distance, with the interval of seeds around them."""
-    found = view("latent_slopes", **FURTHER).set_index(["dataset", "method", "against"])
+    slopes = view("latent_slopes", **FURTHER).set_index(["dataset", "method", "against"])
     for method, (_, slope) in CELLS.items():
-        line = found.loc[("shapes_extend", method, "angle")]
+        line = slopes.loc[("shapes_extend", method, "angle")]
         assert line["slope"] == pytest.approx(slope, rel=1e-9)
         assert line["intercept"] == pytest.approx(0, abs=1e-12)
         of_seeds = [slope * (1 + tilt(seed)) for seed in range(SEEDS)]
@@ -154,25 +154,25 @@ def test_slopes_are_those_of_the_made_up_lines():
         assert (line["points"], line["units"]) == (4 * SEEDS, SEEDS)
         assert 0.99 < line["R squared"] < 1
         for space, rise in PER_DEGREE.items():
-            by_distance = found.loc[("shapes_extend", method, f"1-NN distance, {space}")]
+            by_distance = slopes.loc[("shapes_extend", method, f"1-NN distance, {space}")]
             assert by_distance["slope"] == pytest.approx(slope / rise, rel=1e-9)
             assert by_distance["intercept"] == pytest.approx(-slope / rise * ORIGIN[space])
-        net = found.loc[("shapes_extend", method, f"angle{study.NET}")]
+        net = slopes.loc[("shapes_extend", method, f"angle{study.NET}")]
         assert net["slope"] == pytest.approx(slope + LOST, rel=1e-9)
-    assert not any(study.NET in name for dataset, _, name in found.index if "overlap" in dataset)
-    against_r = found.loc[("shapes_truncation", TRANSFORMER, "R")]
+    assert not any(study.NET in name for dataset, _, name in slopes.index if "overlap" in dataset)
+    against_r = slopes.loc[("shapes_truncation", TRANSFORMER, "R")]
     assert against_r["slope"] == pytest.approx(-0.008 * 40)
     assert against_r["intercept"] == pytest.approx(0.008 * 40 * 0.9)
     assert against_r["points"] == 3 * SEEDS  # the unshifted set's own R is not known
-    whole = found.loc[("shapes_overlap_full", TRANSFORMER, "angle")]
+    whole = slopes.loc[("shapes_overlap_full", TRANSFORMER, "angle")]
     assert whole["slope"] == pytest.approx(0, abs=1e-12)
     assert whole["points"] == 3 * SEEDS
 
 
 def test_lines_without_distances_say_so():
     """Of the datasets that have none, while others have."""
-    found = view("latent_slopes", **FURTHER)
-    missing = found[found["against"] == "1-NN distance"]
+    slopes = view("latent_slopes", **FURTHER)
+    missing = slopes[slopes["against"] == "1-NN distance"]
     assert set(missing["dataset"]) == set(DATASETS) - {"shapes_extend"}
     assert (missing["note"] == "not run").all()
     assert missing["slope"].isna().all()
@@ -217,20 +217,20 @@ def test_lines_of_figure_6_go_through_all_cells_of_a_kind():
 
 def test_test_sets_are_measured_from_the_unshifted_one():
     rows = view("latent_test_sets", **FURTHER)
-    own = rows[(rows["dataset"] == "shapes_extend") & (rows["space"] == "features")]
-    assert own[["shift", "severity"]].to_numpy().tolist() == [
+    measured = rows[(rows["dataset"] == "shapes_extend") & (rows["space"] == "features")]
+    assert measured[["shift", "severity"]].to_numpy().tolist() == [
         ["extend", 5.0], ["extend", 15.0], ["extend", 30.0], ["none", 0.0],
     ]  # fmt: skip
-    assert own["above the unshifted set"].tolist() == pytest.approx([2.5, 7.5, 15.0, 0.0])
-    assert (own["rows"] == 300).all()
+    assert measured["above the unshifted set"].tolist() == pytest.approx([2.5, 7.5, 15.0, 0.0])
+    assert (measured["rows"] == 300).all()
     assert "diabetes" not in set(rows["dataset"])
 
 
 def test_figure_1_shows_the_strongest_set():
     rows = view("latent_figure_1").set_index(["dataset", "method"])
-    found = rows.loc[("shapes_overlap", "resnet20")]
-    assert (found["severity"], found["seeds"]) == (30.0, SEEDS)
-    assert (found["unshifted"], found["shifted"]) == pytest.approx((0.80, 0.68))
+    strongest = rows.loc[("shapes_overlap", "resnet20")]
+    assert (strongest["severity"], strongest["seeds"]) == (30.0, SEEDS)
+    assert (strongest["unshifted"], strongest["shifted"]) == pytest.approx((0.80, 0.68))
     assert len(rows) == len(CELLS) * len(DATASETS)
     figure = VIEWS["latent_figure_1"].draw(view("latent_figure_1"))
     diagonal = [trace for trace in figure.data if trace.mode == "lines"]
@@ -256,7 +256,7 @@ def test_figure_3_has_a_line_a_network_with_the_interval_of_its_seeds():
         trace for trace in drawn if len(trace.x) == 4 and trace.y[0] == line["ours"].iloc[0]
     )
     assert list(of_extend.error_y.array)[-1] == pytest.approx(high - np.mean(values))
-    titles = [one.text for one in figure.layout.annotations]
+    titles = [annotation.text for annotation in figure.layout.annotations]
     assert "shapes_truncation, truncation (R)" in titles
 
 
@@ -282,7 +282,7 @@ def test_figure_4_pairs_cells_with_and_without_augmentation():
     for method in set(CELLS) - {"rbf_svm"}:
         assert points.loc[method, ["unshifted", "slope"]].tolist() == pytest.approx(CELLS[method])
     figure = VIEWS["latent_figure_4"].draw(rows)
-    assert [one.text for one in figure.layout.annotations] == [
+    assert [annotation.text for annotation in figure.layout.annotations] == [
         "shapes_extend, with augmentation", "shapes_extend, without augmentation",
     ]  # fmt: skip
     assert {trace.name for trace in figure.data} == {"resnet20", TRANSFORMER}
@@ -304,12 +304,14 @@ def test_figure_5_compares_training_sets_of_a_network():
     rows = view("latent_figure_5_training_sets")
     assert set(rows["dataset"]) == {"shapes_overlap"}
     assert set(rows["method"]) == {"resnet20", TRANSFORMER, "rbf_svm"}
-    own = rows[(rows["method"] == "resnet20") & (rows["severity"] == 30)].set_index("training set")
-    assert own["ours"].to_dict() == pytest.approx(
+    resnet = rows[(rows["method"] == "resnet20") & (rows["severity"] == 30)].set_index(
+        "training set"
+    )
+    assert resnet["ours"].to_dict() == pytest.approx(
         {"standard": -0.12, "twice as large": -0.1164, "full support": 0.0}, abs=1e-12
     )
     figure = VIEWS["latent_figure_5_training_sets"].draw(rows)
-    assert {trace.name for trace in figure.data} == set(own.index)
+    assert {trace.name for trace in figure.data} == set(resnet.index)
     biases = view("latent_figure_5_biases")
     assert set(biases["dataset"]) == {"shapes_overlap"}
     assert biases[biases["severity"] == 15].set_index("method")["ours"].to_dict() == pytest.approx(
@@ -341,7 +343,7 @@ def test_quality_of_a_generator_has_an_interval():
 
 def test_claims_that_are_true_by_construction_hold():
     claims = study.claims(run())
-    found = claims.set_index(["dataset", "ordering"])["verdict"]
+    verdicts = claims.set_index(["dataset", "ordering"])["verdict"]
     held = {
         ("shapes_extend", f"accuracy of {TRANSFORMER}: extend 30 < unshifted"),
         ("shapes_truncation", "accuracy of resnet20_randaugment: truncation 1.1 < unshifted"),
@@ -351,7 +353,7 @@ def test_claims_that_are_true_by_construction_hold():
         ("shapes_overlap", "slope: rbf_svm < resnet20"),
         ("shapes_overlap", f"slope: {TRANSFORMER} < resnet20"),
     }
-    assert held <= set(found.index)
+    assert held <= set(verdicts.index)
     same = claims["claim"] == "2: augmentation raises the accuracy"  # by as much for every seed
     assert set(claims[~same]["verdict"]) == {"holds"}
     assert set(claims[same]["verdict"]) == {"inconclusive"} and (claims[same]["ours"] < 0).all()
@@ -364,8 +366,8 @@ def test_claims_that_are_true_by_construction_hold():
         .where(~is_vit, "resnet20")
         .mask(turned["method"] == "resnet20", TRANSFORMER)
     )
-    found = study.claims(run(turned)).set_index(["dataset", "ordering"])["verdict"]
-    assert found["shapes_overlap", f"slope: {TRANSFORMER} < resnet20"] == "does not hold"
+    verdicts = study.claims(run(turned)).set_index(["dataset", "ordering"])["verdict"]
+    assert verdicts["shapes_overlap", f"slope: {TRANSFORMER} < resnet20"] == "does not hold"
 
 
 def test_one_seed_is_shown_without_an_interval():
@@ -383,17 +385,17 @@ def test_one_seed_is_shown_without_an_interval():
 
 def test_page_shows_every_view_with_what_the_paper_says():
     page = report(run(**FURTHER), [], {"run_id": "x"})
-    for one in SECTION.views:
-        assert f'id="{one.id}"' in page
-        assert (f'id="figure-{one.id}"' in page) == (one.draw is not None)
+    for shown in SECTION.views:
+        assert f'id="{shown.id}"' in page
+        assert (f'id="figure-{shown.id}"' in page) == (shown.draw is not None)
     assert "augmentation raised the baseline accuracy" in page
-    (figure_6,) = (one for one in SECTION.views if one.id == "latent_figure_6")
+    (figure_6,) = (shown for shown in SECTION.views if shown.id == "latent_figure_6")
     assert figure_6.rows(run()).empty
 
 
 def test_tables_of_datasets_are_joined_and_failures_left_out():
     failure = Failure("c.distances", "disk full")
-    found = join("distances", [distances(), distances().assign(dataset="b"), failure])
-    Schema("distances").validate(found)
-    assert len(found) == 2 * len(distances())
-    assert set(found["dataset"]) == {"shapes_extend", "b"}
+    joined = join("distances", [distances(), distances().assign(dataset="b"), failure])
+    Schema("distances").validate(joined)
+    assert len(joined) == 2 * len(distances())
+    assert set(joined["dataset"]) == {"shapes_extend", "b"}

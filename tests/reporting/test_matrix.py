@@ -57,20 +57,16 @@ def elsewhere(domain: str) -> dict[str, str]:
 
 def with_splits(metrics: list[dict], sensitive: str = "sex", splits: int = 1) -> Results:
     """Results with the table of splits: one split is one set of test rows for all seeds."""
-    found = results(metrics)
     rows = [
         {"dataset": name, "split": f"split_{k}", "train_rows": 100, "test_rows": 100,
          "reused": 0.5 * (splits > 1), "sensitive": sensitive}
-        for name, k in product(found.metrics["dataset"].unique(), range(splits))
+        for name, k in product({score["dataset"] for score in metrics}, range(splits))
     ]  # fmt: skip
-    every = pd.concat([found.metrics, found.by_domain])
-    return Results.of(
-        every, cells=found.cells, trials=found.trials, splits=tables.table(tables.SPLITS, rows)
-    )
+    return results(metrics, splits=tables.table(tables.SPLITS, rows))
 
 
-def states(found: Results, name: str = GAP, **options) -> dict[tuple[str, str], str]:
-    rows = matrices(found, **options)[name]
+def states(run: Results, name: str = GAP, **options) -> dict[tuple[str, str], str]:
+    rows = matrices(run, **options)[name]
     return dict(zip(zip(rows["method"], rows["domain"], strict=True), rows["state"], strict=True))
 
 
@@ -79,17 +75,18 @@ def test_changes_between_states_are_those_of_scipy():
     rows = []
     for (trained, target), part in ACS.groupby(["trained_on", "tested_on"]):
         for place, at in (("home", {}), ("elsewhere", elsewhere(target))):
-            own = part.set_index("rate")
-            found = {
-                (rate, sex): own.loc[rate, f"{place}_k_{sex}"] / own.loc[rate, f"{place}_n_{sex}"]
+            by_rate = part.set_index("rate")
+            changes = {
+                (rate, sex): by_rate.loc[rate, f"{place}_k_{sex}"]
+                / by_rate.loc[rate, f"{place}_n_{sex}"]
                 for rate in RATES
                 for sex in "fm"
             }
-            made = scored(found, dataset=trained, **at)
-            for one in made:
+            made = scored(changes, dataset=trained, **at)
+            for pair in made:
                 for rate, metric in RATES.items():
-                    if one["metric"] == metric:
-                        one["n"] = own.loc[rate, f"{place}_n_{one['group']}"]
+                    if pair["metric"] == metric:
+                        pair["n"] = by_rate.loc[rate, f"{place}_n_{pair['group']}"]
             rows += made
     metrics = tables.table(tables.METRICS, rows).drop_duplicates()
     names = sorted(ACS["trained_on"].unique())
@@ -103,23 +100,23 @@ def test_changes_between_states_are_those_of_scipy():
         [{"dataset": name, "split": "s", "train_rows": 1, "test_rows": 1, "reused": 0.0,
           "sensitive": "sex"} for name in names],
     )  # fmt: skip
-    found = matrices(Results.of(metrics, cells=cells, splits=splits))[GAP]
-    assert len(found) == 56
-    pairs = set(zip(found["trained_on"], found["domain"], strict=True))
+    changes = matrices(Results.of(metrics, cells=cells, splits=splits))[GAP]
+    assert len(changes) == 56
+    pairs = set(zip(changes["trained_on"], changes["domain"], strict=True))
     assert pairs == set(zip(ACS["trained_on"], ACS["tested_on"], strict=True))
-    changed = found[found["changed"]]
+    changed = changes[changes["changed"]]
     certain = ACS[ACS["holm"] < 0.05]
     assert set(zip(changed["trained_on"], changed["domain"], strict=True)) == set(
         zip(certain["trained_on"], certain["tested_on"], strict=True)
     )
-    told = answer(found, GAP)
+    told = answer(changes, GAP)
     assert told["answer"] == f"The gap changed in {len(changed)} of 56 pairs"
     assert "trained in" in told["told"] and "at most" in told["told"]
 
 
 def test_a_planted_change_is_found_and_no_other():
     """Ten sites, seven trained on, 20,000 rows a site: .06 in one group's true positive rate."""
-    rng, found, others = np.random.default_rng(0), 0, 0
+    rng, detected, others = np.random.default_rng(0), 0, 0
     n, groups, form = 5000, 2, gap("largest", 2, 2)
     truth = np.array([0.7, 0.7, 0.2, 0.2])
     for _ in range(200):
@@ -130,9 +127,9 @@ def test_a_planted_change_is_found_and_no_other():
             np.tile(at_home, (3, 1)) * (7 * n // 5), np.full((3, 2 * groups), 7 * n // 5)
         )
         states = judged(unadjusted(home, Rates.of_counts(away * n, np.full(away.shape, n)), form))
-        found += states["state"].iloc[2] in ("grew", "reversed")
+        detected += states["state"].iloc[2] in ("grew", "reversed")
         others += states["changed"].iloc[:2].any()
-    assert found >= 190
+    assert detected >= 190
     assert others <= 10 + 2 * np.sqrt(200 * 0.05 * 0.95)
 
 
@@ -150,12 +147,12 @@ def test_states_of_known_changes(seeds):
                 rates(tpr + wobble[place + 1], fpr), 40_000, dataset="d", seed=seed,
                 **elsewhere(name),
             )  # fmt: skip
-    found = with_splits(rows)
+    run = with_splits(rows)
     expected = {"a": "grew", "b": "shrank", "c": "reversed", "d": "held"}
-    assert states(found) == {("erm", name): state for name, state in expected.items()}
-    asked = matrices(found)[GAP]["question"].unique().tolist()
+    assert states(run) == {("erm", name): state for name, state in expected.items()}
+    asked = matrices(run)[GAP]["question"].unique().tolist()
     assert asked == ["this method" if seeds >= 5 else "this model"]
-    assert states(found, question="this model") == states(found)
+    assert states(run, question="this model") == states(run)
 
 
 def test_refits_count_for_the_method_and_not_for_the_model():
@@ -167,12 +164,12 @@ def test_refits_count_for_the_method_and_not_for_the_model():
     for seed, noise in enumerate([0.0, 0.1, -0.1, 0.12, -0.12]):
         rows += scored(rates(0.1), dataset="d", seed=seed)
         rows += scored(rates(0.2 + noise), dataset="d", seed=seed, **elsewhere("a"))
-    found = with_splits(rows)
-    assert states(found, question="this method") == {("erm", "a"): "inconclusive"}
-    assert states(found, question="this model") == states(found) == {("erm", "a"): "grew"}
-    (told,) = answers(found)
+    run = with_splits(rows)
+    assert states(run, question="this method") == {("erm", "a"): "inconclusive"}
+    assert states(run, question="this model") == states(run) == {("erm", "a"): "grew"}
+    (told,) = answers(run)
     assert told["answer"] == "No"
-    assert "The methods, trained again: No growth found" in told["other"]
+    assert "The methods, trained again: No growth run" in told["other"]
     assert "5 refits" in told["other"]
     assert "Another seed moves a gap by 11 points" in told["refits"]
 
@@ -190,21 +187,21 @@ def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
             row(dataset="d", value=0.5, group=f"n{place:02}", n=50 if place else 2, **nations)
             for place in range(20)
         ]
-    found = answers(with_splits(rows, "sex, race, creed, nation"))
-    assert [answer["attribute"] for answer in found] == ["sex", "race", "creed", "nation"]
-    assert [answer["answer"] for answer in found[2:]] == ["Not estimable"] * 2
-    assert "no rows of class 1" in found[2]["told"] and "Merge groups" in found[2]["limit"]
-    assert "20 groups" in found[3]["told"]
-    assert "fewer than 30 rows of a class in a test set: n00; merge" in found[3]["limit"]
+    told = answers(with_splits(rows, "sex, race, creed, nation"))
+    assert [answer["attribute"] for answer in told] == ["sex", "race", "creed", "nation"]
+    assert [answer["answer"] for answer in told[2:]] == ["Not estimable"] * 2
+    assert "no rows of class 1" in told[2]["told"] and "Merge groups" in told[2]["limit"]
+    assert "20 groups" in told[3]["told"]
+    assert "fewer than 30 rows of a class in a test set: n00; merge" in told[3]["limit"]
     (only,) = answers(results(rows))  # an older table does not tell which are declared
     assert only["attribute"] == "sex"
 
 
 def test_small_groups_are_not_estimable_and_say_what_is_missing():
     rows = scored(rates(0.1), dataset="d") + scored(rates(0.5), 4, dataset="d", **elsewhere("a"))
-    found = with_splits(rows)
-    assert states(found) == {("erm", "a"): "not estimable"}
-    (told,) = answers(found)
+    run = with_splits(rows)
+    assert states(run) == {("erm", "a"): "not estimable"}
+    (told,) = answers(run)
     assert "4 rows for the" in told["limit"]
 
 
@@ -213,11 +210,11 @@ def test_rates_of_0_and_1_have_the_variance_of_their_rows():
     home = dict.fromkeys(rates(0), 1.0)
     rows = scored(home, 30, dataset="d")
     rows += scored(home | {("fpr", "m"): 28 / 30}, 30, dataset="d", **elsewhere("a"))
-    (found,) = matrices(with_splits(rows))[GAP].to_dict("records")
-    assert found["state"] == "inconclusive" and not found["changed"]
+    (change,) = matrices(with_splits(rows))[GAP].to_dict("records")
+    assert change["state"] == "inconclusive" and not change["changed"]
     # Agresti and Caffo: a row on either side of four rates that decide
     share = np.array([31 / 32, 31 / 32, 31 / 32, 29 / 32])
-    assert found["error"] == pytest.approx(np.sqrt((share * (1 - share) / 32).sum()))
+    assert change["error"] == pytest.approx(np.sqrt((share * (1 - share) / 32).sum()))
 
 
 def test_a_gap_without_rates_needs_five_seeds():
@@ -239,28 +236,34 @@ def test_trivial_predictors_and_failed_cells_are_marked():
     """By rates of all groups, and by the accuracy of the most frequent class."""
     rows = []
     for method, at in product(["skill", "one_class", "no_skill"], [{}, elsewhere("a")]):
-        own = {"dataset": "d", "method": method, **at}
-        rows += [one for one in scored(rates(0.1), **own) if one["metric"] != "accuracy"]
+        replica = {"dataset": "d", "method": method, **at}
+        rows += [score for score in scored(rates(0.1), **replica) if score["metric"] != "accuracy"]
         accuracy = 0.6 if method == "no_skill" and at else 0.7
         rows += [
-            row(**own, metric="accuracy", value=accuracy),
-            row(**own, metric="constant_accuracy", value=0.6),
+            row(**replica, metric="accuracy", value=accuracy),
+            row(**replica, metric="constant_accuracy", value=0.6),
             *(
-                row(**own, metric="selection_rate_by_group", attribute="sex", group=g, value=rate)
+                row(
+                    **replica,
+                    metric="selection_rate_by_group",
+                    attribute="sex",
+                    group=g,
+                    value=rate,
+                )
                 for g, rate in zip("fm", (0, 0.01 if method == "one_class" else 0.3), strict=True)
             ),
         ]
     failed = {("d", "z"): "out of memory", ("other", "x"): "not here"}
-    found = with_splits(rows)
-    by_method = {name: state for (name, _), state in states(found, failed=failed).items()}
+    run = with_splits(rows)
+    by_method = {name: state for (name, _), state in states(run, failed=failed).items()}
     assert by_method == {
         "skill": "held", "one_class": "trivial", "no_skill": "trivial", "z": "missing",
     }  # fmt: skip
-    shown = panel(matrices(found, failed)[GAP], GAP, "d", found)["matrices"][0]
+    shown = panel(matrices(run, failed)[GAP], GAP, "d", run)["matrices"][0]
     assert {line["name"]: line["cells"][0]["mark"] for line in shown["lines"]} == {
         "skill": "=", "one_class": "T", "no_skill": "T", "z": "–",
     }  # fmt: skip
-    assert answer(matrices(found, failed)[GAP], GAP)["answer"] == "Yes"
+    assert answer(matrices(run, failed)[GAP], GAP)["answer"] == "Yes"
 
 
 @pytest.mark.parametrize(
@@ -287,25 +290,25 @@ def test_the_answer_for_a_model_asks_whether_that_model_is_trivial(question, tri
 
 def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
     rows = [
-        one
+        score
         for shift, severity in (("none", 0.0), ("noise", 0.1), ("noise", 0.5), ("blur", 2.0))
-        for one in scored(rates(0.1), dataset="d", shift=shift, severity=severity)
+        for score in scored(rates(0.1), dataset="d", shift=shift, severity=severity)
     ]
-    found = matrices(with_splits(rows))[GAP]
-    assert found[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
+    matrix = matrices(with_splits(rows))[GAP]
+    assert matrix[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
 
 
 def test_models_worth_deploying_are_those_that_no_other_dominates():
     """By brute force over all pairs, on random accuracies and gaps."""
     rng, rows = np.random.default_rng(3), []
     for number in range(12):
-        own = {"dataset": "d", "method": f"m{number}"}
+        cell = {"dataset": "d", "method": f"m{number}"}
         for at in ({}, elsewhere("a"), elsewhere("b")):
-            rows += [one for one in scored(rates(rng.uniform(0, 0.4)), **own, **at)
-                     if one["metric"] != "accuracy"]  # fmt: skip
-            rows.append(row(**own, **at, metric="accuracy", value=rng.uniform(0.6, 0.9), n=9000))
-    found = with_splits(rows)
-    matrix = matrices(found)[GAP]
+            rows += [score for score in scored(rates(rng.uniform(0, 0.4)), **cell, **at)
+                     if score["metric"] != "accuracy"]  # fmt: skip
+            rows.append(row(**cell, **at, metric="accuracy", value=rng.uniform(0.6, 0.9), n=9000))
+    run = with_splits(rows)
+    matrix = matrices(run)[GAP]
     models = {
         name: ((part["accuracy"] + part["accuracy_change"]).mean(), part["upper"].max())
         for name, part in matrix.groupby("method")
@@ -317,7 +320,7 @@ def test_models_worth_deploying_are_those_that_no_other_dominates():
             a >= accuracy and b <= bound and (a, b) != (accuracy, bound) for a, b in models.values()
         )
     }
-    shown = deployable(matrix, found, GAP)
+    shown = deployable(matrix, run, GAP)
     assert {model["name"] for model in shown if model["worth"]} == worth
     assert 1 < len(worth) < 12
 
@@ -329,16 +332,16 @@ def test_gaps_at_home_are_compared_with_plain_training_by_paired_corrected_tests
     for (method, values), seed in product(gaps.items(), range(8)):
         for at in ({}, elsewhere("a")):
             rows += scored(rates(values[seed]), dataset="d", method=method, seed=seed, **at)
-    found = home_against_plain(with_splits(rows, splits=8), GAP, "d", "sex")
+    tests = home_against_plain(with_splits(rows, splits=8), GAP, "d", "sex")
     for method in ("cuma", "dro"):
         paired = gaps[method] - gaps["erm"]
         error = paired.std(ddof=1) * np.sqrt(1 / 8 + 1)  # test / train = 1
         p = 2 * stats.t.sf(abs(paired.mean()) / error, 7)
-        assert found.loc[method, "against"] == pytest.approx(paired.mean())
-        assert found.loc[method, "p_against"] == pytest.approx(
+        assert tests.loc[method, "against"] == pytest.approx(paired.mean())
+        assert tests.loc[method, "p_against"] == pytest.approx(
             min(1, p * (2 if method == "cuma" else 1)), rel=0.02
         )
-    assert "erm" not in found.index
+    assert "erm" not in tests.index
 
 
 def test_plain_training_of_another_network_is_no_method():
@@ -359,10 +362,9 @@ def test_submitted_predictions_and_other_networks_are_named_as_such():
         for at in ({}, elsewhere("a")):
             rows += scored(rates(0.1), dataset="d", method=method, network=network, **at)
     kinds = {"trees": "erm", "theirs": "submission"}
-    made = results(rows, algorithms=kinds)
-    found = Results.of(made.metrics, cells=made.cells)
-    shown = panels(found)[0]["matrices"][0]["lines"]
+    run = results(rows, algorithms=kinds)
+    shown = panels(run)[0]["matrices"][0]["lines"]
     assert {line["name"]: line["note"] for line in shown} == {
         "erm": "", "cuma": "", "trees": "another network", "theirs": "submitted",
     }  # fmt: skip
-    assert undefined(found, GAP) == {}
+    assert undefined(run, GAP) == {}

@@ -28,6 +28,7 @@ from robust_fairness.reporting.natural_shift import (
     tableshift,
 )
 from robust_fairness.reporting.views import published
+from tests.reporting.made_up import results, row
 
 STATES = ["HI", "ME", "NE", "RI", "SD", "WV"]
 
@@ -47,31 +48,20 @@ def test_the_detectable_difference_has_its_power(n, level, power):
 
 def run(fall: float, states: Sequence[str] = STATES) -> Results:
     """Every state to every other: accuracy falls elsewhere, for the method ``robust`` by half."""
-    rng, rows, cells = np.random.default_rng(2), [], []
+    rng, rows = np.random.default_rng(2), []
     for source, method in product(states, ["erm", "robust"]):
-        where = {"dataset": f"income_{source}", "method": method}
-        cells.append((where | {"algorithm": method, "network": "mlp"}, source))
         lost = fall if method == "erm" else fall / 2
         for seed, target in product(range(3), ["", *states]):
             other = target not in ("", source)
             rows.append(
-                where
-                | {
-                    "network": "mlp",
-                    "trial": "default",
-                    "seed": seed,
-                    "selection": "accuracy",
-                    "shift": "domain" if other else "none",
-                    "severity": 0.0,
-                    "domain": target,
-                    "metric": "accuracy",
-                    "value": 0.8 - lost * other + rng.normal(0, 0.002),
-                    "n": 1000,
-                }
-            )
-    facets = [{"data": "income", "trained_on": source} for _, source in cells]
-    described = tables.CELLS.table([cell for cell, _ in cells], facets)
-    return Results.of(tables.table(tables.METRICS, rows), cells=described)
+                row(
+                    dataset=f"income_{source}", method=method, seed=seed, selection="accuracy",
+                    shift="domain" if other else "none", domain=target, n=1000,
+                    value=0.8 - lost * other + rng.normal(0, 0.002),
+                )
+            )  # fmt: skip
+    facets = {f"income_{source}": {"data": "income", "trained_on": source} for source in states}
+    return results(rows, facets)
 
 
 def test_a_fall_in_every_state_is_found():
@@ -81,19 +71,19 @@ def test_a_fall_in_every_state_is_found():
     assert (line["domains"], line["says"]) == (6, "falls")
     pairs = matrix(run(0.05)).query("method == 'erm'")
     change = pairs["change"].to_numpy()[None]
-    found = over_domains(change, pairs["trained_on"], pairs["tested_on"])
-    assert line["p"] == pytest.approx(found.p()[0]) and line["p_holm"] == 2 * line["p"]
-    assert (line["low"], line["high"]) == pytest.approx(tuple(end[0] for end in found.interval()))
+    mean = over_domains(change, pairs["trained_on"], pairs["tested_on"])
+    assert line["p"] == pytest.approx(mean.p()[0]) and line["p_holm"] == 2 * line["p"]
+    assert (line["low"], line["high"]) == pytest.approx(tuple(end[0] for end in mean.interval()))
     few = run(0.05, STATES[:4])
     assert (changes(few)["says"] == "inconclusive").all() and changes(few)["p"].isna().all()
 
 
 def test_the_matrix_has_every_pair_without_the_diagonal():
-    found = matrix(run(0.05)).query("method == 'erm'")
-    pairs = set(zip(found["trained_on"], found["tested_on"], strict=True))
+    by_pair = matrix(run(0.05)).query("method == 'erm'")
+    pairs = set(zip(by_pair["trained_on"], by_pair["tested_on"], strict=True))
     assert pairs == {(a, b) for a, b in product(STATES, STATES) if a != b}
-    assert (found["seeds"] == 3).all()
-    assert np.allclose(found["change"], found["ours"] - found["at_home"])
+    assert (by_pair["seeds"] == 3).all()
+    assert np.allclose(by_pair["change"], by_pair["ours"] - by_pair["at_home"])
 
 
 def test_methods_are_compared_with_erm_on_the_same_rows():
@@ -135,9 +125,9 @@ def test_gaps_of_unequal_sizes_are_compared_without_bias():
     for rates in ((0.3, 0.3), (0.3, 0.34)):
         differences, variances = [], []
         for rows in (300, 6000):
-            found = rng.binomial(rows, rates, (draws, 2)) / rows
-            differences.append(found[:, 1] - found[:, 0])
-            variances.append((found * (1 - found)).sum(1) / (rows - 1))
+            drawn = rng.binomial(rows, rates, (draws, 2)) / rows
+            differences.append(drawn[:, 1] - drawn[:, 0])
+            variances.append((drawn * (1 - drawn)).sum(1) / (rows - 1))
         home, away = at_equal_sizes(*differences, tuple(variances))
         plain = np.abs(differences[1]) - np.abs(differences[0])
         assert plain.mean() < -0.006
@@ -147,26 +137,18 @@ def test_gaps_of_unequal_sizes_are_compared_without_bias():
 
 def test_signed_differences_change_between_domains():
     """Women are selected .1 less at home, and .3 less or .1 more elsewhere."""
-    rows, cells = [], []
-    for source in ("a", "b"):
-        where = {"dataset": f"visits_{source}", "method": "erm", "network": "mlp"}
-        cells.append(where | {"algorithm": "erm"})
-        for domain, rates in {"": (0.5, 0.4), "c": (0.6, 0.3), "d": (0.4, 0.5)}.items():
-            rows += [
-                where
-                | {
-                    "trial": "default", "seed": 0, "selection": "accuracy", "severity": 0.0,
-                    "shift": "domain" if domain else "none", "domain": domain,
-                    "attribute": "sex", "group": group, "metric": "selection_rate_by_group",
-                    "value": rate, "n": 400 if domain else 100,
-                }
-                for group, rate in zip(("m", "f"), rates, strict=True)
-            ]  # fmt: skip
-    facets = [{"data": "visits", "trained_on": source} for source in "ab"]
-    described = tables.CELLS.table(cells, facets)
-    (line,) = gaps(Results.of(tables.table(tables.METRICS, rows), cells=described)).to_dict(
-        "records"
-    )
+    selected = {"": (0.5, 0.4), "c": (0.6, 0.3), "d": (0.4, 0.5)}
+    rows = [
+        row(
+            dataset=f"visits_{source}", selection="accuracy", attribute="sex", group=group,
+            shift="domain" if domain else "none", domain=domain, value=rate,
+            metric="selection_rate_by_group", n=400 if domain else 100,
+        )
+        for source, (domain, rates) in product("ab", selected.items())
+        for group, rate in zip(("m", "f"), rates, strict=True)
+    ]  # fmt: skip
+    facets = {f"visits_{source}": {"data": "visits", "trained_on": source} for source in "ab"}
+    (line,) = gaps(results(rows, facets)).to_dict("records")
     assert (line["metric"], line["groups"]) == ("selection_rate_difference", "f minus m")
     assert line["at_home"] == pytest.approx(-0.1)
     assert line["change"] == pytest.approx((-0.2 + 0.2) / 2, abs=1e-12)
@@ -192,53 +174,46 @@ def test_a_method_above_the_line_of_the_others_is_robust():
         for name, step in {"weak": -0.03, "strong": 0.02}.items()
     ]
     cells = [both.cells.assign(method=name) for name in ("weak", "strong")]
-    results = Results.of(
+    run_of_four = Results.of(
         pd.concat([both.metrics, both.by_domain, *copies]),
         cells=pd.concat([both.cells, *cells]).drop_duplicates(["dataset", "method"]),
     )
-    found = robustness(results).set_index("method")["effective_robustness"]
-    assert found.index[0] == "robust"  # loses half of what the others lose
-    assert found["robust"] == pytest.approx(0.025, abs=0.008)
+    robust = robustness(run_of_four).set_index("method")["effective_robustness"]
+    assert robust.index[0] == "robust"  # loses half of what the others lose
+    assert robust["robust"] == pytest.approx(0.025, abs=0.008)
     assert robustness(both).empty  # two methods have no line
 
 
 def test_curves_start_where_training_ends():
-    rng, rows, cells, years = np.random.default_rng(5), [], [], ["2013", "2014", "2015", "2016"]
-    facets = []
-    for end in range(3):
-        where = {"dataset": f"one_{end}", "method": "erm", "network": "mlp"}
-        cells.append(where | {"algorithm": "erm"})
-        facets.append(
-            {
-                "data": "one", "trained_on": " + ".join(years[: end + 1]),
-                "trained_until": years[end],
-            }
-        )  # fmt: skip
-        for year in ["", *years[end + 1 :]]:
-            rows.append(
-                where
-                | {
-                    "trial": "default", "seed": 0, "selection": "accuracy", "severity": 0.0,
-                    "shift": "domain" if year else "none", "domain": year,
-                    "metric": "accuracy", "value": rng.random(), "n": 100,
-                }
-            )  # fmt: skip
-    described = tables.CELLS.table(cells, facets)
-    found = curves(Results.of(tables.table(tables.METRICS, rows), cells=described))
-    lags = found.set_index(["trained_until", "tested_on"])["lag"].to_dict()
+    rng, years = np.random.default_rng(5), ["2013", "2014", "2015", "2016"]
+    facets = {
+        f"one_{end}": {
+            "data": "one", "trained_on": " + ".join(years[: end + 1]), "trained_until": years[end],
+        }
+        for end in range(3)
+    }  # fmt: skip
+    rows = [
+        row(
+            dataset=f"one_{end}", selection="accuracy", shift="domain" if year else "none",
+            domain=year, value=rng.random(), n=100,
+        )
+        for end in range(3)
+        for year in ["", *years[end + 1 :]]
+    ]  # fmt: skip
+    table = curves(results(rows, facets))
+    lags = table.set_index(["trained_until", "tested_on"])["lag"].to_dict()
     assert lags == {(years[a], years[b]): b - a for a in range(3) for b in range(4) if b > a}
-    drawn = draw_curves(found)
-    first = found[found["trained_until"] == "2013"]
+    drawn = draw_curves(table)
+    first = table[table["trained_until"] == "2013"]
     assert list(drawn.data[0].x) == ["2013", "2014", "2015", "2016"]
     assert list(drawn.data[0].y) == [first["at_home"].iloc[0], *first["ours"]]
     assert curves(run(0.05)).empty  # states have no order
-    shown = [one.name for one in draw_scatter(matrix(run(0.05))).data if one.showlegend]
+    shown = [trace.name for trace in draw_scatter(matrix(run(0.05))).data if trace.showlegend]
     assert shown[:2] == ["no change", "fitted line"] and len(shown) == len(set(shown))
 
 
 def test_views_of_the_diagnosis_conclude_what_the_tables_say():
     where = {"dataset": "visits_a", "domain": "b"}
-    cell = {"dataset": "visits_a", "method": "erm", "algorithm": "erm", "network": "mlp"}
     columns = [("", 0.99, True), ("born", 0.97, True), *((f"x{k}", 0.6, False) for k in range(6))]
     changed = where | {"rows_home": 90, "rows_away": 80, "method": "erm"}
     interval = {"at_home": 0.5, "elsewhere": 0.3, "change": -0.2, "low": -0.3, "high": -0.1}
@@ -253,53 +228,48 @@ def test_views_of_the_diagnosis_conclude_what_the_tables_say():
             changed | wide | {"attribute": "sex", "group": "f", "p": 0.03},
         ],
         "regions": [
-            changed | one | {"seed": 0, "metric": "accuracy", "region": number}
-            for number, one in enumerate((wide, interval))
+            changed | ends | {"seed": 0, "metric": "accuracy", "region": number}
+            for number, ends in enumerate((wide, interval))
         ],
         "diagnosis": [
             changed | interval | {"seed": 0, "metric": "accuracy", "little_overlap": False}
         ],
     }
-    results = Results.of(
-        tables.table(tables.METRICS, []),
-        cells=tables.CELLS.table([cell], [{"data": "visits", "trained_on": "a"}]),
+    run_of_one = results(
+        [row(dataset="visits_a")],
+        {"visits_a": {"data": "visits", "trained_on": "a"}},
         **{name: tables.TABLES[name].table(rows) for name, rows in made.items()},
     )
-    shown = domain_columns(results)
+    shown = domain_columns(run_of_one)
     assert shown["column"].tolist() == ["all columns", "born", "x0", "x1"]
     assert (shown["trained_on"] == "a").all()
-    assert shares(results)["says"].tolist() == ["falls", "rises"]  # .002 and .03 by Holm
-    assert found_regions(results)[["change", "says"]].to_numpy().tolist() == [
+    assert shares(run_of_one)["says"].tolist() == ["falls", "rises"]  # .002 and .03 by Holm
+    assert found_regions(run_of_one)[["change", "says"]].to_numpy().tolist() == [
         [-0.2, "falls"],
         [0.1, "inconclusive"],
     ]
-    (line,) = diagnoses(results).to_dict("records")
+    (line,) = diagnoses(run_of_one).to_dict("records")
     assert line["change"] == pytest.approx(-0.2)
     assert line["data"] == "visits"
 
 
 def test_published_accuracies_stand_beside_ours():
     rows = [
-        {
-            "dataset": "visits", "method": "plain", "network": "mlp", "trial": "default",
-            "seed": seed, "selection": "accuracy", "shift": "domain" if domain else "none",
-            "severity": 0.0, "domain": domain, "metric": "accuracy", "n": 100,
-            "value": value + 0.001 * seed,
-        }
+        row(
+            dataset="visits", method="plain", seed=seed, selection="accuracy", domain=domain,
+            shift="domain" if domain else "none", value=value + 0.001 * seed, n=100,
+        )
         for seed in range(3)
         for domain, value in {"": 0.645, "7": 0.55}.items()
     ]  # fmt: skip
-    described = tables.CELLS.table(
-        [{"dataset": "visits", "method": "plain", "algorithm": "erm", "network": "mlp"}],
-        [{"benchmark": "readmission"}],
-    )
-    metrics = tables.table(tables.METRICS, rows)
-    found = tableshift(Results.of(metrics, cells=described)).set_index("shift")
-    assert found["estimator"].tolist() == ["MLP", "MLP"]
-    assert found["published"].to_dict() == {"none": 0.647539, "domain": 0.612384}
-    assert found["ours"].to_dict() == pytest.approx({"none": 0.646, "domain": 0.551})
-    assert found["overlap"].to_dict() == {"none": True, "domain": False}
-    assert tableshift(Results.of(metrics)).empty
+    plain = {"plain": "erm"}
+    described = results(rows, {"visits": {"benchmark": "readmission"}}, plain)
+    table = tableshift(described).set_index("shift")
+    assert table["estimator"].tolist() == ["MLP", "MLP"]
+    assert table["published"].to_dict() == {"none": 0.647539, "domain": 0.612384}
+    assert table["ours"].to_dict() == pytest.approx({"none": 0.646, "domain": 0.551})
+    assert table["overlap"].to_dict() == {"none": True, "domain": False}
+    assert tableshift(results(rows, algorithms=plain)).empty
 
 
 def test_without_domains_there_is_nothing_to_show():

@@ -49,9 +49,9 @@ def test_the_published_example():
     n, k = ranks.shape
     assert ranks.mean(axis=0) == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
     # the paper leaves ties as they are: take the correction out again
-    found = friedman(ranks)
+    test = friedman(ranks)
     ties = sum(count**3 - count for row in ranks for count in np.unique(row, return_counts=True)[1])
-    without = found.chi_squared * (1 - ties / (n * k * (k**2 - 1)))
+    without = test.chi_squared * (1 - ties / (n * k * (k**2 - 1)))
     assert without == pytest.approx(9.28, abs=0.005)
     assert (n - 1) * without / (n * (k - 1) - without) == pytest.approx(3.69, abs=0.005)
     assert critical_difference(k, n) == pytest.approx(1.25, abs=0.005)
@@ -78,25 +78,25 @@ def test_critical_values_are_those_of_the_published_table(k, q):
 def test_friedman_equals_scipy_with_ties(values):
     """Also where rows are ties through and through, which scipy refuses."""
     ranks = ranked(values.astype(float), "lower")
-    found = friedman(ranks)
+    test = friedman(ranks)
     if all(np.ptp(row) == 0 for row in values):
-        assert found.p == 1
+        assert test.p == 1
         return
     expected = stats.friedmanchisquare(*values.T).statistic
-    assert found.chi_squared == pytest.approx(expected)
-    assert 0 <= found.p <= 1
+    assert test.chi_squared == pytest.approx(expected)
+    assert 0 <= test.p <= 1
     n, k = values.shape
     if expected < n * (k - 1) * (1 - 1e-6):
         f = (n - 1) * expected / (n * (k - 1) - expected)
-        assert found.p == pytest.approx(stats.f.sf(f, k - 1, (k - 1) * (n - 1)))
+        assert test.p == pytest.approx(stats.f.sf(f, k - 1, (k - 1) * (n - 1)))
 
 
 @given(tables)
 def test_ranks_equal_counting(values):
     """One more than the number of better ones, and half of the other equal ones."""
     for better, sign in (("lower", 1), ("higher", -1)):
-        for row, found in zip(sign * values, ranked(values.astype(float), better), strict=True):
-            for value, rank in zip(row, found, strict=True):
+        for row, ranks in zip(sign * values, ranked(values.astype(float), better), strict=True):
+            for value, rank in zip(row, ranks, strict=True):
                 assert rank == 1 + (row < value).sum() + ((row == value).sum() - 1) / 2
 
 
@@ -111,9 +111,9 @@ def test_groups_equal_brute_force(values, difference):
         if ranks[list(some)].max() - ranks[list(some)].min() < difference
     }
     largest = {some for some in near if not any(some < other for other in near)}
-    found = cliques(ranks, float(difference))
-    assert {frozenset(group) for group in found} == largest
-    assert len(found) == len(largest)
+    groups = cliques(ranks, float(difference))
+    assert {frozenset(group) for group in groups} == largest
+    assert len(groups) == len(largest)
 
 
 def test_all_datasets_agree_or_none_tells_anything():
@@ -144,9 +144,9 @@ def test_what_is_missing_is_left_out_and_named():
 def test_too_few_are_not_tested(shape):
     """In words, not as a p-value."""
     table = pd.DataFrame(np.random.default_rng(0).normal(size=shape))
-    found = compare(table, "higher")
-    assert (found.test, found.groups, len(found.ranks)) == (None, [], 0)
-    told = in_words(found)
+    comparison = compare(table, "higher")
+    assert (comparison.test, comparison.groups, len(comparison.ranks)) == (None, [], 0)
+    told = in_words(comparison)
     assert told.startswith("Not enough")
     assert f"{shape[1]} methods and {shape[0]} datasets have scores" in told
 
@@ -179,8 +179,8 @@ def test_scores_are_of_the_chosen_trial_the_strongest_severity_and_the_first_att
 def test_methods_of_a_table_are_ranked_in_the_direction_of_the_metric():
     """CUMA is fairest by construction."""
     metrics = pd.concat([made_up(2, dataset=name) for name in "abcdefgh"], ignore_index=True)
-    found = comparison_of(metrics, "delta_eo", True)
-    assert isinstance(found, Comparison)
-    assert list(found.ranks.index) == ["cuma", "laftr", "adv_debias", "erm"]
-    assert list(found.ranks) == [1, 2, 3, 4]
-    assert found.differs
+    comparison = comparison_of(metrics, "delta_eo", True)
+    assert isinstance(comparison, Comparison)
+    assert list(comparison.ranks.index) == ["cuma", "laftr", "adv_debias", "erm"]
+    assert list(comparison.ranks) == [1, 2, 3, 4]
+    assert comparison.differs

@@ -84,31 +84,31 @@ def test_claims_are_tested_together():
     ]
     claims.append(claimed.difference("1", "apart", "a single seed", of[0], of[1][:1]))
     claims.append(claimed.difference("1", "apart", "no seed", of[0], of[1][:0]))
-    found = claimed.table(claims, results([row(dataset="apart")], splits=splits))
+    table = claimed.table(claims, results([row(dataset="apart")], splits=splits))
     means = np.array([(first - second).mean() for second in seconds])
     squares = np.array([(first - second).var(ddof=1) for second in seconds])
     part = moderated(Component(squares * [1 / 8, 1 / 8 + 1 / 3, 1 / 8], np.full(3, 7.0)))
     around = stats.t(part.df, means, np.sqrt(part.variance))
     p = 2 * np.minimum(around.sf(0), around.cdf(0))
-    assert found["p"][:3].to_numpy() == pytest.approx(p, rel=1e-3, abs=1e-9)
-    assert found["p"][3:].isna().all()
+    assert table["p"][:3].to_numpy() == pytest.approx(p, rel=1e-3, abs=1e-9)
+    assert table["p"][3:].isna().all()
     low, high = around.interval(0.95)
-    assert found["low"][:3].to_numpy() == pytest.approx(low, rel=1e-5)
-    assert found["high"][:3].to_numpy() == pytest.approx(high, rel=1e-5)
-    p = found["p"][:3].to_numpy()
+    assert table["low"][:3].to_numpy() == pytest.approx(low, rel=1e-5)
+    assert table["high"][:3].to_numpy() == pytest.approx(high, rel=1e-5)
+    p = table["p"][:3].to_numpy()
     order = p.argsort()
-    by_holm, by_fdr = found["p (Holm)"].to_numpy()[order], found["p (FDR)"].to_numpy()[order]
+    by_holm, by_fdr = table["p (Holm)"].to_numpy()[order], table["p (FDR)"].to_numpy()[order]
     ranked = p[order]
     assert by_holm == pytest.approx(np.maximum.accumulate(ranked * [3, 2, 1]))
     assert by_fdr == pytest.approx(np.minimum.accumulate((ranked * [3, 3 / 2, 1])[::-1])[::-1])
-    assert found["seeds vary"].tolist()[:3] == [
+    assert table["seeds vary"].tolist()[:3] == [
         "splits and training", "splits and training", "training only",
     ]  # fmt: skip
-    assert found["test"].tolist()[:2] == ["paired t", "corrected t, test / train = 0.33"]
+    assert table["test"].tolist()[:2] == ["paired t", "corrected t, test / train = 0.33"]
     expected_verdicts = ["inconclusive", "does not hold", "inconclusive", "not run"]
-    assert found["verdict"].tolist()[1:] == expected_verdicts
+    assert table["verdict"].tolist()[1:] == expected_verdicts
     # the smallest difference that is found in 80 % of cases is above the interval's half width
-    assert (found["detectable"][:3] > (found["high"] - found["low"])[:3] / 2).all()
+    assert (table["detectable"][:3] > (table["high"] - table["low"])[:3] / 2).all()
 
 
 def test_correlations_within_methods_are_not_those_between_them():
@@ -276,23 +276,23 @@ def parsed(text: str) -> Page:
 
 def test_headings_follow_each_other_and_the_contents_lead_to_them(text):
     """No level is left out; every link of the page has its place, every section its link."""
-    found = parsed(text)
-    levels = [int(tag[1]) for tag in found.tags if re.fullmatch(r"h[1-6]", tag)]
+    page = parsed(text)
+    levels = [int(tag[1]) for tag in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
-    links = {link for link in found.links if link and not link.startswith("data:")}
-    assert links <= set(found.ids)
+    links = {link for link in page.links if link and not link.startswith("data:")}
+    assert links <= set(page.ids)
     assert {"grid", "reading", "dataset-1", "section-1", "citations", "manifest"} <= links
 
 
 def test_every_figure_is_told_in_words_with_its_numbers(text):
     """Lowest and highest of every panel, as the table has them."""
     metrics = made_up()
-    found = parsed(text).images
-    assert all(found)
-    told = next(text for text in found if "accuracy against delta_eo" in text)
-    own = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "none")]
-    means = own.groupby("method")["value"].mean()
+    images = parsed(text).images
+    assert all(images)
+    told = next(text for text in images if "accuracy against delta_eo" in text)
+    accuracies = metrics[(metrics["metric"] == "accuracy") & (metrics["shift"] == "none")]
+    means = accuracies.groupby("method")["value"].mean()
     assert f"from {means.min():.4g} to {means.max():.4g}" in told
     assert f"lowest {means.idxmin()}, highest {means.idxmax()}" in told
     assert "gaussian_noise, 0.03: accuracy" in told
@@ -366,8 +366,8 @@ def test_trade_off_links_the_front_and_shows_intervals():
     ]
     assert sorted(front.y) == pytest.approx(sorted(mean["accuracy"][np.logical_not(beaten)]))
     cuma = next(trace for trace in figure.data if trace.name == "cuma")
-    own = clean[(clean["method"] == "cuma") & (clean["metric"] == "accuracy")]["value"]
-    half = stats.t.ppf(0.975, len(own) - 1) * stats.sem(own)
+    accuracies = clean[(clean["method"] == "cuma") & (clean["metric"] == "accuracy")]["value"]
+    half = stats.t.ppf(0.975, len(accuracies) - 1) * stats.sem(accuracies)
     assert cuma.error_y.array[0] == pytest.approx(half)
     single = trade_off(made_up(1), "communities_race")
     assert np.isnan(single.data[1].error_y.array).all()
@@ -378,7 +378,7 @@ def test_no_two_of_many_methods_look_alike():
     assert len({tuple(style(k).values()) for k in range(42)}) == 42
     assert len({tuple(line_style(k).values()) for k in range(42)}) == 42
     bars = [bar_style(k) for k in range(42)]
-    assert len({(one["color"], one["pattern"]["shape"]) for one in bars}) == 42
+    assert len({(bar["color"], bar["pattern"]["shape"]) for bar in bars}) == 42
 
 
 def test_group_bars_of_a_regression_and_of_too_many_groups():

@@ -45,10 +45,10 @@ def test_scores_are_those_of_the_rows(attribute, weighted):
                 right = np.average(positive == rows["y"], weights=weight)
                 expected[source, target, seed] = right, tpr, fpr, abs(tpr) + abs(fpr)
     choice = {"attribute": attribute, "weighted": weighted}
-    found = study.scores(pd.DataFrame(counts), pd.DataFrame(totals), **choice)
+    scores = study.scores(pd.DataFrame(counts), pd.DataFrame(totals), **choice)
     for (source, target, seed), values in expected.items():
         at = "ab".index(source), "ab".index(target), seed
-        assert [found.values["m"][name][at] for name in MEASURES] == pytest.approx(values)
+        assert [scores.values["m"][name][at] for name in MEASURES] == pytest.approx(values)
     unfinished = study.scores(pd.DataFrame(counts[1:]), pd.DataFrame(totals))
     assert not unfinished.values  # no score of a method that is not complete
     assert "erm" in study.missing(unfinished)
@@ -67,11 +67,11 @@ def test_components_of_variance_are_those_simulated():
     """The mean over 60 draws, within four standard errors of the truth."""
     random, sizes = np.random.default_rng(1), np.array([0.05, 0.03, 0.02, 0.04, 0.01])
     names = ["source", "target", "pair", "refit", "rest"]
-    found = pd.DataFrame([study_predictions.components(drawn(random, sizes)) for _ in range(60)])[
-        names
-    ]
-    error = found.std() / np.sqrt(len(found))
-    assert (np.abs(found.mean() - sizes**2) < 4 * error).all()
+    components = pd.DataFrame(
+        [study_predictions.components(drawn(random, sizes)) for _ in range(60)]
+    )[names]
+    error = components.std() / np.sqrt(len(components))
+    assert (np.abs(components.mean() - sizes**2) < 4 * error).all()
     assert (error < 0.15 * sizes.max() ** 2).all()
 
 
@@ -88,8 +88,8 @@ def test_movement_is_net_of_refits_and_rows():
         value = 0.1 + of_domain + of_refit + whole + halves
         noise = np.full(value.shape, 2 * 0.02**2)
         both = dict.fromkeys(RATES, value), dict.fromkeys(RATES, noise)
-        found = Scores(tuple("abcdefgh"), {"m": both[0]}, {"m": both[1]})
-        between, refit = study.movement(found, "m")
+        scores = Scores(tuple("abcdefgh"), {"m": both[0]}, {"m": both[1]})
+        between, refit = study.movement(scores, "m")
         moved.append(between[~np.eye(DOMAINS, dtype=bool)].mean())
         refitted.append(refit.mean())
     for values, truth in ((moved, 0.06**2), (refitted, 0.03**2)):
@@ -193,9 +193,9 @@ def test_promises_are_counted_in_single_test_sets(planted):
     """Gaps of the thresholds are .1 at home with a domain that moves them by .05 up or down."""
     table = study.promised(planted).set_index(["method", "tested"])
     for (method, tested), row in table.iterrows():
-        of, own = planted.values[method], np.eye(DOMAINS, dtype=bool)
+        of, at_home = planted.values[method], np.eye(DOMAINS, dtype=bool)
         inside = (np.abs(of["tpr"]) <= 0.05) & (np.abs(of["fpr"]) <= 0.05)
-        chosen = inside[own if tested == "at home" else ~own]
+        chosen = inside[at_home if tested == "at home" else ~at_home]
         assert row["share"] == pytest.approx(chosen.mean())
         assert row["verdict"] in {"kept", "not kept", "inconclusive"}
 
@@ -225,8 +225,8 @@ def test_frontiers_are_those_of_brute_force(planted):
 
 def test_predictions_are_wider_for_fewer_rows(planted):
     noisy = {m: {k: v * 1000 for k, v in of.items()} for m, of in planted.variance.items()}
-    found = Scores(planted.domains, planted.values, noisy, 1000.0, planted.base_rates)
-    same, few, many = (study_predictions.predictions(found, n) for n in (1000, 100, 100_000))
+    scores = Scores(planted.domains, planted.values, noisy, 1000.0, planted.base_rates)
+    same, few, many = (study_predictions.predictions(scores, n) for n in (1000, 100, 100_000))
     width = [(table["high"] - table["low"]).mean() for table in (many, same, few)]
     assert width == sorted(width) and width[0] < width[2]
     assert (few["inside"] == same["inside"]).all()
@@ -265,8 +265,8 @@ def test_a_further_domain_is_scored_by_hand():
                                "selections": FAIR, **hits})  # fmt: skip
     counts, totals = pd.DataFrame(counts), pd.DataFrame(totals)
     here = totals[totals["domain"] != "new"]
-    found = study.scores(counts[counts["tested_on"] != "new"], here)
-    table = study_predictions.scored(found, counts, totals, "new").set_index("measure")
+    scores = study.scores(counts[counts["tested_on"] != "new"], here)
+    table = study_predictions.scored(scores, counts, totals, "new").set_index("measure")
     assert table.loc["accuracy", "inside"] == 0
     assert (table.loc[["tpr", "fpr"], "inside"] > 0.8).all()
     assert table["right"].tolist() == [bool(table["inside"].mean() >= 0.9)] * 3
@@ -283,8 +283,8 @@ def test_described_movements_are_those_that_were_planted():
         for method, of in {"erm": signed, "cuma": refitted}.items()
     }
     none = {rate: np.zeros((4, 4, 5)) for rate in study.KNOWN}
-    found = study.described(Scores(tuple("abcd"), values, dict.fromkeys(values, none)))
-    assert found == pytest.approx({
+    described = study.described(Scores(tuple("abcd"), values, dict.fromkeys(values, none)))
+    assert described == pytest.approx({
         "accuracy_home": 0.8, "accuracy_elsewhere": 0.79,
         "delta_eo_home": 0.1, "delta_eo_elsewhere": 0.11,
         "refit": np.sqrt(swing.var(ddof=1) / 4), "moved_to_next": 0.02,

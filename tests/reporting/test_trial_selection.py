@@ -21,9 +21,9 @@ def test_criteria_are_compared_with_the_first_that_was_used():
     rows = [dict(zip(tables.CHOICES, (*row, 0.5, 2), strict=True)) for row in ROWS]
     choices = tables.table(tables.CHOICES, rows)
     run = Results(tables.table(tables.METRICS, []), choices=choices)
-    found = agreement(run).set_index("criterion")
-    assert found["cells"].to_dict() == {"accuracy": 2, "delta_eo": 1, "worst_group_accuracy": 2}
-    assert found["same"].to_dict() == {"accuracy": 2, "delta_eo": 0, "worst_group_accuracy": 1}
+    table = agreement(run).set_index("criterion")
+    assert table["cells"].to_dict() == {"accuracy": 2, "delta_eo": 1, "worst_group_accuracy": 2}
+    assert table["same"].to_dict() == {"accuracy": 2, "delta_eo": 0, "worst_group_accuracy": 1}
     assert list(selected_trials(run)["used"]) == [
         "used", "used", "compared", "used", "compared",
     ]  # fmt: skip

@@ -1,9 +1,15 @@
 """What all sections of the report have in common."""
 
-import pytest
+from dataclasses import fields
 
-from robust_fairness.reporting import VIEWS, report
+import pytest
+import yaml
+
+from robust_fairness.catalog import names
+from robust_fairness.reporting import VIEWS, Results, report
+from robust_fairness.reporting.results import computed_once
 from robust_fairness.reporting.views import declared, section
+from tests.project import ROOT
 from tests.reporting.made_up import results, row
 
 STUDIES = ("bias_mitigation", "kernel_fairness", "latent_shift", "fair_metric_learning")
@@ -14,6 +20,27 @@ OTHER = [row(dataset="diabetes"), row(dataset="diabetes", shift="gaussian_noise"
 def page_of_another_run() -> str:
     """The report of a run that no study is about, without its head."""
     return report(results(OTHER), [], {"run_id": "x"}).split("<main")[1]
+
+
+def test_tables_that_the_report_reads_are_those_declared():
+    """As fields of the results, and as entries of the catalog by what makes them."""
+    made = {kind: names.tables_of(kind) for kind in ("cell", "dataset", "domains", "generator")}
+    every = {name for tables in made.values() for name in tables} | {*names.tables_of("run")}
+    assert {field.name for field in fields(Results)} == every | {"by_domain", "computed"}
+    catalog = yaml.safe_load((ROOT / "conf" / "base" / "catalog.yml").read_text())
+    of_cells = {f"{{dataset}}.{{method}}.{name}" for name in made.pop("cell")}
+    of_datasets = {f"{{dataset}}.{name}" for tables in made.values() for name in tables}
+    assert every | of_cells | of_datasets <= catalog.keys()
+
+
+def test_a_function_of_results_is_computed_once_for_each():
+    calls = []
+    doubled = computed_once(lambda run, factor: calls.append(factor) or factor * len(run.metrics))
+    first, second = results(OTHER), results([])
+    assert [doubled(first, 2), doubled(first, 2), doubled(first, 3), doubled(second, 2)] == [
+        4, 4, 6, 0,
+    ]  # fmt: skip
+    assert calls == [2, 3, 2]
 
 
 def test_every_view_has_a_title():

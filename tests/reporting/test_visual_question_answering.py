@@ -23,7 +23,7 @@ def trial_of(variable: str) -> str:
 def replica(method: str, trial: str, seed: int, mean: float, dataset: str = "gqa_ood") -> list:
     """Rows of one replica: 2 % more in the head, 2 % less in the tail."""
     head, tail = mean + 0.02, mean - 0.02
-    found = [
+    rows = [
         ("", "accuracy", mean + 0.01),
         ("head_tail", "mean_group_accuracy", mean),
         ("local_group", "mean_group_accuracy", 0.99),
@@ -41,7 +41,7 @@ def replica(method: str, trial: str, seed: int, mean: float, dataset: str = "gqa
             dataset=dataset, method=method, trial=trial, seed=seed, attribute=attribute,
             metric=metric, value=value,
         )
-        for attribute, metric, value in found
+        for attribute, metric, value in rows
     ]  # fmt: skip
 
 
@@ -73,14 +73,14 @@ def test_published_column_of_table_1_is_the_mean_of_table_2():
     missing = two[two["value"].isna()]
     assert list(missing["method"]) == ["rubi", "lnl"]
     assert set(missing["trial"]) == {"explicit=answer"}
-    one = frame[frame["view"] == "table_1"].set_index("method")["value"]
+    table_1 = frame[frame["view"] == "table_1"].set_index("method")["value"]
     means = two.groupby("method")["value"].mean()
-    for method, value in one.items():
+    for method, value in table_1.items():
         assert means[method] == pytest.approx(value, abs=0.0008)
 
 
 @pytest.mark.parametrize(
-    ("method", "trial", "found"),
+    ("method", "trial", "expected"),
     [
         ("erm", "default", ("", "as configured")),
         ("rubi", "default", ("head_tail", "as configured")),
@@ -93,11 +93,11 @@ def test_published_column_of_table_1_is_the_mean_of_table_2():
         ("erm", "explicit=answer", None),
     ],
 )
-def test_variable_and_subgroups_are_those_of_the_trial(method, trial, found):
+def test_variable_and_subgroups_are_those_of_the_trial(method, trial, expected):
     """A trial that changes anything else is another one."""
     rows = questions.with_subgroups(results(replica(method, trial, 0, 0.5)))
     pairs = rows[["explicit", "subgroups"]].drop_duplicates().itertuples(index=False, name=None)
-    assert list(pairs) == ([] if found is None else [found])
+    assert list(pairs) == ([] if expected is None else [expected])
 
 
 def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
@@ -113,12 +113,12 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
     by_subgroups = dro[dro["explicit"] == "global_group"].set_index("subgroups")
     assert by_subgroups["published"].tolist() == [0.108, 0.108]
     assert by_subgroups.loc["group_and_class", "ours"] == pytest.approx(0.15)
-    own = metrics.query(
+    scores = metrics.query(
         "method == 'group_dro' and trial == 'explicit=global_group' "
         "and metric == 'mean_group_accuracy' and attribute == 'head_tail'"
     )["value"]
-    assert by_subgroups.loc["as configured", "ours"] == pytest.approx(own.mean())
-    assert by_subgroups.loc["as configured", "std"] == pytest.approx(own.std())
+    assert by_subgroups.loc["as configured", "ours"] == pytest.approx(scores.mean())
+    assert by_subgroups.loc["as configured", "std"] == pytest.approx(scores.std())
     rubi = table[(table["method"] == "rubi") & (table["explicit"] == "answer")].iloc[0]
     assert rubi["note"].startswith("not applicable")
     assert rubi["seeds"] == 0
@@ -153,9 +153,9 @@ def test_head_and_tail_are_those_of_local_groups():
     """Not of the other attributes, which have such scores as well."""
     metrics = made_up()
     table = questions.accuracies(results(metrics)).set_index(["method", "explicit", "subgroups"])
-    one = table.loc[("group_dro", "global_group", "group_and_class")]
+    local = table.loc[("group_dro", "global_group", "group_and_class")]
     expected = [0.16, 0.17, 0.13, 0.15, 0.04 / 0.13, 5]
-    assert one[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)
+    assert local[[*questions.SHOWN, "seeds"]].tolist() == pytest.approx(expected)
     named = metrics.replace({"metric": {"tail_accuracy": "tail_accuracy(beta=0.2)"}})
     pd.testing.assert_frame_equal(
         questions.accuracies(results(named)), questions.accuracies(results(metrics))
@@ -192,10 +192,10 @@ def test_a_single_size_is_no_curve():
 def test_claims_hold_where_they_are_built_in_and_turn_with_the_scores():
     """A single seed resolves nothing."""
     metrics = made_up()
-    found = study.claims(results(metrics))
-    assert len(found) == 5 + 2 + (3 * 3 + 2 * 2) + 2
-    assert set(found["verdict"]) == {"holds"}
-    assert not found["ordering"].str.contains("rubi given answer").any()
+    claims = study.claims(results(metrics))
+    assert len(claims) == 5 + 2 + (3 * 3 + 2 * 2) + 2
+    assert set(claims["verdict"]) == {"holds"}
+    assert not claims["ordering"].str.contains("rubi given answer").any()
     turned = metrics.assign(value=1 - metrics["value"])
     assert set(study.claims(results(turned))["verdict"]) == {"does not hold"}
     assert set(study.claims(results(metrics[metrics["seed"] == 0]))["verdict"]) == {"inconclusive"}

@@ -14,7 +14,7 @@ PlotlyPreview = NewType("PlotlyPreview", dict)
 HTMLPreview = NewType("HTMLPreview", str)
 
 
-class TableDataset(AtomicDataset):
+class ParquetDataset(AtomicDataset):
     """A data frame in a Parquet file."""
 
     @staticmethod
@@ -96,8 +96,8 @@ class ResultsDataset(AtomicDataset):
         return first_rows(self.load()["metrics"], nrows)
 
 
-MEMBERS: dict[str, type[TableDataset | PictureDataset]] = {
-    ".parquet": TableDataset,
+MEMBERS: dict[str, type[ParquetDataset | PictureDataset]] = {
+    ".parquet": ParquetDataset,
     ".png": PictureDataset,
 }
 

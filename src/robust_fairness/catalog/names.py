@@ -14,6 +14,10 @@ belong to the namespace of a dataset, a cell or a generator.
 """
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import yaml
 
 SHIFTED = "shifted"
 # Parts of a dataset or generator that other namespaces read.
@@ -40,6 +44,14 @@ class Name:
     def cell(self) -> str:
         """Name of the cell; "" where it is of no cell."""
         return f"{self.dataset}.{self.label}" if self.label else ""
+
+
+@cache
+def tables_of(*makers: str) -> tuple[str, ...]:
+    """Names of the tables that the report reads and these make (``part_of`` in ``tables.yml``)."""
+    text = (files("robust_fairness.core") / "tables.yml").read_text(encoding="utf-8")
+    declared = yaml.safe_load(text).items()  # without pandas, which Table needs
+    return tuple(name for name, table in declared if table.get("part_of") in makers)
 
 
 def of_dataset(dataset: str, part: str) -> str:

@@ -24,7 +24,7 @@ class Schema:
         return data
 
 
-class Results:
+class ResultsSchema:
     """A validator of the catalog: every table of a dataset's results by its schema."""
 
     def validate(self, data: Any) -> Any:

@@ -137,17 +137,17 @@ def _report(run_id: str) -> Path:
     import pandas as pd
 
     from robust_fairness.catalog import names
-    from robust_fairness.catalog.files import ResultsDataset, TableDataset
+    from robust_fairness.catalog.files import ParquetDataset, ResultsDataset
     from robust_fairness.core import tables
     from robust_fairness.pipelines.reporting.pipeline import FURTHER, report
     from robust_fairness.runs import provenance
 
     manifest = provenance.load_manifest(run_id)
-    kinds: dict[str, Any] = dict.fromkeys(FURTHER, TableDataset)
+    kinds: dict[str, Any] = dict.fromkeys(FURTHER, ParquetDataset)
     for dataset in manifest["grid"]["seeds"]:
         kinds[names.of_dataset(dataset, "results")] = ResultsDataset
     kinds = {name: kind for name, kind in kinds.items() if name in manifest["outputs"]}
-    kinds["metrics"] = TableDataset
+    kinds["metrics"] = ParquetDataset
     parts = {name: provenance.load(run_id, name, kind) for name, kind in kinds.items()}
     scores, cells, trials = [parts["metrics"]], [], []
     margin = parts["cells"].groupby("dataset")["margin"].first()

@@ -48,13 +48,13 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
 
     RUN is the newest finished one by default.
     """
-    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.catalog.files import ParquetDataset
     from robust_fairness.core import tables
     from robust_fairness.runs import provenance
 
     run_id = run_id or provenance.newest_finished_run()
     if view is None:
-        frame = provenance.load(run_id, "metrics", TableDataset)
+        frame = provenance.load(run_id, "metrics", ParquetDataset)
     else:
         frame = _view_rows(view, run_id)
     if form == "csv":
@@ -78,14 +78,14 @@ def _view_rows(view: str, run_id: str) -> Any:
 
 def results_of(run_id: str) -> Any:
     """The tables of a run that its report is made of, ``reporting.Results``."""
-    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.catalog.files import ParquetDataset
     from robust_fairness.pipelines.reporting.pipeline import FURTHER
     from robust_fairness.reporting import Results
     from robust_fairness.runs import provenance
 
     made = provenance.load_manifest(run_id)["outputs"]
     names = ["metrics", *(name for name in FURTHER if name in made)]
-    return Results.of(**{name: provenance.load(run_id, name, TableDataset) for name in names})
+    return Results.of(**{name: provenance.load(run_id, name, ParquetDataset) for name in names})
 
 
 @click.command(cls=ProjectCommand)

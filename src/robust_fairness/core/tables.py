@@ -35,12 +35,15 @@ class Table(Mapping[str, str]):
         meaning: what a row is.
         columns: its columns by name.
         fields: prefix of the names of further columns, such as "facets."; "" if there are none.
+        part_of: what makes a table that the report reads: cell, dataset, domains, generator or run;
+            "" of other tables.
     """
 
     name: str
     meaning: str
     columns: Mapping[str, Column]
     fields: str = ""
+    part_of: str = ""
 
     def __getitem__(self, column: str) -> str:
         return self.columns[column].kind

@@ -7,6 +7,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
+from robust_fairness.diagnosis.domains import folds
 from robust_fairness.samples import Samples
 
 MOST_LEVELS = 255  # of a column that the boosted trees take as a category
@@ -65,7 +66,7 @@ class Columns:
 
 
 def domain_columns(
-    columns: Columns, elsewhere: np.ndarray, units: np.ndarray | None = None, seed: int = 0
+    columns: Columns, elsewhere: np.ndarray, units: np.ndarray | None = None
 ) -> pd.Series:
     """How well each column alone tells two domains apart, the best first: AUC by name.
 
@@ -77,13 +78,9 @@ def domain_columns(
         columns: columns of the rows of both domains.
         elsewhere: whether a row is of the other domain, bool ``[n]``.
         units: rows of the same unit are in one half, ``[n]``; every row on its own if None.
-        seed: of the halves.
     """
-    names, unit = np.unique(
-        np.arange(len(elsewhere)) if units is None else units, return_inverse=True
-    )
-    fitted = (np.random.default_rng(seed).permutation(len(names)) % 2 == 0)[unit]
-    found = {}
+    fitted = folds(2, len(elsewhere), units) == 0
+    aucs = {}
     for name, values, categorical in zip(
         columns.names, columns.values.T, columns.categorical, strict=True
     ):
@@ -91,8 +88,8 @@ def domain_columns(
         tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, min_samples_leaf=5, random_state=0)
         tree.fit(ordered[fitted, None], elsewhere[fitted])
         score = tree.predict_proba(ordered[~fitted, None])[:, -1]
-        found[name] = float(roc_auc_score(elsewhere[~fitted], score))
-    return pd.Series(found, dtype=np.float64).sort_values(ascending=False, kind="stable")
+        aucs[name] = float(roc_auc_score(elsewhere[~fitted], score))
+    return pd.Series(aucs, dtype=np.float64).sort_values(ascending=False, kind="stable")
 
 
 def _by_share(codes: np.ndarray, elsewhere: np.ndarray, fitted: np.ndarray) -> np.ndarray:

@@ -7,8 +7,8 @@ import numpy as np
 
 from robust_fairness.diagnosis.domains import Overlap
 
-# Value of a metric from the numbers of rows and their weights, which have sum 1.
-Weighted = Callable[[np.ndarray, np.ndarray], float]
+# Value of a metric of some rows from their weights, which have sum 1.
+Weighted = Callable[[np.ndarray], float]
 # From the numbers of some rows at home and some elsewhere.
 OverlapOf = Callable[[np.ndarray, np.ndarray], Overlap]
 
@@ -33,10 +33,6 @@ class Decomposition:
     mix: float = 0.0
 
     @property
-    def change(self) -> float:
-        return self.elsewhere - self.at_home
-
-    @property
     def due_to_x(self) -> float:
         """Other features: more of the cases that are hard at home, and cases rare at home."""
         return (self.shared_home - self.at_home) + (self.elsewhere - self.mix - self.shared_away)
@@ -58,12 +54,11 @@ def decompose(home: Weighted, away: Weighted, shared: Overlap) -> Decomposition:
         away: the metric on rows elsewhere.
         shared: weights of both.
     """
-    rows_home, rows_away = np.arange(len(shared.home)), np.arange(len(shared.away))
     return Decomposition(
-        at_home=home(rows_home, _equal(rows_home)),
-        shared_home=home(rows_home, shared.home),
-        shared_away=away(rows_away, shared.away),
-        elsewhere=away(rows_away, _equal(rows_away)),
+        at_home=home(_equal(len(shared.home))),
+        shared_home=home(shared.home),
+        shared_away=away(shared.away),
+        elsewhere=away(_equal(len(shared.away))),
     )
 
 
@@ -106,7 +101,7 @@ def decompose_by_group(
 
 def weighted_mean(score: np.ndarray) -> Weighted:
     """The mean of a score of rows, such as whether a prediction is right: accuracy."""
-    return lambda rows, weights: float(np.sum(weights * score[rows]) / np.sum(weights))
+    return lambda weights: float(np.sum(weights * score) / np.sum(weights))
 
 
 def rate_difference(
@@ -124,16 +119,16 @@ def rate_difference(
     """
     used = np.ones(len(positive), dtype=bool) if counted is None else counted
 
-    def difference(rows: np.ndarray, weights: np.ndarray) -> float:
+    def difference(weights: np.ndarray) -> float:
         rates = []
         for second in (True, False):
-            of_group = np.where(used[rows] & (group[rows] == second), weights, 0)
+            of_group = np.where(used & (group == second), weights, 0)
             total = of_group.sum()
-            rates.append(np.sum(of_group * positive[rows]) / total if total > 0 else np.nan)
+            rates.append(np.sum(of_group * positive) / total if total > 0 else np.nan)
         return float(rates[0] - rates[1])
 
     return difference
 
 
-def _equal(rows: np.ndarray) -> np.ndarray:
-    return np.full(len(rows), 1 / max(1, len(rows)))
+def _equal(rows: int) -> np.ndarray:
+    return np.full(rows, 1 / max(1, rows))

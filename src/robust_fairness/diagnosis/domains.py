@@ -82,31 +82,10 @@ class Overlap:
         return self.auc > LITTLE_OVERLAP or any(few)
 
 
-def domain_probabilities(
-    x: np.ndarray,
-    elsewhere: np.ndarray,
-    units: np.ndarray | None = None,
-    seed: int = 0,
-    categorical: np.ndarray | None = None,
-) -> np.ndarray:
-    """Probabilities of being elsewhere, of classifiers fitted without the row and its unit.
-
-    Boosted trees, which need no scaling and see interactions, cross-fitted in ``FOLDS`` folds.
-
-    Args:
-        x: features of the rows of both domains, float ``[n, d]``.
-        elsewhere: whether a row is of the other domain, bool ``[n]``.
-        units: rows of the same unit are in one fold, ``[n]``; every row on its own if None.
-        seed: of the folds.
-        categorical: the features that are codes of categories, bool ``[d]``; none if None.
-    """
-    names, unit = np.unique(np.arange(len(x)) if units is None else units, return_inverse=True)
-    fold = (np.random.default_rng(seed).permutation(len(names)) % FOLDS)[unit]
-    found = np.empty(len(x))
-    for left_out in (fold == number for number in range(FOLDS)):
-        model = _classifier(categorical).fit(x[~left_out], elsewhere[~left_out])
-        found[left_out] = model.predict_proba(x[left_out])[:, 1]
-    return found
+def folds(number: int, rows: int, units: np.ndarray | None, seed: int = 0) -> np.ndarray:
+    """The fold of each row ``[rows]``, from 0; rows of a unit are in one, if there are units."""
+    names, unit = np.unique(np.arange(rows) if units is None else units, return_inverse=True)
+    return np.asarray((np.random.default_rng(seed).permutation(len(names)) % number)[unit])
 
 
 def _classifier(categorical: np.ndarray | None) -> HistGradientBoostingClassifier:
@@ -127,7 +106,9 @@ def overlap(
     seed: int = 0,
     categorical: np.ndarray | None = None,
 ) -> Overlap:
-    """Two domains, told apart by ``domain_probabilities``.
+    """Two domains, told apart by boosted trees fitted without the row and its unit.
+
+    They need no scaling and see interactions; they are cross-fitted in ``FOLDS`` folds.
 
     Args:
         home: features at home ``[n, d]``, of rows that the model was not trained on.
@@ -136,9 +117,12 @@ def overlap(
         seed: of the folds.
         categorical: the features that are codes of categories.
     """
-    elsewhere = np.repeat([False, True], [len(home), len(away)])
-    unit = None if units is None else np.unique(np.concatenate(units), return_inverse=True)[1]
-    pi = domain_probabilities(np.concatenate([home, away]), elsewhere, unit, seed, categorical)
+    x, elsewhere = np.concatenate([home, away]), np.repeat([False, True], [len(home), len(away)])
+    fold = folds(FOLDS, len(x), None if units is None else np.concatenate(units), seed)
+    pi = np.empty(len(x))
+    for left_out in (fold == number for number in range(FOLDS)):
+        model = _classifier(categorical).fit(x[~left_out], elsewhere[~left_out])
+        pi[left_out] = model.predict_proba(x[left_out])[:, 1]
     return Overlap(pi[~elsewhere], pi[elsewhere])
 
 

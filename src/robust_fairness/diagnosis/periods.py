@@ -39,8 +39,8 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.diagnosis.columns import MOST_LEVELS, NAMES_DOMAIN, Columns, domain_columns
-from robust_fairness.diagnosis.domains import FOLDS, Overlap
-from robust_fairness.diagnosis.regions import Scored, regions
+from robust_fairness.diagnosis.domains import FOLDS, Overlap, folds
+from robust_fairness.diagnosis.regions import ScoredDomain, regions
 from robust_fairness.diagnosis.runs import FEWEST, MOST
 
 TWO = 2
@@ -169,8 +169,7 @@ class Both:
         Each is of boosted trees that were not fitted on the row or its unit.
         """
         x = self.columns.without(self.naming)
-        units, unit = np.unique(self.unit, return_inverse=True)
-        fold = (np.random.default_rng(0).permutation(len(units)) % FOLDS)[unit]
+        fold = folds(FOLDS, len(self.unit), self.unit)
         later, outcome = np.empty(len(x.values)), np.empty((TWO, len(x.values)))
         for number in range(FOLDS):
             out = fold == number
@@ -235,28 +234,28 @@ class Both:
 
     def errors(self, scores: np.ndarray) -> np.ndarray:
         """Standard errors of sums of scores ``[values, n]``, by unit within periods."""
-        found = np.zeros(len(scores))
+        values = np.zeros(len(scores))
         for period in (False, True):
             rows = self.now == period
             unit = np.unique(self.unit[rows], return_inverse=True)[1]
             for place, score in enumerate(scores):
                 sums = np.bincount(unit, score[rows])
-                found[place] += len(sums) * sums.var(ddof=1) if len(sums) > 1 else np.nan
-        return np.sqrt(found)
+                values[place] += len(sums) * sums.var(ddof=1) if len(sums) > 1 else np.nan
+        return np.sqrt(values)
 
 
 def _stacked(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The rows of both, with the categories of both."""
-    found: dict[Hashable, pd.Categorical | np.ndarray] = {}
+    stacked: dict[Hashable, pd.Categorical | np.ndarray] = {}
     for name in parts[0]:
         columns = [part[name] for part in parts]
         if all(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            found[name] = pd.api.types.union_categoricals(columns, sort_categories=True)
+            stacked[name] = pd.api.types.union_categoricals(columns, sort_categories=True)
         elif any(isinstance(column.dtype, pd.CategoricalDtype) for column in columns):
-            found[name] = pd.Categorical(np.concatenate([c.astype(str) for c in columns]))
+            stacked[name] = pd.Categorical(np.concatenate([c.astype(str) for c in columns]))
         else:
-            found[name] = np.concatenate(columns)
-    return pd.DataFrame(found, index=range(sum(map(len, parts))))
+            stacked[name] = np.concatenate(columns)
+    return pd.DataFrame(stacked, index=range(sum(map(len, parts))))
 
 
 def _columns(frame: pd.DataFrame) -> Columns:
@@ -287,10 +286,11 @@ def _changes(both: Both, suppress: int) -> Iterator[Row]:
         if len(kept) < TWO:
             continue
         known = np.any(kept, axis=0)
-        own = np.array(kept, float)
+        share = np.array(kept, float)
         stacked = (
-            np.concatenate([own * correct[0], own]), np.concatenate([own * correct[1], 0 * own])
-        )  # fmt: skip
+            np.concatenate([share * correct[0], share]),
+            np.concatenate([share * correct[1], 0 * share]),
+        )
         where = {"attribute": name} | accuracy | _sizes(both, known)
         yield from _taken_apart(both, where, _mix_of_groups, *both.means(*stacked))
         for metric, among in RATES.items():
@@ -317,10 +317,10 @@ def _difference(
     first, second = max(combinations(rate, 2), key=lambda two: abs(rate[two[0]] - rate[two[1]]))
     if rate[first] < rate[second]:
         first, second = second, first
-    own = np.stack([masks[first], masks[second]]).astype(float)
+    groups = np.stack([masks[first], masks[second]]).astype(float)
     # of the rows of class 1: 0 + y; of class 0: 1 - y; of all: 1
     a, b = {None: (1.0, 0.0), 1: (0.0, 1.0), 0: (1.0, -1.0)}[among]
-    among_rows = np.concatenate([own * both.positive, own])
+    among_rows = np.concatenate([groups * both.positive, groups])
     pair = masks[first] | masks[second]
     where = {"attribute": attribute, "metric": metric, "of": f"{first} less {second}"} | _sizes(
         both, pair & counted
@@ -328,24 +328,29 @@ def _difference(
     yield from _taken_apart(
         both, where, _difference_of_rates, *both.means(a * among_rows, b * among_rows)
     )
-    x = _one_hot(both.features)
-    overlap = both.overlap
+    counted_groups = masks[first] & counted, masks[second] & counted
+    for leaf in _regions(both, counted_groups, suppress):
+        yield leaf | {"part": REGION, "attribute": attribute, "metric": metric}
+
+
+def _regions(both: Both, groups: tuple[np.ndarray, np.ndarray], suppress: int) -> Iterator[Row]:
+    """Where in the features the rate of the first rows less that of the second changes most."""
+    x, overlap = _one_hot(both.features), both.overlap
     weights = np.empty(len(both.now))
     weights[~both.now], weights[both.now] = overlap.home, overlap.away
-    sides: list[list[Scored]] = [[], []]
+    sides: list[list[ScoredDomain]] = [[], []]
     for period in (0, 1):
-        for name, sign in ((first, 1), (second, -1)):
-            rows = np.flatnonzero(masks[name] & counted & (both.now == period))
+        for group, sign in zip(groups, (1, -1), strict=True):
+            rows = np.flatnonzero(group & (both.now == period))
             score = both.positive[rows].astype(float)
-            sides[period].append(Scored(x.to_numpy()[rows], score, weights[rows], sign))
+            sides[period].append(ScoredDomain(x.to_numpy()[rows], score, weights[rows], sign))
     leaves = regions(sides[0], sides[1], [str(name) for name in x], depth=2)
     leaves = leaves[leaves[["rows_home", "rows_away"]].min(axis=1) >= max(FEWEST, suppress)]
     for leaf in leaves.dropna().head(REGIONS).to_dict("records"):
         yield {
-            "part": REGION, "attribute": attribute, "metric": metric, "of": leaf["conditions"],
-            "then": leaf["at_home"], "now": leaf["elsewhere"], "change": leaf["change"],
-            "low": leaf["low"], "high": leaf["high"], "then_n": leaf["rows_home"],
-            "now_n": leaf["rows_away"],
+            "of": leaf["conditions"], "then": leaf["at_home"], "now": leaf["elsewhere"],
+            "change": leaf["change"], "low": leaf["low"], "high": leaf["high"],
+            "then_n": leaf["rows_home"], "now_n": leaf["rows_away"],
         }  # fmt: skip
 
 

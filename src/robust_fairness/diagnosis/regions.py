@@ -15,7 +15,7 @@ SMALLEST = 20  # rows of a leaf
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredDomain:
     """Rows of a domain, or of a group in it.
 
     Attributes:
@@ -30,13 +30,13 @@ class Scored:
     weights: np.ndarray
     sign: int = 1
 
-    def take(self, rows: np.ndarray) -> "Scored":
+    def take(self, rows: np.ndarray) -> "ScoredDomain":
         return replace(self, x=self.x[rows], score=self.score[rows], weights=self.weights[rows])
 
 
 def regions(
-    home: Sequence[Scored],
-    away: Sequence[Scored],
+    home: Sequence[ScoredDomain],
+    away: Sequence[ScoredDomain],
     features: Sequence[str],
     depth: int = 3,
     seed: int = 0,
@@ -62,29 +62,20 @@ def regions(
     """
     generator = np.random.default_rng(seed)
     parts = [*home, *away]
-    halves = [generator.permutation(len(one.x)) % 2 == 0 for one in parts]
-    grown = [one.take(half) for one, half in zip(parts, halves, strict=True)]
-    left = [one.take(~half) for one, half in zip(parts, halves, strict=True)]
-    both = np.concatenate([one.x for one in grown])
-    directions = [-1] * len(home) + [1] * len(away)
-    change = sum(
-        direction * one.sign * _fitted(one).predict(both)
-        for direction, one in zip(directions, grown, strict=True)
-    )
-    weights = np.concatenate([one.weights for one in grown])
-    tree = DecisionTreeRegressor(
-        max_depth=depth, min_samples_leaf=max(SMALLEST, len(both) // 20), random_state=0
-    )
-    tree.fit(both, change, sample_weight=weights)
-    leaves = [tree.apply(one.x) for one in left]
-    found = _conditions(tree, both, features)
-    critical = float(special.ndtri(1 - (1 - CONFIDENCE) / (2 * len(found))))
+    halves = [generator.permutation(len(part.x)) % 2 == 0 for part in parts]
+    grown = [part.take(half) for part, half in zip(parts, halves, strict=True)]
+    left = [part.take(~half) for part, half in zip(parts, halves, strict=True)]
+    both = np.concatenate([part.x for part in grown])
+    tree = _grown(grown, [-1] * len(home) + [1] * len(away), both, depth)
+    leaves = [tree.apply(part.x) for part in left]
+    by_leaf = _conditions(tree, both, features)
+    critical = float(special.ndtri(1 - (1 - CONFIDENCE) / (2 * len(by_leaf))))
     rows = []
-    for leaf, conditions in found.items():
-        own = [one.score[at == leaf] for one, at in zip(left, leaves, strict=True)]
-        means = [one.sign * _mean(score) for one, score in zip(left, own, strict=True)]
+    for leaf, conditions in by_leaf.items():
+        scores = [part.score[at == leaf] for part, at in zip(left, leaves, strict=True)]
+        means = [part.sign * _mean(score) for part, score in zip(left, scores, strict=True)]
         at_home, elsewhere = sum(means[: len(home)]), sum(means[len(home) :])
-        half = critical * np.sqrt(sum(_variance(score) for score in own))
+        half = critical * np.sqrt(sum(_variance(score) for score in scores))
         rows.append(
             {
                 "conditions": " and ".join(conditions) or "all rows",
@@ -93,11 +84,25 @@ def regions(
                 "change": elsewhere - at_home,
                 "low": elsewhere - at_home - half,
                 "high": elsewhere - at_home + half,
-                "rows_home": sum(map(len, own[: len(home)])),
-                "rows_away": sum(map(len, own[len(home) :])),
+                "rows_home": sum(map(len, scores[: len(home)])),
+                "rows_away": sum(map(len, scores[len(home) :])),
             }
         )
     return pd.DataFrame(rows).sort_values("change", key=np.abs, ascending=False, ignore_index=True)
+
+
+def _grown(
+    parts: Sequence[ScoredDomain], directions: Sequence[int], x: np.ndarray, depth: int
+) -> DecisionTreeRegressor:
+    """A tree of the change of the fitted scores over all rows of the parts."""
+    change = sum(
+        direction * part.sign * _fitted(part).predict(x)
+        for direction, part in zip(directions, parts, strict=True)
+    )
+    weights = np.concatenate([part.weights for part in parts])
+    smallest = max(SMALLEST, len(x) // 20)
+    tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=smallest, random_state=0)
+    return tree.fit(x, change, sample_weight=weights)
 
 
 def _mean(score: np.ndarray) -> float:
@@ -109,7 +114,7 @@ def _variance(score: np.ndarray) -> float:
     return float(score.var(ddof=1)) / len(score) if len(score) > 1 else np.nan
 
 
-def _fitted(rows: Scored) -> DecisionTreeRegressor:
+def _fitted(rows: ScoredDomain) -> DecisionTreeRegressor:
     """The score given the features: a tree, which takes a tenth of the time of boosted ones."""
     model = DecisionTreeRegressor(max_leaf_nodes=LEAVES, min_samples_leaf=SMALLEST, random_state=0)
     return model.fit(rows.x, rows.score, sample_weight=rows.weights)
@@ -119,13 +124,13 @@ def _conditions(
     tree: DecisionTreeRegressor, x: np.ndarray, features: Sequence[str]
 ) -> dict[int, list[str]]:
     """The conditions of every leaf; a 0/1 feature is there, or ``not`` there."""
-    nodes, found = tree.tree_, {}
+    nodes, by_leaf = tree.tree_, {}
     binary = ((x == 0) | (x == 1)).all(axis=0)
     waiting: list[tuple[int, list[str]]] = [(0, [])]
     while waiting:
         node, conditions = waiting.pop()
         if nodes.children_left[node] < 0:
-            found[int(node)] = conditions
+            by_leaf[int(node)] = conditions
             continue
         place = nodes.feature[node]
         name, limit = features[place], f"{nodes.threshold[node]:.4g}"
@@ -134,4 +139,4 @@ def _conditions(
         )
         waiting.append((nodes.children_left[node], [*conditions, below]))
         waiting.append((nodes.children_right[node], [*conditions, above]))
-    return found
+    return by_leaf

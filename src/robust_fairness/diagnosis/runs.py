@@ -1,6 +1,5 @@
 """Diagnosis of the predictions of a run, in every domain that was not trained on."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -19,7 +18,7 @@ from robust_fairness.diagnosis.decomposition import (
 )
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.pairs import Pair, compared
-from robust_fairness.diagnosis.regions import Scored, regions
+from robust_fairness.diagnosis.regions import ScoredDomain, regions
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.decisions import MISSING
@@ -29,7 +28,6 @@ MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 BINARY = 2
 REGIONS = 3  # shown of every tree
-TABLES = ("diagnosis", "domain_columns", "regions", "shares")
 
 Row = dict[str, object]
 
@@ -37,7 +35,7 @@ Row = dict[str, object]
 def diagnose(
     dataset: str, samples: Samples, predictions: Mapping[str, Sequence[Prediction]]
 ) -> dict[str, pd.DataFrame]:
-    """Why scores change between domains: the tables ``TABLES`` of ``core.tables`` by name.
+    """Why scores change between domains: tables of ``core.tables`` by name.
 
     Of every cell the replica of the first seed is diagnosed, in each domain out of distribution
     with ``FEWEST`` rows. Gaps are signed, second group minus first, of the sensitive attributes
@@ -54,19 +52,21 @@ def diagnose(
 
     @cache
     def pair_of(home: bytes, away: bytes) -> Pair:
-        rows = (np.frombuffer(one, np.int64) for one in (home, away))
+        rows = (np.frombuffer(domain, np.int64) for domain in (home, away))
         return compared(samples, *rows)
 
     described: set[Pair] = set()
-    rows: dict[str, list[Row]] = defaultdict(list)
+    rows: dict[str, list[Row]] = {
+        "diagnosis": [], "domain_columns": [], "regions": [], "shares": [],
+    }  # fmt: skip
     for method, replicas in predictions.items():
         for home, away, domain in _pairs(samples, replicas):
             every_home, every_away = home, away
             home, away = _at_most(home), _at_most(away)  # noqa: PLW2901
-            pair = pair_of(*(one.rows.astype(np.int64).tobytes() for one in (home, away)))
+            pair = pair_of(*(part.rows.astype(np.int64).tobytes() for part in (home, away)))
             where: Row = {"dataset": dataset, "domain": domain}
             if pair not in described:  # what does not depend on the method
-                rows["domain_columns"] += [where | one for one in _domain_columns(pair)]
+                rows["domain_columns"] += [where | row for row in _domain_columns(pair)]
                 of_all = replace(pair, home=every_home.rows, away=every_away.rows)
                 rows["shares"] += [
                     where | {"method": method} | row
@@ -74,21 +74,21 @@ def diagnose(
                 ]
                 described.add(pair)
             where |= {"method": method, "trial": home.trial, "seed": home.seed}
-            rows["diagnosis"] += [where | one for one in _decomposed(pair, home, away)]
-            rows["regions"] += [where | one for one in _regions(pair, home, away)]
-    return {name: tables.table(tables.TABLES[name], rows[name]) for name in TABLES}
+            rows["diagnosis"] += [where | row for row in _decomposed(pair, home, away)]
+            rows["regions"] += [where | row for row in _regions(pair, home, away)]
+    return {name: tables.table(tables.TABLES[name], listed) for name, listed in rows.items()}
 
 
 def _pairs(
     samples: Samples, replicas: Sequence[Prediction]
 ) -> Iterator[tuple[Prediction, Prediction, str]]:
     """The first seed's predictions at home, with those in every other domain."""
-    unshifted = [one for one in replicas if not one.test_set]
+    unshifted = [part for part in replicas if not part.test_set]
     if not unshifted:
         return
-    first = min(one.seed for one in unshifted)
-    trial = next(one.trial for one in unshifted if one.seed == first)
-    parts = {one.part: one for one in unshifted if (one.seed, one.trial) == (first, trial)}
+    first = min(unshifted, key=lambda part: part.seed)
+    replica = (first.seed, first.trial)
+    parts = {part.part: part for part in unshifted if (part.seed, part.trial) == replica}
     if {"test", "ood_test"} <= set(parts) and len(parts["test"].rows) >= FEWEST:
         for domain, rows in rows_by_domain(samples, parts["ood_test"].rows).items():
             if len(rows) >= FEWEST:
@@ -137,13 +137,13 @@ def _class_shares(
 ) -> Iterator[Row]:
     """Shares of the classes among some rows; of two classes that of the second."""
     samples, classes = pair.samples, len(pair.samples.classes)
-    own = [among[one.rows] for one in (home, away)]
+    selected = [among[part.rows] for part in (home, away)]
     estimated = np.full(classes, np.nan)
-    if classes and all(one.any() for one in own):
+    if classes and all(rows.any() for rows in selected):
         predicted = [
-            one.outputs.argmax(1)[kept] for one, kept in zip((home, away), own, strict=True)
+            part.outputs.argmax(1)[kept] for part, kept in zip((home, away), selected, strict=True)
         ]
-        label = samples.y[home.rows[own[0]]]
+        label = samples.y[home.rows[selected[0]]]
         estimated = estimated_shares(predicted[0], label, predicted[1], classes)
     for number, name in list(enumerate(samples.classes))[classes == BINARY :]:
         of_class = _share(pair, samples.y == number, among)
@@ -153,19 +153,19 @@ def _class_shares(
 def _share(pair: Pair, counted: np.ndarray, among: np.ndarray) -> Row:
     """The share of some rows among others; tested where both domains have ``FEWEST`` of them."""
     units = pair.samples.units
-    rows = [one[among[one]] for one in (pair.home, pair.away)]
-    found: Row = {"rows_home": len(rows[0]), "rows_away": len(rows[1])}
+    rows = [domain[among[domain]] for domain in (pair.home, pair.away)]
+    row: Row = {"rows_home": len(rows[0]), "rows_away": len(rows[1])}
     if not all(map(len, rows)):
-        return found
+        return row
     of_rows = None if units is None else (units[rows[0]], units[rows[1]])
     change = share_change(counted[rows[0]], counted[rows[1]], of_rows)
-    found |= {
+    row |= {
         "at_home": change.at_home, "elsewhere": change.elsewhere, "change": change.change,
     }  # fmt: skip
     if min(map(len, rows)) < FEWEST:
-        return found
+        return row
     low, high = change.interval
-    return found | {"low": low, "high": high, "p": change.p}
+    return row | {"low": low, "high": high, "p": change.p}
 
 
 def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
@@ -175,7 +175,7 @@ def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]
         "auc": together.auc, "effective_home": sizes[0], "effective_away": sizes[1],
         "little_overlap": together.little, "left_out": ", ".join(pair.naming),
     }  # fmt: skip
-    score = [_score(pair.samples, one) for one in (home, away)]
+    score = [_score(pair.samples, part) for part in (home, away)]
     metric: Row = {"metric": "accuracy" if pair.samples.classes else "mean_squared_error"}
     yield (
         where
@@ -188,8 +188,8 @@ def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]
             yield named | metric | _parts(decompose_by_group(score, groups, together.take))
         if len(pair.samples.classes) == BINARY and categories == BINARY:
             at_home, elsewhere = (
-                _gaps(pair.samples, one, group)
-                for one, group in zip((home, away), groups, strict=True)
+                _gaps(pair.samples, part, group)
+                for part, group in zip((home, away), groups, strict=True)
             )
             for gap in at_home:
                 yield (
@@ -211,10 +211,10 @@ def _groups(pair: Pair) -> Iterator[tuple[str, list[np.ndarray], int]]:
             yield name, [codes[pair.home], codes[pair.away]], len(values.cat.categories)
 
 
-def _parts(one: Decomposition) -> Row:
+def _parts(parts: Decomposition) -> Row:
     return {
-        "at_home": one.at_home, "elsewhere": one.elsewhere, "due_to_x": one.due_to_x,
-        "due_to_y_given_x": one.due_to_y_given_x, "due_to_mix": one.mix,
+        "at_home": parts.at_home, "elsewhere": parts.elsewhere, "due_to_x": parts.due_to_x,
+        "due_to_y_given_x": parts.due_to_y_given_x, "due_to_mix": parts.mix,
     }  # fmt: skip
 
 
@@ -222,23 +222,23 @@ def _regions(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
     """Where the score changes most, and its difference between two groups."""
     x, features = np.asarray(pair.samples.x, np.float32), pair.samples.features
     classes = bool(pair.samples.classes)
-    score = [_score(pair.samples, one) for one in (home, away)]
+    score = [_score(pair.samples, part) for part in (home, away)]
     shared, rows = pair.shared, (pair.home, pair.away)
     scored = [
-        Scored(x[own], one, weights)
-        for own, one, weights in zip(rows, score, (shared.home, shared.away), strict=True)
+        ScoredDomain(x[domain], values, weights)
+        for domain, values, weights in zip(rows, score, (shared.home, shared.away), strict=True)
     ]
     metric = "accuracy" if classes else "mean_squared_error"
     yield from _found({"metric": metric}, regions(scored[:1], scored[1:], features))
     for name, groups, categories in _groups(pair):
-        if categories != BINARY or min(_smallest(one, BINARY) for one in groups) < FEWEST:
+        if categories != BINARY or min(_smallest(codes, BINARY) for codes in groups) < FEWEST:
             continue
         of_groups = [
             [
-                replace(one.take(np.flatnonzero(codes == group)), sign=sign)
+                replace(part.take(np.flatnonzero(codes == group)), sign=sign)
                 for group, sign in enumerate((-1, 1))
             ]
-            for one, codes in zip(scored, groups, strict=True)
+            for part, codes in zip(scored, groups, strict=True)
         ]
         where: Row = {"attribute": name, "metric": f"{metric}_difference"}
         yield from _found(where, regions(of_groups[0], of_groups[1], features))
@@ -247,22 +247,23 @@ def _regions(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
 def _found(where: Row, leaves: pd.DataFrame) -> Iterator[Row]:
     """The first regions, numbered from 1."""
     for number, leaf in enumerate(leaves.head(REGIONS).to_dict("records"), 1):
-        yield where | {"region": number} | {str(name): one for name, one in leaf.items()}
+        yield where | {"region": number} | {str(name): value for name, value in leaf.items()}
 
 
-def _score(samples: Samples, one: Prediction) -> np.ndarray:
+def _score(samples: Samples, prediction: Prediction) -> np.ndarray:
     """Whether each prediction is right, or its squared error, float64 ``[n]``."""
-    y = samples.y[one.rows]
+    y = samples.y[prediction.rows]
     if len(samples.classes) == BINARY:
-        return np.where(y == 1, one.positive, 1 - one.positive)
+        return np.where(y == 1, prediction.positive, 1 - prediction.positive)
     if samples.classes:
-        return (one.outputs.argmax(1) == y).astype(np.float64)
-    return np.square(one.outputs[:, 0].astype(np.float64) - y)
+        return (prediction.outputs.argmax(1) == y).astype(np.float64)
+    return np.square(prediction.outputs[:, 0].astype(np.float64) - y)
 
 
-def _gaps(samples: Samples, one: Prediction, group: np.ndarray) -> dict[str, Weighted]:
+def _gaps(samples: Samples, prediction: Prediction, group: np.ndarray) -> dict[str, Weighted]:
     """Signed differences of rates between groups 0 and 1; rows of unknown group do not count."""
-    y, positive, known, second = samples.y[one.rows], one.positive, group >= 0, group == 1
+    y, positive = samples.y[prediction.rows], prediction.positive
+    known, second = group >= 0, group == 1
     return {
         "selection_rate_difference": rate_difference(positive, second, known),
         "true_positive_rate_difference": rate_difference(positive, second, known & (y == 1)),

@@ -46,9 +46,11 @@ class Known:
         return len(set(self.group))
 
     @classmethod
-    def of(cls, samples: Samples, one: Prediction) -> "Known":
-        group = group_names(samples.without_inputs().take(one.rows), one.split, samples.sensitive)
-        columns = (samples.y[one.rows], probability_of_second(one.outputs), group, one.positive)
+    def of(cls, samples: Samples, prediction: Prediction) -> "Known":
+        rows = samples.without_inputs().take(prediction.rows)
+        group = group_names(rows, prediction.split, samples.sensitive)
+        score = probability_of_second(prediction.outputs)
+        columns = (samples.y[prediction.rows], score, group, prediction.positive)
         return cls(*(column[group != MISSING] for column in columns))
 
 
@@ -67,12 +69,12 @@ def frontier(dataset: str, samples: Samples, cells: Mapping[str, Predicted]) -> 
             without post-processing.
     """
     categorical = set(samples.attributes.select_dtypes("category"))
-    found: list[Row] = []
+    rows: list[Row] = []
     if len(samples.classes) == TWO and samples.sensitive and {*samples.sensitive} <= categorical:
         for method, predicted in cells.items():
             where: Row = {"dataset": dataset, "method": method}
-            found += [where | row for row in _of_cell(samples, *predicted)]
-    return tables.table(tables.TABLES["frontier"], found)
+            rows += [where | row for row in _of_cell(samples, *predicted)]
+    return tables.table(tables.TABLES["frontier"], rows)
 
 
 def _of_cell(
@@ -82,13 +84,10 @@ def _of_cell(
     for fitted_on in validation:
         if fitted_on.part != "val":
             continue
-        own = [
-            one
-            for one in predictions
-            if (one.trial, one.seed, one.test_set) == (fitted_on.trial, fitted_on.seed, UNSHIFTED)
-        ]
+        replica = (fitted_on.trial, fitted_on.seed, UNSHIFTED)
+        tested = [of for of in predictions if (of.trial, of.seed, of.test_set) == replica]
         known = Known.of(samples, fitted_on)
-        rules = _rules(known) if own else {}
+        rules = _rules(known) if tested else {}
         if not rules:
             continue
         free = rules[FREE](known.score, known.group)
@@ -97,7 +96,7 @@ def _of_cell(
             "seed": fitted_on.seed,
             "validation_accuracy": _scores(known, free)["accuracy"],
         }
-        for domain, part in (pair for one in own for pair in by_domain(one, samples)):
+        for domain, part in (pair for of in tested for pair in by_domain(of, samples)):
             rows = Known.of(samples, part)
             place: Row = {"domain": domain, "elsewhere": part.part != "test"}
             if len(rows.y) and set(rows.group) <= set(known.group):
@@ -109,9 +108,9 @@ def _rules(validation: Known) -> dict[float, Decisions]:
     cells = set(zip(validation.group, validation.y.tolist(), strict=True))
     if len(cells) < TWO * len(np.unique(validation.group)):
         return {}
-    of = EqualizedOdds.Parameters
+    rules = {size: EqualizedOdds(EqualizedOdds.Parameters(tolerance=size)) for size in TOLERANCES}
     fitted = (validation.y, validation.score, validation.group)
-    return {one: EqualizedOdds(of(tolerance=one)).fit(*fitted) for one in TOLERANCES}
+    return {size: rule.fit(*fitted) for size, rule in rules.items()}
 
 
 def _points(rows: Known, rules: Mapping[float, Decisions]) -> Iterator[Row]:

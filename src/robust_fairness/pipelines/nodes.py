@@ -10,9 +10,6 @@ from robust_fairness.experiment.experiment import Cell
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.runs.runners import FAN_IN
 
-# Tables of a dataset with domains.
-DIAGNOSED = ("diagnosis", "domain_columns", "frontier", "regions", "shares")
-
 
 class FanIn(Node):
     """A node that reads a part of every cell or dataset, hashed by its name.

@@ -6,7 +6,6 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +17,7 @@ from robust_fairness.inference.verdicts import concluded
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import faceted
 from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 from robust_fairness.reporting.statistics import (
     kendall_tau,
     mean_tau,
@@ -43,7 +42,7 @@ SEEDS_HALVED = 6
 WITH_PLAIN, WITH_UNSHIFTED = "with erm", "with itself, unshifted"  # comparisons
 
 
-@lru_cache(maxsize=16)
+@computed_once
 def by_seed(results: Results, measure: str) -> pd.DataFrame:
     """Values of the methods, one column each, by dataset, shift, severity and seed.
 
@@ -186,7 +185,7 @@ def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]
     return _common(shifted, same.set_axis(shifted.index))
 
 
-@lru_cache(maxsize=1)
+@computed_once
 def tests(results: Results) -> pd.DataFrame:
     """Tests of every method on every test set: with plain training, and with itself unshifted.
 

@@ -12,7 +12,6 @@ where lower is better, a positive gap means that the majority is worse.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -303,8 +302,8 @@ def claims(results: Results) -> pd.DataFrame:
     return claimed.table([*_imbalance(results, rows), *further], results)
 
 
-def _measured_on(upstream: Any, classifier: Any) -> str:
-    return "" if upstream else f", {CLASSIFIERS[classifier]}"
+def _measured_on(upstream: object, classifier: object) -> str:
+    return "" if upstream else f", {CLASSIFIERS[str(classifier)]}"
 
 
 def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[claimed.Claim]:

@@ -55,11 +55,11 @@ def panels(
         failed: reasons of failed cells by dataset and method.
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
-    found = [
+    shown = [
         panel(rows, gap, data, results) | {"unknown": unknown}
         for gap, data, rows in _parts(matrices(results, failed))
     ]
-    return [one | {"id": f"panel-{number}"} for number, one in enumerate(found)]
+    return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
 
 
 def answers(results: Results) -> list[dict[str, str]]:
@@ -70,23 +70,23 @@ def answers(results: Results) -> list[dict[str, str]]:
         bounds), ``limit`` (what limits it, and what would suffice), ``refits`` (which question is
         answered) and ``other`` (the answer to the other one).
     """
-    found = preferred(results)
-    return [] if found is None else _answers(found[1], found[0], results)
+    gap_and_rows = preferred(results)
+    return [] if gap_and_rows is None else _answers(gap_and_rows[1], gap_and_rows[0], results)
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
     """The page that sets the first screens of two runs below each other."""
     both = [
-        one | {"id": f"{name}-{one['id']}", "run": name}
+        shown | {"id": f"{name}-{shown['id']}", "run": name}
         for name, run in zip(names, (first, second), strict=True)
-        for one in panels(run)[:1]
+        for shown in panels(run)[:1]
     ]
     return rendered("robust_fairness.reporting", "comparison.html", panels=both, names=names)
 
 
-def _parts(found: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.DataFrame]]:
+def _parts(by_gap: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Gap, dataset and rows of every panel."""
-    for gap, rows in found.items():
+    for gap, rows in by_gap.items():
         names = rows["data"].unique()
         if len(names) > 1:
             yield gap, ALL, rows
@@ -297,7 +297,7 @@ def _refits(run: pd.DataFrame) -> str:
 
 def margins(rows: pd.DataFrame) -> str:
     """The margins in percentage points, the smallest first."""
-    return " or ".join(f"{100 * one:g}" for one in sorted(set(rows["margin"].dropna())))
+    return " or ".join(f"{100 * margin:g}" for margin in sorted(set(rows["margin"].dropna())))
 
 
 def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str, Any]:

@@ -9,7 +9,6 @@ and splits they share.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,7 @@ from robust_fairness.reporting.figures import QUALITY
 from robust_fairness.reporting.results import (
     UNSHIFTED,
     Results,
+    computed_once,
     distinct,
     where,
     with_metrics,
@@ -90,7 +90,7 @@ def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame
     return rows[plain | penalised]
 
 
-@lru_cache(maxsize=len(SCORES))
+@computed_once
 def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
@@ -107,7 +107,7 @@ def _is_of_quality(criterion: Criterion) -> bool:
     return criterion.objective.metric in QUALITY and criterion.constraint is None
 
 
-@lru_cache(maxsize=len(SCORES))
+@computed_once
 def by_weight(results: Results, notion: str) -> pd.DataFrame:
     """Rows of FairCOCCO's trials that change the weight only, and of plain training at weight 0.
 

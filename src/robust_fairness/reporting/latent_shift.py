@@ -12,7 +12,6 @@ is not in the table of scores, so that these lines rest on shifted test sets onl
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.maths import robustness_slope
 from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import published
 
@@ -38,7 +37,7 @@ WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
 STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 NET = ", net of the reference classifier"
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {  # of the 1-NN distance
+FUNCTIONS: dict[str, Callable[[pd.Series], pd.Series]] = {  # of the 1-NN distance
     "distance": lambda distance: distance,
     "its square": np.square,
     "its square root": np.sqrt,
@@ -53,7 +52,7 @@ SLOPE = {
 }
 
 
-@lru_cache(maxsize=2)  # of two runs that are compared
+@computed_once
 def accuracies(results: Results) -> pd.DataFrame:
     """Accuracy of every replica on every test set of a latent shift and on the unshifted one.
 

@@ -16,8 +16,6 @@ overstates the error.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -30,7 +28,7 @@ from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refi
 from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting.agreement import PLAIN
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
 GAPS = {
@@ -70,6 +68,7 @@ MARGIN = 0.05  # within which a change is called immaterial, where the experimen
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
 SMALL = 30  # rows of a group and class below which merging it is suggested
 LEAST_GROUPS, MOST_GROUPS = 2, 15  # of an attribute whose pairs of groups are compared
+Label = tuple[str, str] | str  # a rate of a group; "" of a gap as it is
 MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
@@ -125,21 +124,21 @@ def _each_gap(
     question: Question | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
-    for name in (one for one in GAPS if one in scored):
-        found = _matrix_of(results, name, reasons, question)
-        if found is None:
+    for name in (metric for metric in GAPS if metric in scored):
+        rows = _matrix_of(results, name, reasons, question)
+        if rows is None:
             continue
-        if question is None and not _decides(found):
+        if question is None and not _decides(rows):
             of_models = _matrix_of(results, name, reasons, MODEL_QUESTION)
-            found = of_models if of_models is not None and _decides(of_models) else found
-        yield name, found
+            rows = of_models if of_models is not None and _decides(of_models) else rows
+        yield name, rows
 
 
 def _decides(matrix: pd.DataFrame) -> bool:
     return bool(matrix["state"].isin(DECIDED).any())
 
 
-@lru_cache(maxsize=2 * len(GAPS))  # both questions: the page asks for each several times
+@computed_once
 def _matrix_of(
     results: Results,
     name: str,
@@ -193,7 +192,7 @@ def _families(
         if known and len(groups) > MOST_GROUPS:
             continue  # ``undefined`` says so
         if known and len(groups) >= LEAST_GROUPS:
-            labels: list[Any] = [(rate, group) for rate in rates for group in groups]
+            labels: list[Label] = [(rate, group) for rate in rates for group in groups]
             form = gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
             pairs = zip(grouped["metric"], grouped["group"], strict=True)
             values = grouped.assign(label=pd.Series(list(pairs), grouped.index))
@@ -226,38 +225,24 @@ class _Pairs:
     home: Rates
     away: Rates
     question: Question
-    ratio: Any
+    ratio: np.ndarray | float
     covariance: np.ndarray
 
     @classmethod
     def of(
         cls,
         values: pd.DataFrame,
-        labels: Sequence[Any],
+        labels: Sequence[Label],
         facts: pd.DataFrame,
         question: Question | None,
     ) -> "_Pairs":
         """Of rows with ``CELL``, ``PLACE``, seed, label, value and n (NaN: no share of rows)."""
         values = values[values["shift"].eq(UNSHIFTED) | _strongest(values)]
         values = values[(values["shift"] != UNSHIFTED) | (values["domain"] == "")]
-        index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
-        tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
-        positions = {label: position for position, label in enumerate(labels)}
-        place = (
-            tests.get_indexer(index),
-            values["label"].map(positions).to_numpy(),
-            seeds.get_indexer(values["seed"]),
-        )
-        shape = (len(tests), len(labels), len(seeds))
-        value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
-        value[place], n[place] = values["value"], values["n"]
-        covariance[place] = values.get("covariance", np.nan)
-        frame = tests.to_frame(index=False).reset_index(names="away")
-        is_home = frame["shift"] == UNSHIFTED
-        homes = frame.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
-        frame = frame[~is_home].merge(homes, on=CELL).merge(facts, on=CELL)
+        tests, value, n, covariance = _by_test_set(values, labels)
+        frame = _with_home(tests).merge(facts, on=CELL)
         home, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
-        several = METHOD_QUESTION if len(seeds) >= FEWEST_REFITS else MODEL_QUESTION
+        several = METHOD_QUESTION if value.shape[-1] >= FEWEST_REFITS else MODEL_QUESTION
         asked = question or several
         if asked == MODEL_QUESTION:
             value, n, covariance = value[..., :1], n[..., :1], covariance[..., :1]
@@ -269,6 +254,7 @@ class _Pairs:
         bounded = bool(np.isfinite(n).any())
         copies = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
         at_home, elsewhere = np.ones((2, *rows[home].shape), bool)
+        ratio: np.ndarray | float = 0.0
         if asked == METHOD_QUESTION:
             apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
             unknown = copies & ~np.isfinite(shared).all(1, keepdims=True)
@@ -276,7 +262,7 @@ class _Pairs:
                 at_home & ~(apart | unknown),
                 elsewhere & ~(copies & apart | unknown),
             )
-        ratio = frame["ratio"].to_numpy() if asked == METHOD_QUESTION else 0.0
+            ratio = frame["ratio"].to_numpy()
         return cls(
             frame,
             Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
@@ -285,6 +271,33 @@ class _Pairs:
             ratio,
             np.where(copies & at_home & elsewhere, np.nan_to_num(shared), 0.0),
         )
+
+
+def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
+    """Test sets elsewhere with their number, away, and that of home of the same cell."""
+    numbered = tests.reset_index(names="away")
+    is_home = numbered["shift"] == UNSHIFTED
+    homes = numbered.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
+    return numbered[~is_home].merge(homes, on=CELL)
+
+
+def _by_test_set(
+    values: pd.DataFrame, labels: Sequence[Label]
+) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
+    """Test sets of cells, and value, n and covariance ``[test set, label, seed]``."""
+    index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
+    tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
+    positions = {label: position for position, label in enumerate(labels)}
+    place = (
+        tests.get_indexer(index),
+        values["label"].map(positions).to_numpy(),
+        seeds.get_indexer(values["seed"]),
+    )
+    shape = (len(tests), len(labels), len(seeds))
+    value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
+    value[place], n[place] = values["value"], values["n"]
+    covariance[place] = values.get("covariance", np.nan)
+    return tests.to_frame(index=False), value, n, covariance
 
 
 def _strongest(values: pd.DataFrame) -> pd.Series:
@@ -296,13 +309,13 @@ def _strongest(values: pd.DataFrame) -> pd.Series:
 def _tested(
     values: pd.DataFrame,
     form: Gap,
-    labels: Sequence[Any],
+    labels: Sequence[Label],
     facts: pd.DataFrame,
     question: Question | None,
 ) -> pd.DataFrame:
     """Tests of all pairs of a model and a test set, not adjusted yet."""
     pairs = _Pairs.of(values, labels, facts, question)
-    found = tested(
+    tests = tested(
         pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
         pairs.ratio, pairs.covariance,
     )  # fmt: skip
@@ -310,8 +323,8 @@ def _tested(
         np.moveaxis(_Pairs.of(values, labels, facts, METHOD_QUESTION).away.value, -1, 1)
     )
     return pairs.frame.assign(
-        **found,
-        rate=[_in_words(labels[k]) if k >= 0 else "" for k in found["limit_rate"]],
+        **tests,
+        rate=[_in_words(labels[k]) if k >= 0 else "" for k in tests["limit_rate"]],
         refit_spread=pd.DataFrame(by_refit).std(axis=1),
         upper=_upper(pairs.away, form, pairs.frame["method"]),
         seeds=by_refit.shape[1],
@@ -319,10 +332,10 @@ def _tested(
     )
 
 
-def _in_words(label: Any) -> str:
+def _in_words(label: Label) -> str:
     """A rate of a group: ``true positive rate of women``."""
-    if not label:
-        return ""
+    if isinstance(label, str):
+        return label
     rate, group = label
     return f"{WORDS[rate]} of {group}"
 
@@ -330,15 +343,15 @@ def _in_words(label: Any) -> str:
 def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
     """Upper bounds of gaps that hold for all test sets of a method together (Bonferroni)."""
     counts = methods.groupby(methods).transform("size").to_numpy()
-    found = np.full(len(counts), np.nan)
+    bounds = np.full(len(counts), np.nan)
     for count in np.unique(counts):
         rows = counts == count
         part = Rates(
             away.value[rows], away.variance[rows], away.n[rows], away.bounded,
             np.broadcast_to(away.counted, away.n.shape)[rows],
         )  # fmt: skip
-        found[rows] = interval(part, form, LEVEL / count)[1]
-    return found
+        bounds[rows] = interval(part, form, LEVEL / count)[1]
+    return bounds
 
 
 def _matrix(
@@ -388,8 +401,8 @@ def _accuracies(
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     for _, part in values.groupby(values["dataset"].map(of_data), sort=False):
         pairs = _Pairs.of(part, [""], facts, question)
-        one = np.ones((1, 1))
-        change = contrast(pairs.away, pairs.home, one, one, pairs.ratio, pairs.covariance)
+        weight = np.ones((1, 1))
+        change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         parts.append(
             pairs.frame[[*CELL, *PLACE]].assign(
                 accuracy=pairs.home.mean[:, 0],
@@ -398,8 +411,8 @@ def _accuracies(
                 p=np.where(change.variance > 0, change.p(), np.nan)[:, 0],
             )
         )
-    found = pd.concat(parts, ignore_index=True)
-    return found.assign(accuracy_changed=holm(found.pop("p")) < LEVEL)
+    accuracies = pd.concat(parts, ignore_index=True)
+    return accuracies.assign(accuracy_changed=holm(accuracies.pop("p")) < LEVEL)
 
 
 def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
@@ -408,16 +421,16 @@ def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
-    found = where(scores, metric="accuracy", group="")[[*REPLICA, "value"]].drop_duplicates(REPLICA)
+    replicas = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA)
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
     rates = where(scores, metric=SELECTED).groupby(REPLICA)["value"]
-    found = found.merge(constant, how="left", on=same_rows)
-    found = found.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
-    of_one_class = (found["max"] <= CONSTANT) | (found["min"] >= 1 - CONSTANT)
-    found["trivial"] = of_one_class | (found["value"] <= found["constant"])
-    by_place = found.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
+    replicas = replicas[[*REPLICA, "value"]].merge(constant, how="left", on=same_rows)
+    replicas = replicas.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
+    of_one_class = (replicas["max"] <= CONSTANT) | (replicas["min"] >= 1 - CONSTANT)
+    replicas["trivial"] = of_one_class | (replicas["value"] <= replicas["constant"])
+    by_place = replicas.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
     return by_place.agg(trivial="mean", first_trivial="first").reset_index()
 
 
@@ -453,12 +466,8 @@ def home_against_plain(results: Results, name: str, data: str, attribute: str) -
     return tests[["value", "p_holm"]].set_axis(["against", "p_against"], axis=1)
 
 
-def is_plain(models: Any) -> Any:
-    """Whether a model, or every row of a table, is plain training without post-processing.
-
-    Args:
-        models: a mapping or a data frame with algorithm and postprocessing.
-    """
+def is_plain(models: pd.DataFrame) -> pd.Series:
+    """Whether each model, with algorithm and postprocessing, is plain and not post-processed."""
     return (models["algorithm"] == PLAIN) & (models["postprocessing"] == "")
 
 
@@ -511,5 +520,5 @@ def test_set_name(shift: str, severity: float, domain: str) -> str:
 
 def table(results: Results) -> pd.DataFrame:
     """The matrices of all gaps, with the column metric."""
-    found = [rows.assign(metric=name) for name, rows in matrices(results).items()]
-    return pd.concat(found)[["metric", *MATRIX]] if found else pd.DataFrame()
+    parts = [rows.assign(metric=name) for name, rows in matrices(results).items()]
+    return pd.concat(parts)[["metric", *MATRIX]] if parts else pd.DataFrame()

@@ -12,7 +12,7 @@ from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
 from robust_fairness.reporting.ranks import compared
-from robust_fairness.reporting.results import FACET, UNSHIFTED, Results
+from robust_fairness.reporting.results import FACET, UNSHIFTED, Results, computed_once
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import published
 
@@ -28,6 +28,7 @@ COLUMNS = 3  # that are shown of every domain
 UNKNOWN = "inconclusive"
 
 
+@computed_once
 def matrix(results: Results) -> pd.DataFrame:
     """Every measure by the domains trained on and the domain tested on.
 
@@ -37,12 +38,12 @@ def matrix(results: Results) -> pd.DataFrame:
     rows = _outside(results)
     if rows.empty:
         return rows
-    found = rows.groupby([*TRAINING, "tested_on"], as_index=False, sort=False).agg(
+    cells = rows.groupby([*TRAINING, "tested_on"], as_index=False, sort=False).agg(
         ours=("value", "mean"), std=("value", "std"), seeds=("value", "count"),
         n=("n", "median"), at_home=("at_home", "mean"), n_at_home=("n_at_home", "median"),
         change=("change", "mean"),
     )  # fmt: skip
-    return found
+    return cells
 
 
 def changes(results: Results) -> pd.DataFrame:
@@ -116,6 +117,24 @@ def gaps(results: Results) -> pd.DataFrame:
     absolute values as they are. ``n_at_home`` and ``n_elsewhere`` are the rows of the smaller group
     (of the class that the rate is of), the median over domains.
     """
+    cells, by = _differences(results), [*KEYS, "method", "groups"]
+    if cells.empty:
+        return cells
+    tests = over_pairs(cells, by, "change", ("falls", "rises"))
+    means = cells.groupby(by, sort=False).agg(
+        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
+        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
+        plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
+        n_elsewhere=("n", "median"),
+    )  # fmt: skip
+    grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
+    grown = grown[[*by, "gap_change", "low", "high"]]
+    table = tests.merge(grown, on=by, suffixes=("", "_gap")).merge(means.reset_index(), on=by)
+    return table.rename(columns={"low_gap": "gap_low", "high_gap": "gap_high"})
+
+
+def _differences(results: Results) -> pd.DataFrame:
+    """Signed differences and gaps at home and in each other domain, means over seeds."""
     if results.by_domain.empty:
         return pd.DataFrame()
     rows = signed_differences(pd.concat([results.metrics, results.by_domain]))
@@ -144,21 +163,8 @@ def gaps(results: Results) -> pd.DataFrame:
         "value_home", "value", "n_home", "n", "change", "gap_at_home", "gap_elsewhere",
         "gap_change", "plain_change",
     ]  # fmt: skip
-    cells = both.groupby([*TRAINING, "groups", "tested_on"], as_index=False, sort=False)[
-        numbers
-    ].mean()
-    by = [*KEYS, "method", "groups"]
-    tests = over_pairs(cells, by, "change", ("falls", "rises"))
-    means = cells.groupby(by, sort=False).agg(
-        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
-        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
-        plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
-        n_elsewhere=("n", "median"),
-    )  # fmt: skip
-    grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
-    grown = grown[[*by, "gap_change", "low", "high"]]
-    found = tests.merge(grown, on=by, suffixes=("", "_gap")).merge(means.reset_index(), on=by)
-    return found.rename(columns={"low_gap": "gap_low", "high_gap": "gap_high"})
+    keys = [*TRAINING, "groups", "tested_on"]
+    return both.groupby(keys, as_index=False, sort=False)[numbers].mean()
 
 
 def robustness(results: Results) -> pd.DataFrame:
@@ -196,11 +202,11 @@ def robustness(results: Results) -> pd.DataFrame:
         slope=("slope", "first"), at_home=("at_home", "mean"), elsewhere=("ours", "mean"),
         better=("better", "mean"),
     )  # fmt: skip
-    found = over_pairs(cells, by, "effective_robustness", ("below", "above"))
-    found = found.merge(means.reset_index(), on=by)
+    tests = over_pairs(cells, by, "effective_robustness", ("below", "above"))
+    tests = tests.merge(means.reset_index(), on=by)
     ascending = [True] * len(KEYS) + [False]
-    found = found.sort_values([*KEYS, "better"], ascending=ascending, kind="stable")
-    return found.drop(columns="better")
+    tests = tests.sort_values([*KEYS, "better"], ascending=ascending, kind="stable")
+    return tests.drop(columns="better")
 
 
 def curves(results: Results) -> pd.DataFrame:
@@ -216,16 +222,16 @@ def curves(results: Results) -> pd.DataFrame:
     starts = ordered.rename(
         columns={FACET + "data": "data", FACET + "trained_on": "trained_on", column: UNTIL}
     )[["data", "trained_on", UNTIL]].drop_duplicates()
-    found = rows.merge(starts, on=["data", "trained_on"])
-    if found.empty:
+    started = rows.merge(starts, on=["data", "trained_on"])
+    if started.empty:
         return pd.DataFrame()
     parts = []
-    for data, own in found.groupby("data", sort=False):
+    for data, part in started.groupby("data", sort=False):
         # every domain but the last one is the end of a training
-        names = dict.fromkeys([*starts[UNTIL][starts["data"] == data], *own["tested_on"]])
+        names = dict.fromkeys([*starts[UNTIL][starts["data"] == data], *part["tested_on"]])
         place = {name: number for number, name in enumerate(names)}
-        lag = own["tested_on"].map(place) - own[UNTIL].map(place)
-        parts.append(own.assign(lag=lag))
+        lag = part["tested_on"].map(place) - part[UNTIL].map(place)
+        parts.append(part.assign(lag=lag))
     return pd.concat(parts).sort_values(
         [*KEYS, "method", UNTIL, "lag"], kind="stable", ignore_index=True
     )
@@ -306,11 +312,11 @@ def over_pairs(
     wide = cells.pivot_table(index=list(by), columns=place, values=value, sort=False)
     values, (sources, targets) = wide.to_numpy(), map(wide.columns.get_level_values, (0, 1))
     domains = np.array([targets[np.isfinite(row)].nunique() for row in values])
-    found = concluded(over_domains(values, sources, targets), domains).set_index(wide.index)
-    says = np.select([found["sign"] < 0, found["sign"] > 0], words, UNKNOWN)
-    found = found.rename(columns={"value": value, "n": "domains"}).assign(says=says)
+    tests = concluded(over_domains(values, sources, targets), domains).set_index(wide.index)
+    says = np.select([tests["sign"] < 0, tests["sign"] > 0], words, UNKNOWN)
+    tests = tests.rename(columns={"value": value, "n": "domains"}).assign(says=says)
     shown = ["says", value, "low", "high", "domains", "p", "p_holm", "detectable"]
-    return found[shown].reset_index()
+    return tests[shown].reset_index()
 
 
 def _outside(results: Results) -> pd.DataFrame:

@@ -28,8 +28,8 @@ PROCEDURE = {"procedure": ["ranks over datasets", "agreement of measures"]}
 
 def trade_off_figure(metrics: pd.DataFrame) -> go.Figure:
     """The trade-off of the first dataset that has one; an empty figure if none has."""
-    found = (trade_off(metrics, name) for name in dict.fromkeys(metrics["dataset"]))
-    return next((one for one in found if one is not None), go.Figure())
+    figures = (trade_off(metrics, name) for name in dict.fromkeys(metrics["dataset"]))
+    return next((drawn for drawn in figures if drawn is not None), go.Figure())
 
 
 @pd.option_context("mode.string_storage", "python")  # see Results
@@ -65,10 +65,10 @@ def report(
         panels=first_screen.panels(results, failed),
         ranks=_ranks(results),
         datasets=[
-            _dataset(own, str(name), sheets.get(str(name)))
-            for name, own in metrics.groupby("dataset", sort=False)
+            _dataset(rows, str(name), sheets.get(str(name)))
+            for name, rows in metrics.groupby("dataset", sort=False)
         ],
-        sections=[one for one in sections if one["views"] or one["claims"]],
+        sections=[shown for shown in sections if shown["views"] or shown["claims"]],
         citations=_citations(manifest),
     )
 
@@ -91,22 +91,24 @@ def _ranks(results: Results) -> dict[str, Any]:
     """Methods ranked over datasets, where there are enough to test; networks are no methods."""
     cells = results.cells[other_networks(results.cells, "dataset")][CELL]
     keys = pd.MultiIndex.from_frame(results.metrics[CELL])
-    found = {
-        title: one
-        for title, one in summary.comparisons(
+    tested = {
+        title: compared
+        for title, compared in summary.comparisons(
             results.metrics[~keys.isin(pd.MultiIndex.from_frame(cells))]
         ).items()
-        if one.test
+        if compared.test
     }
     return {
-        "table": table(summary.rank_table(found), "Average ranks of methods", headed=True),
+        "table": table(summary.rank_table(tested), "Average ranks of methods", headed=True),
         "comparisons": [
             {
                 "title": title,
-                "words": ranks.in_words(one),
-                "figure": figure(rank_diagram(one, f"Average ranks by {title}"), f"ranks-{number}"),
+                "words": ranks.in_words(compared),
+                "figure": figure(
+                    rank_diagram(compared, f"Average ranks by {title}"), f"ranks-{number}"
+                ),
             }
-            for number, (title, one) in enumerate(found.items())
+            for number, (title, compared) in enumerate(tested.items())
         ],
     }
 
@@ -123,7 +125,7 @@ def _dataset(
         "overview": table(shown, f"{name}: scores on unshifted test rows", headed=True),
         "nowhere": nowhere,
         "figures": [
-            figure(one, f"{name}-{kind}") for kind, one in drawn.items() if one is not None
+            figure(plot, f"{name}-{kind}") for kind, plot in drawn.items() if plot is not None
         ],
     }
 
@@ -156,8 +158,8 @@ def _citations(manifest: Mapping[str, Any]) -> dict[str, Any]:
     if not used:
         return {}
     rows = [
-        {"kind": one.kind, "name": one.name, "source": ", ".join(one.keys), "note": one.note}
-        for one in sources(used)
+        (source.kind, source.name, ", ".join(source.keys), source.note) for source in sources(used)
     ]
-    shown = table(pd.DataFrame(rows), "Sources of what was used")
+    columns = ["kind", "name", "source", "note"]
+    shown = table(pd.DataFrame(rows, columns=columns), "Sources of what was used")
     return {"table": shown, "bibtex": bibliography(used | PROCEDURE)}

@@ -1,10 +1,10 @@
 """The tables of a run, and their rows with facets and hyperparameters as plain columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property, partial, wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,8 @@ UNSHIFTED = "none"
 SMALL = 50_000  # rows of a table
 PLAIN_TEXT = pd.StringDtype("python", na_value=np.nan)
 NOTHING: Mapping[str, str] = MappingProxyType({})
+Computed = TypeVar("Computed")
+Columns = TypeVar("Columns", pd.Series, pd.DataFrame)
 
 
 def _no_rows(name: str) -> Any:
@@ -36,7 +38,8 @@ class Results:
 
     ``metrics`` may repeat a row under several selections; ``by_domain`` has the rows of single
     domains. ``cells`` has a column ``facets.<name>`` per facet, ``trials`` a column
-    ``hparams.<field>`` per hyperparameter that some trial changes, missing in the others.
+    ``hparams.<field>`` per hyperparameter that some trial changes, missing in the others. What
+    ``computed_once`` computes of them is in ``computed``.
     """
 
     metrics: pd.DataFrame
@@ -52,7 +55,8 @@ class Results:
     regions: pd.DataFrame = _no_rows("regions")
     shares: pd.DataFrame = _no_rows("shares")
     splits: pd.DataFrame = _no_rows("splits")
-    by_domain: pd.DataFrame = field(default_factory=partial(tables.table, tables.METRICS, []))
+    by_domain: pd.DataFrame = _no_rows("metrics")
+    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
@@ -147,6 +151,23 @@ class Results:
         return result[kept].drop(columns="known")
 
 
+def computed_once(compute: Callable[..., Computed]) -> Callable[..., Computed]:
+    """A function of results, and of hashable arguments, that is computed once for each of them.
+
+    Views share what it returns, and must not change it.
+    """
+
+    @wraps(compute)
+    def shared(results: Results, *arguments: Hashable) -> Computed:
+        key = compute, arguments
+        if key not in results.computed:
+            results.computed[key] = compute(results, *arguments)
+        known: Computed = results.computed[key]
+        return known
+
+    return shared
+
+
 def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
     """A small table with its texts as Python strings: pyarrow is slow on a few of them."""
     if len(rows) > SMALL:
@@ -154,7 +175,7 @@ def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.astype(dict.fromkeys(rows.select_dtypes("string"), PLAIN_TEXT))
 
 
-def _missing(values: Any) -> Any:
+def _missing(values: Columns) -> Columns:
     """Where a column, or the columns of a data frame, have neither a number nor a text."""
     return values.isna() | (values == "")
 

@@ -148,10 +148,10 @@ def measured(
     return both[["method", "trained_on", "tested_on", "seed"]].assign(**_measures(*sums))
 
 
-def missing(found: Scores) -> list[str]:
+def missing(scores: Scores) -> list[str]:
     """Methods that the questions need and that are not complete."""
     needed = {name for family in FAMILIES.values() for pair in family.items() for name in pair}
-    return sorted((needed | {*QUARTER.values()}) - found.values.keys())
+    return sorted((needed | {*QUARTER.values()}) - scores.values.keys())
 
 
 def _by_group(columns: Sequence[pd.Series], attribute: str) -> Array:
@@ -187,12 +187,13 @@ def over_pairs(values: Array) -> Estimate:
     return Estimate(kept.mean(-1), {DOMAINS: between_domains(kept, source, target)})
 
 
-def gain(found: Scores, methods: Mapping[str, str], measure: str = "delta_eo") -> Array:
+def gain(scores: Scores, methods: Mapping[str, str], measure: str = "delta_eo") -> Array:
     """How much smaller a measure is than that of plain training, mean over methods, ``[s, t]``."""
-    return np.mean([found.mean(p, measure) - found.mean(m, measure) for m, p in methods.items()], 0)
+    ends = [(scores.mean(p, measure), scores.mean(m, measure)) for m, p in methods.items()]
+    return np.mean([plain - mitigated for plain, mitigated in ends], 0)
 
 
-def movement(found: Scores, method: str) -> tuple[Array, Array]:
+def movement(scores: Scores, method: str) -> tuple[Array, Array]:
     """Squared movement of signed gaps between domains and their variance between refits.
 
     Both are means over the two rates, net of rows. Test rows of a refit are half of a domain's, so
@@ -203,32 +204,32 @@ def movement(found: Scores, method: str) -> tuple[Array, Array]:
     """
     moved, refitted = [], []
     for rate in RATES:
-        value, noise = found.values[method][rate], found.variance[method][rate].mean(-1)
+        value, noise = scores.values[method][rate], scores.variance[method][rate].mean(-1)
         home = np.einsum("ssr->sr", value)
-        own = np.diag(noise)
+        diagonal = np.diag(noise)
         change = value - home[:, None]
         error = change.var(-1, ddof=1) / value.shape[-1]
-        moved.append(change.mean(-1) ** 2 - error - (noise + own[:, None]) / 2)
-        refitted.append(home.var(-1, ddof=1) - own / 2)
+        moved.append(change.mean(-1) ** 2 - error - (noise + diagonal[:, None]) / 2)
+        refitted.append(home.var(-1, ddof=1) - diagonal / 2)
     return np.mean(moved, 0), np.mean(refitted, 0)
 
 
-def forecast_loss(found: Scores) -> Array:
+def forecast_loss(scores: Scores) -> Array:
     """Kendall's tau over methods of the gap at home with that elsewhere, less with itself.
 
     The gap at home is that of even refits, the other one of odd refits. ``[source, target]``.
     """
-    gaps = np.array([of["delta_eo"] for of in found.values.values()])
+    gaps = np.array([of["delta_eo"] for of in scores.values.values()])
     home = np.einsum("mss->sm", gaps[..., ::2].mean(-1))
     away = np.moveaxis(gaps[..., 1::2].mean(-1), 0, -1)
     tau = kendall_tau(np.broadcast_to(home[:, None], away.shape), away)
     return tau - np.diag(tau)[:, None]
 
 
-def kept_promise(found: Scores, methods: Sequence[str]) -> Array:
+def kept_promise(scores: Scores, methods: Sequence[str]) -> Array:
     """Share of refits and methods with both gaps within ``PROMISED``, ``[source, target]``."""
     within = [
-        np.maximum(*(np.abs(found.values[method][rate]) for rate in RATES)) <= PROMISED
+        np.maximum(*(np.abs(scores.values[method][rate]) for rate in RATES)) <= PROMISED
         for method in methods
     ]
     return np.mean(within, (0, -1))
@@ -239,43 +240,43 @@ def at_home(values: Array) -> Array:
     return np.repeat(np.diag(values)[:, None], len(values), 1)
 
 
-def effects(found: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
+def effects(scores: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
     """The effects of Q1 to Q4 by question, and of Q1 the gain at home.
 
     Questions about methods that are not among the scores are left out.
     """
     asked: dict[str, tuple[Estimate, Estimate | None]] = {}
-    for family, methods in families(found).items():
-        gained = gain(found, methods)
+    for family, methods in families(scores).items():
+        gained = gain(scores, methods)
         home = at_home(gained)
         asked[f"Q1 {family}"] = (over_pairs(gained - home / 2), over_pairs(home))
-    parts = [movement(found, method) for method in found.values]
+    parts = [movement(scores, method) for method in scores.values]
     moved = np.mean([between - refit[:, None] for between, refit in parts], 0)
     asked["Q2 a state moves a gap more than a refit"] = (over_pairs(moved), None)
-    asked[FORECAST] = (over_pairs(forecast_loss(found)), None)
-    pairs = {m: quarter for m, quarter in QUARTER.items() if {m, quarter} <= {*found.values}}
+    asked[FORECAST] = (over_pairs(forecast_loss(scores)), None)
+    pairs = {m: quarter for m, quarter in QUARTER.items() if {m, quarter} <= {*scores.values}}
     if pairs:
-        more = kept_promise(found, [*pairs]) - kept_promise(found, [*pairs.values()])
+        more = kept_promise(scores, [*pairs]) - kept_promise(scores, [*pairs.values()])
         asked["Q4 more validation rows help thresholds"] = (over_pairs(more), None)
     return asked
 
 
-def families(found: Scores) -> dict[str, dict[str, str]]:
+def families(scores: Scores) -> dict[str, dict[str, str]]:
     """``FAMILIES`` with the methods among the scores."""
     kept = {
-        family: {m: plain for m, plain in methods.items() if {m, plain} <= {*found.values}}
+        family: {m: plain for m, plain in methods.items() if {m, plain} <= {*scores.values}}
         for family, methods in FAMILIES.items()
     }
     return {family: methods for family, methods in kept.items() if methods}
 
 
-def answers(found: Scores) -> pd.DataFrame:
+def answers(scores: Scores) -> pd.DataFrame:
     """Effects of the primary questions Q1 to Q4 with intervals, tests and answers.
 
     ``p_holm`` is adjusted for all rows, ``detectable`` the effect that is found with 80 % power at
     Holm's first step. An answer is yes, no, inconclusive, or nothing to keep.
     """
-    asked = effects(found)
+    asked = effects(scores)
     adjusted = holm([effect.p().item() for effect, _ in asked.values()])
     rows = []
     for (question, (effect, gained_home)), p_holm in zip(asked.items(), adjusted, strict=True):
@@ -311,8 +312,8 @@ def robustness(variants: Mapping[str, Scores]) -> pd.DataFrame:
     """
     rows = [
         {"question": question, "choice": choice, **_with_interval(effect)}
-        for choice, found in variants.items()
-        for question, (effect, _) in effects(found).items()
+        for choice, scores in variants.items()
+        for question, (effect, _) in effects(scores).items()
     ]
     table = pd.DataFrame(rows)
     primary = table[table["choice"] == next(iter(variants))].set_index("question")
@@ -322,11 +323,11 @@ def robustness(variants: Mapping[str, Scores]) -> pd.DataFrame:
     return table.assign(depends=outside & excluded)
 
 
-def kept(found: Scores) -> pd.DataFrame:
+def kept(scores: Scores) -> pd.DataFrame:
     """Gains in ``delta_eo`` of every family over plain training, at home and elsewhere."""
     rows = []
-    for family, methods in families(found).items():
-        gained = gain(found, methods)
+    for family, methods in families(scores).items():
+        gained = gain(scores, methods)
         ends = {"at_home": over_pairs(at_home(gained)), "elsewhere": over_pairs(gained)}
         row: dict[str, object] = {"family": family}
         for name, estimate in ends.items():
@@ -337,14 +338,14 @@ def kept(found: Scores) -> pd.DataFrame:
     return table.assign(share=table["elsewhere"] / table["at_home"])
 
 
-def promised(found: Scores) -> pd.DataFrame:
+def promised(scores: Scores) -> pd.DataFrame:
     """Share of test sets on which thresholds keep ``PROMISED``, at home and elsewhere.
 
     Kept if the lower bound is ``MOSTLY`` or more, not kept if the upper bound is below.
     """
     rows = []
-    for method in (name for name in found.values if name in {*QUARTER, *QUARTER.values()}):
-        share = kept_promise(found, [method])
+    for method in (name for name in scores.values if name in {*QUARTER, *QUARTER.values()}):
+        share = kept_promise(scores, [method])
         for place, estimate in {
             "at home": over_pairs(at_home(share)), "elsewhere": over_pairs(share)
         }.items():  # fmt: skip
@@ -358,25 +359,25 @@ def promised(found: Scores) -> pd.DataFrame:
     return pd.DataFrame(rows).rename(columns={"effect": "share"})
 
 
-def movement_forecasts(found: Scores, distance: Array | None = None) -> pd.DataFrame:
+def movement_forecasts(scores: Scores, distance: Array | None = None) -> pd.DataFrame:
     """Kendall's tau over pairs of domains between the size of a movement and what may forecast it.
 
     A movement is the change of a signed gap, mean over refits; its size is the mean over rates and
     methods. Errors come from a jackknife that leaves a domain out as source and target.
 
     Args:
-        found: scores of all methods.
+        scores: scores of all methods.
         distance: of the domains ``[source, target]``, such as the AUC of a classifier.
     """
     sizes, spread = [], []
-    for method in found.values:
+    for method in scores.values:
         for rate in RATES:
-            value = found.values[method][rate]
+            value = scores.values[method][rate]
             home = np.einsum("ssr->sr", value)
             sizes.append(np.abs((value - home[:, None]).mean(-1)))
             spread.append(home.std(-1, ddof=1))
-    size, count = np.mean(sizes, 0), len(found.domains)
-    rates = found.base_rates
+    size, count = np.mean(sizes, 0), len(scores.domains)
+    rates = scores.base_rates
     candidates = {
         "spread over refits at home": np.repeat(np.mean(spread, 0)[:, None], count, 1),
         "difference of base rates": np.abs(rates[:, None] - rates),
@@ -406,12 +407,12 @@ def _tau_over_pairs(first: Array, second: Array) -> Estimate:
     return Estimate(value, {DOMAINS: Component(variance, np.array([count - 1.0]))})
 
 
-def levels(found: Scores) -> pd.DataFrame:
+def levels(scores: Scores) -> pd.DataFrame:
     """Accuracy and ``delta_eo`` of every method, means at home and elsewhere."""
-    away = ~np.eye(len(found.domains), dtype=bool)
+    away = ~np.eye(len(scores.domains), dtype=bool)
     rows = []
-    for method in found.values:
-        means = {name: found.mean(method, name) for name in ("accuracy", "delta_eo")}
+    for method in scores.values:
+        means = {name: scores.mean(method, name) for name in ("accuracy", "delta_eo")}
         row: dict[str, object] = {"method": method}
         row |= {f"{name}_home": np.diag(mean).mean() for name, mean in means.items()}
         row |= {f"{name}_elsewhere": mean[away].mean() for name, mean in means.items()}
@@ -430,22 +431,22 @@ def convergence(counts: pd.DataFrame) -> pd.DataFrame:
     )
     fell = known.assign(fell=known["loss_end"] < known["loss_half"],
                         ratio=known["loss_end"] / known["loss_half"])  # fmt: skip
-    found = fell.groupby("method").agg(
+    table = fell.groupby("method").agg(
         trainings=("fell", "size"), fell=("fell", "mean"), ratio=("ratio", "median")
     )
-    return found.reset_index()
+    return table.reset_index()
 
 
-def dominated(found: Scores) -> pd.DataFrame:
+def dominated(scores: Scores) -> pd.DataFrame:
     """Pairs of methods of which the first is more accurate and fairer elsewhere (Q5).
 
     ``p`` is the larger one-sided p-value of both differences, ``p_holm`` adjusted for all ordered
     pairs.
     """
     rows = []
-    for better, worse in permutations(found.values, 2):
-        sharper = over_pairs(found.mean(better, "accuracy") - found.mean(worse, "accuracy"))
-        fairer = over_pairs(found.mean(worse, "delta_eo") - found.mean(better, "delta_eo"))
+    for better, worse in permutations(scores.values, 2):
+        sharper = over_pairs(scores.mean(better, "accuracy") - scores.mean(worse, "accuracy"))
+        fairer = over_pairs(scores.mean(worse, "delta_eo") - scores.mean(better, "delta_eo"))
         p = max(sharper.p_above().item(), fairer.p_above().item())
         rows.append({"better": better, "worse": worse, "accuracy": sharper.value.item(),
                      "delta_eo": fairer.value.item(), "p": p})  # fmt: skip
@@ -453,7 +454,7 @@ def dominated(found: Scores) -> pd.DataFrame:
     return table.assign(p_holm=holm(table["p"]))
 
 
-def described(found: Scores) -> dict[str, float]:
+def described(scores: Scores) -> dict[str, float]:
     """What domains do to models, without tests; domains are in the order of their names.
 
     Returns:
@@ -462,17 +463,17 @@ def described(found: Scores) -> dict[str, float]:
         rates: of a refit, to all other domains, and to the next one in order, either way. A mean
         square below 0, which rows alone explain, counts as 0.
     """
-    away = ~np.eye(len(found.domains), dtype=bool)
-    places = np.arange(len(found.domains))
+    away = ~np.eye(len(scores.domains), dtype=bool)
+    places = np.arange(len(scores.domains))
     following = np.abs(places[:, None] - places) == 1
-    parts = [movement(found, method) for method in found.values]
+    parts = [movement(scores, method) for method in scores.values]
     moved = np.mean([between for between, _ in parts], 0)
     squares = {
         "refit": np.mean([refit for _, refit in parts]),
         "moved": moved[away].mean(),
         "moved_to_next": moved[following].mean(),
     }
-    plain = {name: found.mean("erm", name) for name in ("accuracy", "delta_eo")}
+    plain = {name: scores.mean("erm", name) for name in ("accuracy", "delta_eo")}
     return {
         **{f"{name}_home": float(np.diag(mean).mean()) for name, mean in plain.items()},
         **{f"{name}_elsewhere": float(mean[away].mean()) for name, mean in plain.items()},

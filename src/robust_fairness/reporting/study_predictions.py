@@ -31,14 +31,14 @@ def components(values: Array) -> dict[str, float]:
     source, target = np.repeat(place, values.shape[2], 0).T
     refit = np.tile(np.arange(values.shape[2]), len(place))
     flat = values[place[:, 0], place[:, 1]].ravel()
-    same = [one[:, None] == one for one in (source, target, refit)]
+    same = [number[:, None] == number for number in (source, target, refit)]
     apart = ~(source[:, None] == target) & ~(target[:, None] == source)
     product = np.outer(flat, flat)
 
     def shared(*which: bool) -> float:
         """Mean product of values that share just these of source, target and refit."""
         pairs = np.logical_and.reduce(
-            [one == is_same for one, is_same in zip(same, which, strict=True)]
+            [shares == is_same for shares, is_same in zip(same, which, strict=True)]
         )
         return float(product[pairs & apart].mean())
 
@@ -52,12 +52,12 @@ def components(values: Array) -> dict[str, float]:
     return {"source": by_source, "target": by_target, "pair": pair, "refit": by_refit, "rest": rest}
 
 
-def variances(found: Scores) -> pd.DataFrame:
+def variances(scores: Scores) -> pd.DataFrame:
     """Components of variance elsewhere of every measure, means over methods."""
     rows = []
     for measure in MEASURES:
-        parts = pd.DataFrame([components(of[measure]) for of in found.values.values()]).mean()
-        known = [of[measure].mean() for of in found.variance.values() if measure in of]
+        parts = pd.DataFrame([components(of[measure]) for of in scores.values.values()]).mean()
+        known = [of[measure].mean() for of in scores.variance.values() if measure in of]
         rows.append({"measure": measure, **parts, "rows": np.mean(known) if known else np.nan})
     return pd.DataFrame(rows)
 
@@ -92,32 +92,32 @@ def left_out(change: Array) -> Array:
     return np.array(inside)
 
 
-def predictions(found: Scores, rows: int | None = None) -> pd.DataFrame:
+def predictions(scores: Scores, rows: int | None = None) -> pd.DataFrame:
     """Bounds of changes in a further domain, and how often they hold for one that is left out.
 
     Args:
-        found: scores of all methods.
+        scores: scores of all methods.
         rows: test rows of the further domain; by default as many as the domains here have.
     """
-    size = found.rows / rows - 1 if rows else 0.0
-    away = ~np.eye(len(found.domains), dtype=bool)
+    size = scores.rows / rows - 1 if rows else 0.0
+    away = ~np.eye(len(scores.domains), dtype=bool)
     table = []
-    for method, of in found.values.items():
+    for method, of in scores.values.items():
         for measure in KNOWN:
             home = np.einsum("ssr->sr", of[measure])
             change = of[measure] - home[:, None]
-            further = size * found.variance[method][measure][away].mean()
+            further = size * scores.variance[method][measure][away].mean()
             low, high = predicted(change, further)
             table.append({"method": method, "measure": measure, "low": low, "high": high,
                           "inside": left_out(change).mean().item()})  # fmt: skip
     return pd.DataFrame(table)
 
 
-def scored(found: Scores, counts: pd.DataFrame, totals: pd.DataFrame, domain: str) -> pd.DataFrame:
+def scored(scores: Scores, counts: pd.DataFrame, totals: pd.DataFrame, domain: str) -> pd.DataFrame:
     """How often the changes in a further domain lie within their predictions.
 
     Args:
-        found: scores of all methods, from which is predicted.
+        scores: scores of all methods, from which is predicted.
         counts: of trainings on the same domains, tested at home and in the further one.
         totals: their numbers of rows.
         domain: the further one.
@@ -133,7 +133,7 @@ def scored(found: Scores, counts: pd.DataFrame, totals: pd.DataFrame, domain: st
     home = table[table["tested_on"] == table["trained_on"]].set_index(keys)
     away = table[table["tested_on"] == domain].set_index(keys)
     change = (away[[*KNOWN]] - home[[*KNOWN]]).dropna().reset_index()
-    made = predictions(found, round(rows)).drop(columns="inside")
+    made = predictions(scores, round(rows)).drop(columns="inside")
     both = change.melt(keys, var_name="measure", value_name="change").merge(made)
     both["inside"] = both["change"].between(both["low"], both["high"])
     shares = both.groupby(["method", "measure"], as_index=False)["inside"].mean()
@@ -141,7 +141,7 @@ def scored(found: Scores, counts: pd.DataFrame, totals: pd.DataFrame, domain: st
     return table.assign(right=table["inside"].mean() >= RIGHT)
 
 
-def shares_kept(found: Scores) -> pd.DataFrame:
+def shares_kept(scores: Scores) -> pd.DataFrame:
     """Bounds of the share of the gain in ``delta_eo`` that a family keeps in a further domain.
 
     A share is the gain of one refit elsewhere, mean over the family's methods, over the mean gain
@@ -150,8 +150,8 @@ def shares_kept(found: Scores) -> pd.DataFrame:
     rows = []
     for family in ("penalties", "thresholds"):
         gained = np.mean([
-            found.values[plain]["delta_eo"] - found.values[method]["delta_eo"]
-            for method, plain in families(found)[family].items()
+            scores.values[plain]["delta_eo"] - scores.values[method]["delta_eo"]
+            for method, plain in families(scores)[family].items()
         ], 0)  # fmt: skip
         share = gained / np.einsum("ssr->sr", gained).mean()
         low, high = predicted(share)
@@ -161,24 +161,24 @@ def shares_kept(found: Scores) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def frontiers(found: Scores) -> pd.DataFrame:
+def frontiers(scores: Scores) -> pd.DataFrame:
     """Methods that no other one beats in accuracy and in ``delta_eo``, by means over sources.
 
     Returns:
         For every method whether it is on the frontier of means over all domains elsewhere, and the
         share of domains on whose frontier it is.
     """
-    away = ~np.eye(len(found.domains), dtype=bool)
+    away = ~np.eye(len(scores.domains), dtype=bool)
     means = {
         name: np.array([
-            np.where(away, found.mean(method, name), 0).sum(0) / away.sum(0)
-            for method in found.values
+            np.where(away, scores.mean(method, name), 0).sum(0) / away.sum(0)
+            for method in scores.values
         ])
         for name in ("accuracy", "delta_eo")
     }  # fmt: skip
     on = _undominated(means["accuracy"], means["delta_eo"])
     overall = _undominated(*(of.mean(1, keepdims=True) for of in means.values()))
-    return pd.DataFrame({"method": list(found.values), "of_means": overall[:, 0],
+    return pd.DataFrame({"method": list(scores.values), "of_means": overall[:, 0],
                          "share_of_domains": on.mean(1)})  # fmt: skip
 
 

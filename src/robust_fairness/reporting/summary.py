@@ -1,7 +1,6 @@
 """Summary of a run: its grid, an overview of every dataset, and the ranks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -117,7 +116,7 @@ def overview(metrics: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return wide.assign(seeds=seeds).reset_index(), missing
 
 
-def _shown(row: Any) -> str:
+def _shown(row: pd.Series) -> str:
     """Mean ± standard deviation of a row of the summary, or why there is none."""
     if not row["seeds"]:
         return str(row["note"]) or "n/a"

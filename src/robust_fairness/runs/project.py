@@ -74,11 +74,11 @@ TITLE = """\
 `kedro jupyter lab`, or any notebook in this folder. `catalog` has every output of a run."""
 CODE = """\
 %load_ext kedro.ipython
-from robust_fairness.catalog.files import TableDataset
+from robust_fairness.catalog.files import ParquetDataset
 from robust_fairness.runs import provenance
 
 run = provenance.newest_finished_run()
-metrics = provenance.load(run, "metrics", TableDataset)
+metrics = provenance.load(run, "metrics", ParquetDataset)
 metrics.groupby(["dataset", "method", "metric", "domain"])["value"].mean().unstack("domain")"""
 
 

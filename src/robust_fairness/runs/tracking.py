@@ -3,7 +3,7 @@
 Only ``MlflowClient`` with explicit ids is used, so that nothing depends on the active run of the
 process. Without a server there is one warning and the run continues. MLflow's own variables
 ``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME`` and ``MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING`` are
-honoured; ``mlflow.yml`` of the configuration may set the first two (``Settings``).
+honoured; ``mlflow.yml`` of the configuration may set the first two (``MlflowSettings``).
 ``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models. A server
 gets no rows of the data, neither in models that keep training rows nor in contact sheets of the
 report, unless it is ``with-data``.
@@ -65,7 +65,7 @@ PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 HPARAMS = "hparams."  # before the names of hyperparameters in the table of trials
 
 
-class Experiment(BaseModel, extra="forbid"):
+class MlflowExperiment(BaseModel, extra="forbid"):
     """``tracking: experiment:`` of ``mlflow.yml``."""
 
     name: str = EXPERIMENT
@@ -74,7 +74,7 @@ class Experiment(BaseModel, extra="forbid"):
 class Tracking(BaseModel, extra="forbid"):
     """``tracking:`` of ``mlflow.yml``."""
 
-    experiment: Experiment = Experiment()
+    experiment: MlflowExperiment = MlflowExperiment()
 
 
 class Server(BaseModel, extra="forbid"):
@@ -83,7 +83,7 @@ class Server(BaseModel, extra="forbid"):
     mlflow_tracking_uri: str | None = None
 
 
-class Settings(BaseModel, extra="forbid"):
+class MlflowSettings(BaseModel, extra="forbid"):
     """``mlflow.yml``, with the names of kedro-mlflow; variables of the environment come first."""
 
     server: Server = Server()
@@ -226,7 +226,7 @@ def configured(loader: Any) -> dict[str, str]:
 
     loader.config_patterns.setdefault("mlflow", ["mlflow*"])
     try:
-        settings = Settings.model_validate(loader["mlflow"])
+        settings = MlflowSettings.model_validate(loader["mlflow"])
     except MissingConfigException:
         return {}
     except ValidationError as error:
@@ -553,9 +553,9 @@ def _trials(cell: str, run_id: str, catalog: Any) -> Any:
     name = names.of_cell(cell, "trials")
     if name in catalog:
         return catalog.load(name)
-    from robust_fairness.catalog.files import TableDataset
+    from robust_fairness.catalog.files import ParquetDataset
 
-    return provenance.load(run_id, name, TableDataset)
+    return provenance.load(run_id, name, ParquetDataset)
 
 
 def shrink() -> None:

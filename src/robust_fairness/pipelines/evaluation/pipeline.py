@@ -9,10 +9,11 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
 from robust_fairness.experiment.experiment import Cell, DatasetConfig
-from robust_fairness.pipelines.nodes import DIAGNOSED, cell_node, fan_in
+from robust_fairness.pipelines.nodes import cell_node, fan_in
 from robust_fairness.runs.configuration import loader
 
-JOINED = ("metrics", "trials", "choices", "planes")  # tables of cells that a dataset joins
+JOINED = names.tables_of("cell")  # which a dataset joins
+DIAGNOSED = names.tables_of("domains")
 
 
 def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
@@ -153,9 +154,9 @@ def _drawing(cell: Cell) -> Node:
 
 
 def _collecting(dataset: DatasetConfig) -> Node:
-    parts = ["splits"]
+    parts = [*names.tables_of("dataset")]
     parts += DIAGNOSED if dataset.domains else ()
-    parts += ("distances", "generator_quality") if dataset.generator else ()
+    parts += names.tables_of("generator") if dataset.generator else ()
     parts += ["contact_sheet"] if dataset.contact_sheet else []
     inputs = [names.of_dataset(dataset.name, part) for part in parts]
     for part in ("history", *JOINED):

@@ -7,8 +7,8 @@ from kedro.pipeline import Node, Pipeline
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.experiment.experiment import Cell, DatasetConfig
-from robust_fairness.pipelines.evaluation.pipeline import JOINED, join
-from robust_fairness.pipelines.nodes import DIAGNOSED, fan_in
+from robust_fairness.pipelines.evaluation.pipeline import join
+from robust_fairness.pipelines.nodes import fan_in
 from robust_fairness.runs.configuration import loader
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
@@ -17,8 +17,8 @@ FAMILY = "The same test draws, one row per draw; the unshifted set first, then b
 ATTRIBUTE = "The first training rows of each value of {}, one row per value in their order."
 NAMESPACE = "reporting"
 # Tables of the run that are joined from those of datasets, and those of the report beside metrics.
-COLLECTED = (*JOINED, "splits", *DIAGNOSED, "distances", "generator_quality")
-FURTHER = ("cells", *COLLECTED[1:])
+COLLECTED = names.tables_of("cell", "dataset", "domains", "generator")
+FURTHER = tuple(name for name in ("cells", *COLLECTED) if name != "metrics")
 
 
 def describe_cells() -> Any:
@@ -52,10 +52,8 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
 
 def collect(**results: Any) -> dict[str, Any]:
     """The tables of a run, each of the rows of all datasets; a failed one has none."""
-    made = [tables for tables in results.values() if not isinstance(tables, Failure)]
-    return {
-        name: join(name, [tables[name] for tables in made if name in tables]) for name in COLLECTED
-    }
+    made = [dataset for dataset in results.values() if not isinstance(dataset, Failure)]
+    return {name: join(name, [part[name] for part in made if name in part]) for name in COLLECTED}
 
 
 def report(metrics: Any, manifest: dict[str, Any], **parts: Any) -> str:

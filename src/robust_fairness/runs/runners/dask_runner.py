@@ -26,7 +26,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
 from robust_fairness.runs.runners.jobs import (
     PACKAGES,
     SETTINGS,
-    Files,
+    CatalogFiles,
     Job,
     NodeFailed,
     WorkerSetup,
@@ -116,7 +116,7 @@ class DaskRunner(FaultTolerantRunner):
     def _calls(
         self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
     ) -> Calls:
-        files, setup = Files.of(catalog), cache(self._worker_setup)
+        files, setup = CatalogFiles.of(catalog), cache(self._worker_setup)
         require_sendable(pipeline, catalog, files)
         return lambda node, missing: Job.of(node, files, catalog, missing, run_id, setup()).run
 

@@ -68,7 +68,7 @@ class WorkerSetup:
 
 
 @dataclass(frozen=True)
-class Files:
+class CatalogFiles:
     """Configuration of the file datasets of a run, and the versions to load."""
 
     catalog: Mapping[str, dict[str, Any]]
@@ -76,7 +76,7 @@ class Files:
     versions: Mapping[str, str]
 
     @classmethod
-    def of(cls, catalog: Any) -> "Files":
+    def of(cls, catalog: Any) -> "CatalogFiles":
         configuration, credentials, *_ = catalog.to_config()
         pinned = {name: getattr(catalog.get(name), "_version", None) for name in configuration}
         versions = {
@@ -84,12 +84,12 @@ class Files:
         }
         return cls(configuration, credentials, versions)
 
-    def only(self, names: set[str]) -> "Files":
+    def only(self, names: set[str]) -> "CatalogFiles":
         catalog = {name: self.catalog[name] for name in sorted(names & self.catalog.keys())}
         credentials = {
             entry["credentials"] for entry in catalog.values() if entry.get("credentials")
         }
-        return Files(
+        return CatalogFiles(
             catalog,
             {name: self.credentials[name] for name in sorted(credentials)},
             {name: self.versions[name] for name in catalog if name in self.versions},
@@ -105,7 +105,7 @@ class Job:
     """A node that another process can run."""
 
     node: Node
-    files: Files
+    files: CatalogFiles
     values: Mapping[str, Any]
     missing: Mapping[str, Failure]
     run_id: str | None
@@ -115,7 +115,7 @@ class Job:
     def of(
         cls,
         node: Node,
-        files: Files,
+        files: CatalogFiles,
         catalog: Any,
         missing: Mapping[str, Failure],
         run_id: str | None,
@@ -245,7 +245,7 @@ def require_same_versions(
             )
 
 
-def require_sendable(pipeline: Pipeline, catalog: Any, files: Files) -> None:
+def require_sendable(pipeline: Pipeline, catalog: Any, files: CatalogFiles) -> None:
     """Require datasets that other processes can read."""
     kept = sorted(pipeline.all_outputs() - files.catalog.keys())
     kept += sorted(
