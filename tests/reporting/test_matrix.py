@@ -169,7 +169,7 @@ def test_refits_count_for_the_method_and_not_for_the_model():
     assert states(run, question="this model") == states(run) == {("erm", "a"): "grew"}
     (told,) = answers(run)
     assert told["answer"] == "No"
-    assert "The methods, trained again: No growth run" in told["other"]
+    assert "The methods, trained again: No growth found" in told["other"]
     assert "5 refits" in told["other"]
     assert "Another seed moves a gap by 11 points" in told["refits"]
 
