@@ -34,7 +34,7 @@ from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
 from robust_fairness.runs.runners.jobs import (
     DEATHS,
-    Files,
+    CatalogFiles,
     Job,
     NodeFailed,
     WorkerSetup,
@@ -328,7 +328,7 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
     setup = WorkerSetup(tmp_path, None, None, {}, {}, identity())
     here = Path.cwd()
     try:
-        assert Job.of(node, Files.of(data), data, {}, "one", setup).run() is None
+        assert Job.of(node, CatalogFiles.of(data), data, {}, "one", setup).run() is None
     finally:
         os.chdir(here)
     assert data.load("a") == data.load("b") == "rows"

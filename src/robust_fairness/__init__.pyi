@@ -126,7 +126,7 @@ class Dfr(FairClassifier):
     ) -> None: ...
 
 class DfrTrain(FairClassifier):
-    """Train plainly, then train a new head on frozen features of balanced training rows."""
+    """Train a new head on frozen features of balanced training rows (Kirichenko et al. 2023)."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class GroupDro(FairClassifier):
     ) -> None: ...
 
 class GroupUpweighting(FairClassifier):
-    """Weight each row's loss by the rarity of its subgroup; unknown groups have weight 1."""
+    """Weight each row's loss by the rarity of its subgroup (Sagawa et al. 2020)."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class ImportanceWeighting(FairClassifier):
     ) -> None: ...
 
 class Irmv1(FairClassifier):
-    """Require one classifier to be optimal in every environment."""
+    """Require one classifier to be optimal in every environment (Arjovsky et al. 2019)."""
 
     def __init__(
         self,
@@ -334,7 +334,7 @@ class Lff(FairClassifier):
     ) -> None: ...
 
 class Lisa(FairClassifier):
-    """Mixup of rows of the same class and other domains, or of the same domain and other classes."""
+    """Mixup of rows that share a class or a domain, but not both (Yao et al. 2022)."""
 
     def __init__(
         self,
@@ -379,7 +379,7 @@ class MetricLearning(FairClassifier):
     ) -> None: ...
 
 class Mixup(FairClassifier):
-    """Train on convex combinations of two rows of a batch and their labels."""
+    """Train on convex combinations of two rows of a batch and their labels (Zhang et al. 2018)."""
 
     def __init__(
         self,
@@ -454,7 +454,7 @@ class SpectralDecoupling(FairClassifier):
     ) -> None: ...
 
 class Subsampling(FairClassifier):
-    """Train on as many rows of every subgroup as the smallest one has, drawn once by the seed."""
+    """Train on equally many rows of every subgroup, drawn once by the seed (Idrissi et al. 2022)."""
 
     def __init__(
         self,
@@ -466,7 +466,7 @@ class Subsampling(FairClassifier):
     ) -> None: ...
 
 class Vrex(FairClassifier):
-    """Penalise the variance of the mean losses of environments."""
+    """Penalise the variance of the mean losses of environments (Krueger et al. 2021)."""
 
     def __init__(
         self,
