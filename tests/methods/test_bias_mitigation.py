@@ -13,11 +13,11 @@ from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.methods.balancing import GroupUpweighting
 from robust_fairness.methods.base import Batch, Problem, TrainingRows
 from robust_fairness.methods.erm import Erm
 from robust_fairness.methods.group_dro import GroupDro
-from robust_fairness.methods.invariance import Irmv1, scale_slopes
+from robust_fairness.methods.group_upweighting import GroupUpweighting
+from robust_fairness.methods.irmv1 import Irmv1, scale_slopes
 from robust_fairness.methods.lff import Lff, generalised_cross_entropy
 from robust_fairness.methods.lnl import Lnl
 from robust_fairness.methods.rubi import Rubi

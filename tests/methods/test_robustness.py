@@ -20,13 +20,15 @@ from robust_fairness.methods.alignment import (
     moment_distances,
     reversal,
 )
-from robust_fairness.methods.balancing import GroupUpweighting, Subsampling, balanced
 from robust_fairness.methods.base import Batch
 from robust_fairness.methods.dfr import averaged_regressions
 from robust_fairness.methods.dro import worst_rows, worst_weights
+from robust_fairness.methods.group_upweighting import GroupUpweighting
 from robust_fairness.methods.importance_weighting import density_ratio, normalised
-from robust_fairness.methods.invariance import mean_and_variance
-from robust_fairness.methods.mixup import mixed_loss, partners, symmetric_beta
+from robust_fairness.methods.lisa import partners
+from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
+from robust_fairness.methods.subsampling import Subsampling, balanced
+from robust_fairness.methods.vrex import mean_and_variance
 from robust_fairness.models.losses import ABSENT, task_loss
 from robust_fairness.models.randomness import Randomness
 from robust_fairness.models.tables.linear import LinearNetwork

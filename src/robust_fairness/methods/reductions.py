@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from robust_fairness.estimators._scikit_learn import Oracle
     from robust_fairness.estimators.estimator import ScikitLearn
 
+CONSTRAINTS = {
+    "demographic_parity": "DemographicParity",
+    "equalized_odds": "EqualizedOdds",
+    "true_positive_rate_parity": "TruePositiveRateParity",
+    "false_positive_rate_parity": "FalsePositiveRateParity",
+}
 MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
 
 
@@ -91,10 +97,10 @@ class Reduction(Method):
 
 
 def moment(constraint: str, **options: float) -> Any:
-    """The constraint of fairlearn, whose classes are named alike: ``EqualizedOdds``."""
+    """The constraint of fairlearn."""
     from fairlearn import reductions
 
-    return getattr(reductions, constraint.title().replace("_", ""))(**options)
+    return getattr(reductions, CONSTRAINTS[constraint])(**options)
 
 
 class ExponentiatedGradient(Reduction):

@@ -1,48 +1,25 @@
-"""Penalties on differences between the losses of environments: IRMv1 and V-REx."""
+"""Invariant risk minimisation, version 1 (Arjovsky et al. 2019)."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.maths.kernels import indicators
+from robust_fairness.methods._annealed import AnnealedPenalty
 from robust_fairness.methods.base import (
     Batch,
-    Method,
     Problem,
     Step,
     SubgroupMethodParameters,
-    Subgroups,
     TrainingRows,
     require_softmax,
 )
 from robust_fairness.models.base import Model
 
 HALVES = 2
-
-
-class AnnealedPenalty(Method):
-    """A penalty whose ``weight`` is 1 in the first ``annealing_steps``.
-
-    With such steps the objective is divided by a weight above 1.
-    """
-
-    updates: Tensor
-
-    def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
-        super().__init__(hparams, model, problem)
-        self.register_buffer("updates", torch.zeros((), dtype=torch.int64))
-
-    def penalised(self, loss: Tensor, penalty: Tensor) -> Step:
-        """The next update, from the loss and the penalty, ``[replica]`` each."""
-        annealing_steps = self.hparams.annealing_steps
-        weight = torch.where(self.updates < annealing_steps, 1, self.hparams.weight)
-        self.updates += 1
-        objective = loss + weight * penalty
-        return Step({"model": objective / weight.clamp(min=1) if annealing_steps else objective})
 
 
 class Irmv1(AnnealedPenalty):
@@ -56,8 +33,6 @@ class Irmv1(AnnealedPenalty):
     Fails if environments are few or alike: other solutions than invariant ones then satisfy the
     penalty.
     """
-
-    name = "irmv1"
 
     class Parameters(SubgroupMethodParameters):
         """Weight of the penalty (Table A6 for Biased MNIST); an environment is a subgroup.
@@ -124,52 +99,3 @@ def scale_slopes(outputs: Tensor, y: Tensor) -> Tensor:
         return 2 * (predicted - y) * predicted
     expected = (outputs.softmax(-1) * outputs).sum(-1)
     return expected - outputs.gather(-1, y.unsqueeze(-1)).squeeze(-1)
-
-
-class Vrex(AnnealedPenalty):
-    r"""Penalise the variance of the mean losses of environments (Krueger et al. 2021).
-
-    .. math:: \frac{1}{E} \sum_e L_e + \beta \, \mathrm{Var}_e(L_e)
-
-    over the environments with a row in the batch; rows of unknown environment do not count.
-
-    Fails if environments are few, or their labels are not equally noisy.
-
-    Source: "Out-of-Distribution Generalization via Risk Extrapolation" (ICML 2021), Eq. 8, with
-    means instead of sums.
-    """
-
-    name = "vrex"
-
-    class Parameters(SubgroupMethodParameters):
-        """Weight of the penalty, by default that of DomainBed; an environment is a subgroup.
-
-        ``annealing_steps``: steps with the weight 1 at the start, after which the loss is divided
-        by a weight above 1, as in the authors' code.
-        """
-
-        subgroups: Subgroups = "domain"
-        weight: float = Field(10.0, ge=0, description="beta, weight of the penalty")
-        annealing_steps: int = Field(0, ge=0)
-
-    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
-        losses = model.task_loss(model(batch.x, batch.noise), batch.y)
-        environments = self.problem.subgroup_counts.shape[1]
-        mean, variance = mean_and_variance(
-            losses, indicators(batch.subgroup, environments, losses.dtype)
-        )
-        yield self.penalised(mean, variance)
-
-
-def mean_and_variance(losses: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and population variance over environments of their mean losses, ``[replica]`` each.
-
-    ``losses`` are ``[replica, row]``, ``members`` 1 where a row is of an environment and 0
-    elsewhere ``[replica, row, environment]``. Environments without rows do not count.
-    """
-    rows = members.sum(1)
-    means = (losses.unsqueeze(-1) * members).sum(1) / rows.clamp(min=1)
-    share = (rows > 0).to(losses.dtype)
-    share = share / share.sum(1, keepdim=True).clamp(min=1)
-    mean = (share * means).sum(1)
-    return mean, (share * (means - mean.unsqueeze(1)).square()).sum(1)

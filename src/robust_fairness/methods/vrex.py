@@ -1,0 +1,58 @@
+"""Variance risk extrapolation, V-REx (Krueger et al. 2021)."""
+
+from collections.abc import Iterator
+
+from pydantic import Field
+from torch import Tensor
+
+from robust_fairness.maths.kernels import indicators
+from robust_fairness.methods._annealed import AnnealedPenalty
+from robust_fairness.methods.base import Batch, Step, SubgroupMethodParameters, Subgroups
+from robust_fairness.models.base import Model
+
+
+class Vrex(AnnealedPenalty):
+    r"""Penalise the variance of the mean losses of environments (Krueger et al. 2021).
+
+    .. math:: \frac{1}{E} \sum_e L_e + \beta \, \mathrm{Var}_e(L_e)
+
+    over the environments with a row in the batch; rows of unknown environment do not count.
+
+    Fails if environments are few, or their labels are not equally noisy.
+
+    Source: "Out-of-Distribution Generalization via Risk Extrapolation" (ICML 2021), Eq. 8, with
+    means instead of sums.
+    """
+
+    class Parameters(SubgroupMethodParameters):
+        """Weight of the penalty, by default that of DomainBed; an environment is a subgroup.
+
+        ``annealing_steps``: steps with the weight 1 at the start, after which the loss is divided
+        by a weight above 1, as in the authors' code.
+        """
+
+        subgroups: Subgroups = "domain"
+        weight: float = Field(10.0, ge=0, description="beta, weight of the penalty")
+        annealing_steps: int = Field(0, ge=0)
+
+    def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
+        losses = model.task_loss(model(batch.x, batch.noise), batch.y)
+        environments = self.problem.subgroup_counts.shape[1]
+        mean, variance = mean_and_variance(
+            losses, indicators(batch.subgroup, environments, losses.dtype)
+        )
+        yield self.penalised(mean, variance)
+
+
+def mean_and_variance(losses: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and population variance over environments of their mean losses, ``[replica]`` each.
+
+    ``losses`` are ``[replica, row]``, ``members`` 1 where a row is of an environment and 0
+    elsewhere ``[replica, row, environment]``. Environments without rows do not count.
+    """
+    rows = members.sum(1)
+    means = (losses.unsqueeze(-1) * members).sum(1) / rows.clamp(min=1)
+    share = (rows > 0).to(losses.dtype)
+    share = share / share.sum(1, keepdim=True).clamp(min=1)
+    mean = (share * means).sum(1)
+    return mean, (share * (means - mean.unsqueeze(1)).square()).sum(1)
