@@ -129,30 +129,6 @@ def test_gates_on_changes_and_their_rules(changed: pd.DataFrame) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("gate", "interval", "verdicts"),
-    [
-        ("equalized_odds_difference>0.1", (0.0, 1.0), ["INCONCLUSIVE", "INCONCLUSIVE", "FAIL"]),
-        ("equalized_odds_difference>0.1", (0.01, 1.0), ["FAIL", "INCONCLUSIVE", "FAIL"]),
-        ("change(delta_dp)>0.1", (-1.0, 1.0), ["INCONCLUSIVE", "INCONCLUSIVE", "FAIL"]),
-        ("change(delta_dp)>0.1", (0.0, 1.0), ["FAIL", "INCONCLUSIVE", "FAIL"]),
-        ("mean_squared_error_difference>0.1", (0.0, 2.0), ["FAIL", "INCONCLUSIVE", "FAIL"]),
-    ],
-)
-def test_nothing_is_known_of_a_gap_with_all_values_in_its_interval(
-    gate: str, interval: tuple[float, float], verdicts: list[str]
-) -> None:
-    """Errors have no largest value, so that their intervals never have all of them."""
-    parsed = parse(gate)
-    row = {
-        "metric": parsed.metric, "attribute": "sex", "group": "", "value": 0.3, "change": 0.3,
-        "low": interval[0], "high": interval[1], "n": 100.0, "note": "",
-    }  # fmt: skip
-    rows = pd.DataFrame([row])
-    rules = ("estimate", "evidence", "doubt")
-    assert [next(parsed.judgements(rows, rule)).verdict for rule in rules] == verdicts
-
-
 def test_groups_of_one_period_and_hidden_groups_are_told() -> None:
     then = THEN.assign(region=np.where(np.arange(len(THEN)) < 9, "north", THEN["region"]))
     options = {"metrics": ["conventional"], "suppress": 0}

@@ -182,17 +182,26 @@ def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
         rows += scored(rates(0.1), dataset="d", **{"attribute": "hospital", **at})
         rows.append(row(dataset="d", attribute="creed", metric=GAP, value=np.nan, n=0,
                         note="group x: no rows of class 1", **at))  # fmt: skip
-        nations = {"metric": "true_positive_rate_by_group", "attribute": "nation", **at}
+        nations = {"dataset": "d", "attribute": "nation", **at}
+        rows.append(row(metric=GAP, value=1.0, **nations))
         rows += [
-            row(dataset="d", value=0.5, group=f"n{place:02}", n=50 if place else 2, **nations)
+            row(metric=f"{rate}_by_group", value=0.5, group=f"n{place:02}", n=50 if place else 2,
+                **nations)
+            for rate in ("true_positive_rate", "false_positive_rate")
             for place in range(20)
-        ]
+        ]  # fmt: skip
     told = answers(with_splits(rows, "sex, race, creed, nation"))
     assert [answer["attribute"] for answer in told] == ["sex", "race", "creed", "nation"]
     assert [answer["answer"] for answer in told[2:]] == ["Not estimable"] * 2
     assert "no rows of class 1" in told[2]["told"] and "Merge groups" in told[2]["limit"]
     assert "20 groups" in told[3]["told"]
     assert "fewer than 30 rows of a class in a test set: n00; merge" in told[3]["limit"]
+    alone = with_splits([entry for entry in rows if entry["attribute"] == "nation"], "nation")
+    (told,) = answers(alone)
+    assert told["attribute"] == "nation" and told["answer"] == "Not estimable"
+    (shown,) = panels(alone)
+    assert [line["answer"] for line in shown["answers"]] == ["Not estimable"]
+    assert shown["matrices"] == shown["deployable"] == []
     (only,) = answers(results(rows))  # an older table does not tell which are declared
     assert only["attribute"] == "sex"
 

@@ -12,10 +12,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import in_cells
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.metrics import find_metric
 
 FORM = re.compile(
     r"\s*(?P<change>change\s*\(\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+?)\])?\s*"
@@ -77,8 +75,7 @@ class Gate:
             rows: rows of an audit, or changes as ``as_values`` makes them.
             rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
-                without interval is its own. An estimate of a small group needs evidence, as does
-                one whose interval has all values, of which nothing is known.
+                without interval is its own; the estimate of a small group needs evidence.
         """
         if self.change and "change" not in rows:
             raise InputError(f"gate {self.text!r}: a change needs an earlier period")
@@ -126,20 +123,16 @@ class Gate:
         meets = COMPARED[self.sign]
         ends = [row.value if np.isnan(end) else end for end in (row.low, row.high)]
         by_end = [bool(meets(end, self.limit)) for end in ends]
-        needs_evidence = (row.group and row.small) or self._is_unknown(row)
         fails = {
-            "estimate": all(by_end) if needs_evidence else bool(meets(row.value, self.limit)),
+            "estimate": all(by_end)
+            if row.group and row.small
+            else bool(meets(row.value, self.limit)),
             "evidence": all(by_end),
             "doubt": any(by_end),
         }
         if fails[rule]:
             return "FAIL"
         return "INCONCLUSIVE" if any(by_end) else "PASS"
-
-    def _is_unknown(self, row: "Judged") -> bool:
-        """Whether an interval has all values that a rate or a gap of rates may have."""
-        least = -1.0 if self.change else 0.0
-        return row.low <= least and row.high >= 1 and in_cells(find_metric(self.metric))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ def _answer(run_id: str) -> Iterator[str]:
         yield f"{place}: {part['answer']}. {part['told']}"
         yield from (f"  {part[line]}" for line in ("other", "limit", "refits") if part[line])
     rows = gaps[1]
+    if rows.empty:
+        return
     states = pd.crosstab(rows["method"], rows["state"])
     states = states[[state for state in STATES if state in states]]
     home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()

@@ -49,19 +49,19 @@ def _run(
         "accept_changes": accept_changes,
         "allow_modified_data": allow_modified_data,
     }
-    given = {name: value for name, value in told.items() if value}
+    flags = {name: value for name, value in told.items() if value}
     runner = runner or RUNNER
     _require_runner(runner, options["runner_params"])
     if debug:
         for handler in logging.getLogger().handlers:
             handler.setLevel(logging.DEBUG)
     made = kedro_run.callback(  # type: ignore[misc]
-        params={**params, **given}, runner=runner, **options
+        params={**params, **flags}, runner=runner, **options
     )
-    for line in closing_lines(str(given["run_id"])):
+    for line in closing_lines(str(flags["run_id"])):
         click.echo(line)
     if opened:
-        open_report(str(given["run_id"]))
+        open_report(str(flags["run_id"]))
     return made
 
 

@@ -106,7 +106,7 @@ def overlap(
     seed: int = 0,
     categorical: np.ndarray | None = None,
 ) -> Overlap:
-    """Two domains, told apart by boosted trees fitted without the row and its unit.
+    """Two domains, separated by boosted trees fitted without the row and its unit.
 
     They need no scaling and see interactions; they are cross-fitted in ``FOLDS`` folds.
 

@@ -57,7 +57,7 @@ def panels(
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
     shown = [
         panel(rows, gap, data, results) | {"unknown": unknown}
-        for gap, data, rows in _parts(matrices(results, failed))
+        for gap, data, rows in _parts(matrices(results, failed), results)
     ]
     return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
 
@@ -71,7 +71,9 @@ def answers(results: Results) -> list[dict[str, str]]:
         answered) and ``other`` (the answer to the other one).
     """
     gap_and_rows = preferred(results)
-    return [] if gap_and_rows is None else _answers(gap_and_rows[1], gap_and_rows[0], results)
+    if gap_and_rows is None:
+        return []
+    return _answers(gap_and_rows[1], gap_and_rows[0], ALL, results)
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
@@ -84,10 +86,12 @@ def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
     return rendered("robust_fairness.reporting", "comparison.html", panels=both, names=names)
 
 
-def _parts(by_gap: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Gap, dataset and rows of every panel."""
+def _parts(
+    by_gap: Mapping[str, pd.DataFrame], results: Results
+) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Gap, dataset and rows of every panel; none where nothing can be estimated."""
     for gap, rows in by_gap.items():
-        names = rows["data"].unique()
+        names = dict.fromkeys([*rows["data"], *(data for data, _ in undefined(results, gap))])
         if len(names) > 1:
             yield gap, ALL, rows
         for name in names:
@@ -97,7 +101,7 @@ def _parts(by_gap: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, pd.Da
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
     """Answers, matrices and models worth deploying of some rows of a matrix."""
     of_attribute = _by_attribute(rows)
-    told = _answers(rows, gap, results)
+    told = _answers(rows, gap, data, results)
     tables = [_matrix(part, place, name, gap) for place, name, part in of_attribute]
     notes = {line["note"] for table in tables for line in table["lines"]}
     return {
@@ -127,17 +131,18 @@ def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     ]
 
 
-def _answers(rows: pd.DataFrame, gap: str, results: Results) -> list[dict[str, str]]:
-    """``answers`` to a gap of some rows of its matrix."""
+def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[dict[str, str]]:
+    """``answers`` to a gap of some rows of its matrix, of a dataset or of all."""
+    by_attribute = {(place, name): part for place, name, part in _by_attribute(rows)}
     told = [
         answer(part, gap) | _other_question(part, results, gap) | {"data": place, "attribute": name}
-        for place, name, part in _by_attribute(rows)
+        for (place, name), part in by_attribute.items()
     ]
     told += [
         {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
          "limit": _merge(small), "refits": "", "other": ""}
         for (place, name), (why, small) in undefined(results, gap).items()
-        if place in set(rows["data"])
+        if data in (ALL, place) and (place, name) not in by_attribute
     ]  # fmt: skip
     return told
 
@@ -202,8 +207,8 @@ def _other_question(rows: pd.DataFrame, results: Results, gap: str) -> dict[str,
     )
     other = answer(matrix[same], gap)
     who = "The trained models (first seed)" if of_methods else "The methods, trained again"
-    limit = "" if of_methods else f" {other['limit']}"
-    return {"other": f"{who}: {other['answer']}. {other['told']}{limit}"}
+    limit = "" if of_methods else other["limit"]
+    return {"other": f"{who}: {other['answer']}. {other['told']} {limit}".strip()}
 
 
 def _short(counts: pd.Series, pairs: int) -> str:

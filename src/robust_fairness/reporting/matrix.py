@@ -14,6 +14,7 @@ the method's seeds are paired on them and the model's two gaps are taken as inde
 overstates the error.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from warnings import catch_warnings, simplefilter
@@ -88,6 +89,8 @@ MATRIX = [
     "refit_spread", "seeds", "n", *ACCURACY, "upper", "reason",
 ]  # fmt: skip
 
+NO_PAIRS = pd.DataFrame(columns=MATRIX)
+
 
 def matrices(
     results: Results,
@@ -100,15 +103,14 @@ def matrices(
         results: the tables of the run.
         failed: reasons of failed cells by dataset and method.
         question: ``this model`` or ``this method``; by default that about the method where the
-            seeds suffice, unless only the one about the
-            model decides a pair.
+            seeds suffice, unless only the one about the model decides a pair.
 
     Returns:
-        By gap, the columns ``MATRIX``: those of ``inference.verdicts``; rate and group that limit
-        it; accuracy at home and its change with standard error; ``upper``, the bound of the gap
-        elsewhere that holds for all test sets of a model together. ``state`` may also be
-        ``trivial``, where the model's predictions are, or those of more than half of the method's
-        seeds, or ``missing``.
+        By gap, without rows if no gap can be estimated, the columns ``MATRIX``: those of
+        ``inference.verdicts``; rate and group that limit it; accuracy at home and its change with
+        standard error; ``upper``, the bound of the gap elsewhere that holds for all test sets of a
+        model together. ``state`` may also be ``trivial``, where the model's predictions are, or
+        those of more than half of the method's seeds, or ``missing``.
     """
     return dict(_each_gap(results, failed, question))
 
@@ -124,6 +126,7 @@ def _each_gap(
     question: Question | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
+    estimated = False
     for name in (metric for metric in GAPS if metric in scored):
         rows = _matrix_of(results, name, reasons, question)
         if rows is None:
@@ -132,6 +135,11 @@ def _each_gap(
             of_models = _matrix_of(results, name, reasons, MODEL_QUESTION)
             rows = of_models if of_models is not None and _decides(of_models) else rows
         yield name, rows
+        estimated = True
+    if not estimated:  # a page still says why
+        yield from (
+            (name, NO_PAIRS) for name in GAPS if name in scored and undefined(results, name)
+        )
 
 
 def _decides(matrix: pd.DataFrame) -> bool:
@@ -482,7 +490,7 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
     """
     # submitted predictions have no network
     usual = cells.groupby(by)["network"].transform(
-        lambda names: next((name for name in names if name in set(names[names != ""].mode())), "")
+        lambda names: next((name for name, _ in Counter(filter(None, names)).most_common(1)), "")
     )
     return is_plain(cells) & (cells["network"] != usual)
 
