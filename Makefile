@@ -125,8 +125,9 @@ bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures in
 gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than ten minutes
 	$(BIN)/python benchmarks/gpu.py
 
-gpu-paper: $(INSTALLED) ## train a slice of the papers' tables (MINUTES=20; again: continue)
-	$(BIN)/python docs/paper_slice.py build/paper --minutes $(or $(MINUTES),20)
+gpu-paper: $(INSTALLED) ## train a slice of the papers' tables (MINUTES=20 WORKERS=1; again: continue)
+	$(BIN)/python docs/paper_slice.py build/paper --minutes $(or $(MINUTES),20) \
+		--workers $(or $(WORKERS),1)
 
 release: $(INSTALLED) ## build sdist and wheel in dist/ from the last commit, reproducibly, and install them
 	@mkdir -p build

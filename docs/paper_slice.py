@@ -5,7 +5,8 @@
 
 Trainings are cells of ``conf/paper`` with one seed and without their search. FOLDER gets the scores
 of every finished one and checkpoints of the one that time did not suffice for. Datasets whose files
-are missing are left out. ``--toy`` tries all this on small images of scikit-learn's digits.
+are missing are left out. ``--workers 12`` trains so many at once, which keeps a large GPU busy.
+``--toy`` tries all this on small images of scikit-learn's digits.
 """
 
 import argparse
@@ -14,9 +15,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from itertools import groupby
+from multiprocessing import get_context
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +53,7 @@ SLICE = (
     *(("celeba_hair", method, 0) for method in METHODS),
 )
 SETTINGS = "settings.json"
-TOY = {"epochs": 2, "checkpoint_seconds": 0}
+TOY = {"epochs": 2, "checkpoint_seconds": 0, "threads": 1}
 TOY_IMAGES = {"digits": "scikit_learn", "canvas": 24, "train_rows": 256, "val_rows": 64,
               "test_rows": 64}  # fmt: skip
 VALUES = ("value", "n", "variance", "covariance", "note")
@@ -110,33 +114,55 @@ def scores(samples: Samples, cell: Cell) -> pd.DataFrame:
     return training.evaluate(samples, predictions, chosen, cell, {})
 
 
-def train(folder: Path, toy: bool, precision: str) -> None:
-    """Train what is missing of the slice."""
+def train(folder: Path, toy: bool, precision: str, workers: int) -> None:
+    """Train what is missing of the slice, so many trainings at once."""
     changes = {"precision": precision, "checkpoint_seconds": 10, **(TOY if toy else {})}
-    read: tuple[str, Samples | None] = ("", None)
-    for name, method, seed in FIRST if toy else SLICE:
-        path = folder / f"{name}.{method}.{seed}.parquet"
-        if path.exists():
+    for name, trainings in groupby(FIRST if toy else SLICE, itemgetter(0)):
+        missing = [training for training in trainings if not file_of(folder, *training).exists()]
+        if not missing or samples_of(name, toy) is None:
             continue
-        dataset = dataset_of(name, toy)
-        if read[0] != name:
-            read = name, available(dataset)
-        if read[1] is None:
-            continue
-        cell, start = cell_of(dataset, method, seed, changes), time.monotonic()
-        table = scores(read[1], cell)
-        with atomic_path(path) as file:
-            table.to_parquet(file)
-        checkpoints.drop(cell.name)
-        print(f"{path.stem}: {time.monotonic() - start:.0f} s", flush=True)
+        alone = partial(train_one, folder, toy, changes)
+        if workers == 1:
+            finished(map(alone, missing))
+        else:
+            # forked before the GPU is used; the workers share the images
+            with get_context("fork").Pool(workers) as pool:
+                finished(pool.imap_unordered(alone, missing))
 
 
-def available(dataset: DatasetConfig) -> Samples | None:
-    """The samples of a dataset, None where its files are missing."""
+def finished(trainings: Iterable[str]) -> None:
+    """Wait for trainings, and print what each says."""
+    for line in trainings:
+        print(line, flush=True)
+
+
+def train_one(
+    folder: Path, toy: bool, changes: dict[str, Any], training: tuple[str, str, int]
+) -> str:
+    """Train and score one method with one seed; returns its name and time."""
+    name, method, seed = training
+    samples, start = samples_of(name, toy), time.monotonic()
+    assert samples is not None
+    cell, path = cell_of(dataset_of(name, toy), method, seed, changes), file_of(folder, *training)
+    table = scores(samples, cell)
+    with atomic_path(path) as file:
+        table.to_parquet(file)
+    checkpoints.drop(cell.name)
+    return f"{path.stem}: {time.monotonic() - start:.0f} s"
+
+
+def file_of(folder: Path, name: str, method: str, seed: int) -> Path:
+    """The file of the scores of a training."""
+    return folder / f"{name}.{method}.{seed}.parquet"
+
+
+@cache
+def samples_of(name: str, toy: bool) -> Samples | None:
+    """The samples of a dataset, read once; None where its files are missing."""
     try:
-        samples: Samples = ingest(dataset)
+        samples: Samples = ingest(dataset_of(name, toy))
     except InputError as error:
-        print(f"{dataset.name} left out: {error}", flush=True)
+        print(f"{name} left out: {error}", flush=True)
         return None
     return samples
 
@@ -150,13 +176,15 @@ def settings_of(folder: Path, **settings: Any) -> None:
     path.write_text(json.dumps(settings))
 
 
-def run(folder: Path, minutes: float, toy: bool = False, precision: str = "float32") -> bool:
+def run(
+    folder: Path, minutes: float, toy: bool = False, precision: str = "float32", workers: int = 1
+) -> bool:
     """Train for so many minutes; returns whether the slice is complete."""
     settings_of(folder, toy=toy, precision=precision)
     os.environ[checkpoints.ROOT_VARIABLE] = str(folder / "checkpoints")
     try:
         with limited(60 * minutes):
-            train(folder, toy, precision)
+            train(folder, toy, precision, workers)
     except OutOfTime:
         print(f"time is up; the same command continues, {folder} has the checkpoint")
         return False
@@ -206,6 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--precision", default="float32", choices=("float32", "bfloat16"))
+    parser.add_argument("--workers", type=int, default=1, help="trainings at once")
     parser.add_argument("--toy", action="store_true")
     parser.add_argument("--merge", action="store_true")
     options = parser.parse_args(arguments)
@@ -216,7 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         merge(options.folder)
     else:
-        run(options.folder, options.minutes, options.toy, options.precision)
+        run(options.folder, options.minutes, options.toy, options.precision, options.workers)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import tomllib
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -372,8 +373,11 @@ def test_slice_of_the_papers_stops_and_continues(paper_slice, tmp_path, monkeypa
         )
         assert paper_slice.run(twice, 60, toy=True)
     assert trained[3:] == [0]
-    for path in once.glob("*.parquet"):
-        pd.testing.assert_frame_equal(pd.read_parquet(path), pd.read_parquet(twice / path.name))
+    together = tmp_path / "together"
+    command = [sys.executable, paper_slice.__file__, together, "--toy", "--workers", "2"]
+    subprocess.run(command, check=True)
+    for path, folder in product(once.glob("*.parquet"), (twice, together)):
+        pd.testing.assert_frame_equal(pd.read_parquet(path), pd.read_parquet(folder / path.name))
     with pytest.raises(paper_slice.OutOfTime), paper_slice.limited(0.01):
         threading.Event().wait()
     with pytest.raises(InputError, match="scores of a toy"):
