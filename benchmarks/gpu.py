@@ -308,10 +308,6 @@ def run(bench: Bench, methods: Sequence[str]) -> None:
                 compare(bench, f"tables in {precision}", bench.table, method, network, precision)
             if method not in NETWORKS:
                 compare(bench, "images in float32", bench.few, method, CONVOLUTION, "float32")
-    for method in methods:
-        if method not in NETWORKS:
-            cell = bench.image_cell(method, CONVOLUTION)
-            bench.measure("images", method, lambda cell=cell: bench.speed(bench.images, cell))
     for network in bench.networks:
         for precision in PRECISIONS:
             cell = bench.image_cell("erm", {"name": network}, precision)
@@ -338,6 +334,10 @@ def run(bench: Bench, methods: Sequence[str]) -> None:
                 f"{count} networks, {way}",
                 lambda way=way, count=count: bench.many(way, count),
             )
+    for method in methods:
+        if method not in NETWORKS:
+            cell = bench.image_cell(method, CONVOLUTION)
+            bench.measure("images", method, lambda cell=cell: bench.speed(bench.images, cell))
 
 
 def advice(sections: dict[str, list[Row]]) -> list[str]:

@@ -42,13 +42,30 @@ def machines(results: dict[str, dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def on_gpu() -> pd.DataFrame:
+    """What ``benchmarks/gpu.py`` measured of every method, in a row."""
+    sections = json.loads((RESULTS / "gpu" / "gpu.json").read_text())["sections"]
+    parts = []
+    for name, rows in sections.items():
+        part = pd.DataFrame(rows).set_index("what")
+        if "difference" in part:
+            on = name.removeprefix("against the CPU, ")
+            parts.append(
+                part[["difference"]].map("{:.1g}".format).rename(columns=f"{on}: {{}}".format)
+            )
+            parts.append(part[["same bits twice"]].rename(columns=f"{on}: {{}}".format))
+        elif name == "images":
+            parts.append(part.drop(columns="replica steps/s").map("{:g}".format))
+    return pd.concat(parts, axis=1).fillna("").reset_index(names="method")
+
+
 def page_tables() -> dict[str, Callable[[], pd.DataFrame]]:
     """Every table of the page by name."""
     results = measured()
     of_scripts: dict[str, Callable[[], pd.DataFrame]] = {
         script: partial(figures, result) for script, result in results.items()
     }
-    return {**of_scripts, "machines": partial(machines, results)}
+    return {**of_scripts, "machines": partial(machines, results), "gpu": on_gpu}
 
 
 def simulated(name: str) -> pd.DataFrame:
