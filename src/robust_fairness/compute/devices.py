@@ -1,4 +1,6 @@
-"""Devices by name."""
+"""Devices by name, and the same bits on a GPU as far as cuDNN goes."""
+
+from contextlib import AbstractContextManager
 
 import torch
 
@@ -12,3 +14,10 @@ def device_named(name: str, field: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     return torch.device(name)
+
+
+def same_every_time() -> AbstractContextManager[None]:
+    """A block in which cuDNN uses deterministic algorithms only; TF32 as torch is set."""
+    cudnn = torch.backends.cudnn
+    tensor_cores = cudnn.allow_tf32
+    return cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=tensor_cores)

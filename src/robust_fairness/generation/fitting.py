@@ -14,7 +14,7 @@ from torch import Tensor
 
 from robust_fairness.compute import checkpoints
 from robust_fairness.compute.checkpoints import Checkpoint, threads
-from robust_fairness.compute.devices import device_named
+from robust_fairness.compute.devices import device_named, same_every_time
 from robust_fairness.compute.optimisers import Adam
 from robust_fairness.compute.progress import progress
 from robust_fairness.core.errors import InputError
@@ -25,7 +25,6 @@ from robust_fairness.generation.generator import (
     Generator,
     GeneratorSettings,
     Network,
-    same_every_time,
 )
 
 HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from robust_fairness.compute.devices import device_named
+from robust_fairness.compute.devices import device_named, same_every_time
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
 from robust_fairness.generation import edm, songunet, unet
@@ -168,11 +167,6 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
         return Generator(settings, weights, device)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
-
-
-def same_every_time() -> AbstractContextManager[None]:
-    """A block in which cuDNN uses deterministic algorithms only."""
-    return torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True)
 
 
 def _require_safetensors(path: Path) -> None:

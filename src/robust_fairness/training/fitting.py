@@ -11,6 +11,7 @@ from torch import Tensor
 
 from robust_fairness.compute import checkpoints
 from robust_fairness.compute.checkpoints import Checkpoint
+from robust_fairness.compute.devices import same_every_time
 from robust_fairness.compute.progress import progress
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
@@ -108,11 +109,12 @@ class Stack:
             self._fit_once(self.model)
         else:
             steps, order = self._start_epoch(epoch)
-            for rows in self.data.epoch_batches(order):
-                for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
-                    self.optimisation.apply(step)
-                    for player, loss in step.losses.items():
-                        losses[player].append(loss.detach())
+            with same_every_time():
+                for rows in self.data.epoch_batches(order):
+                    for step in steps(self.model, self.data.batch(rows, epoch, augmented=True)):
+                        self.optimisation.apply(step)
+                        for player, loss in step.losses.items():
+                            losses[player].append(loss.detach())
             if epoch == self.epochs - 1:
                 self.model.eval()
                 with torch.no_grad():
