@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
-from kedro.io import AbstractVersionedDataset
+from kedro.io import AbstractVersionedDataset, CatalogProtocol
 from kedro.io.core import Version, VersionNotFoundError
+from kedro.pipeline import Pipeline
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
@@ -47,11 +48,15 @@ class RunRecord:
         self._loader = context.config_loader
 
     @hook_impl
-    def before_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
+    def before_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
         """Check that raw files are available, pin the versions and write the first manifest."""
-        if not run_params["only_missing_outputs"]:  # those may need no raw files
+        if not run_params["only_missing_outputs"]:  # those may need none
             nodes = {node.name: node.namespace for node in pipeline.nodes}
-            read = {of for name, of in nodes.items() if name == names.of_dataset(of, "ingest")}
+            read = {
+                of for name, of in nodes.items() if of and name == names.of_dataset(of, "ingest")
+            }
             self._loader.require_raw_files(read)
         self._recorded.clear()
         run_id = run_params["run_id"]
@@ -91,7 +96,7 @@ class RunRecord:
 
     @hook_impl
     def before_node_run(
-        self, inputs: Mapping[str, Any], catalog: Any, run_id: str
+        self, inputs: Mapping[str, Any], catalog: CatalogProtocol, run_id: str
     ) -> dict[str, Any]:
         """Record the raw files of samples; the report gets the manifest with all of them."""
         self._run = run_id, catalog
@@ -124,12 +129,18 @@ class RunRecord:
             drop(parsed.cell or reference or dataset_name)
 
     @hook_impl
-    def after_pipeline_run(self, run_params: dict[str, Any], pipeline: Any, catalog: Any) -> None:
+    def after_pipeline_run(
+        self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
         _close(run_params["run_id"], "finished", [], pipeline, catalog)
 
     @hook_impl
     def on_pipeline_error(
-        self, error: Exception, run_params: dict[str, Any], pipeline: Any, catalog: Any
+        self,
+        error: Exception,
+        run_params: dict[str, Any],
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
     ) -> None:
         """Complete the manifest of a failed run, with its outputs so far."""
         failed = [str(failure) for failure in getattr(error, "failures", [reason_of(error)])]
@@ -148,18 +159,20 @@ class RunRecord:
             self._recorded |= new
 
 
-def _versioned(catalog: Any, name: str) -> AbstractVersionedDataset | None:
+def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset | None:
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
     return dataset if is_versioned else None
 
 
-def _collected(pipeline: Any) -> Iterator[str]:
+def _collected(pipeline: Pipeline) -> Iterator[str]:
     """Outputs of the nodes that collect cells."""
     return (name for node in pipeline.nodes if FAN_IN in node.tags for name in node.outputs)
 
 
-def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[str, str]:
+def _pin_inputs(
+    pinned: Mapping[str, str], pipeline: Pipeline, catalog: CatalogProtocol
+) -> dict[str, str]:
     """Versions of inputs from other runs: pinned before, by ``--load-versions``, or the newest."""
     versions = {}
     for name in sorted(pipeline.inputs()):
@@ -182,7 +195,9 @@ def _pin_inputs(pinned: Mapping[str, str], pipeline: Any, catalog: Any) -> dict[
     return versions
 
 
-def _close(run_id: str, state: str, failed: list[str], pipeline: Any, catalog: Any) -> None:
+def _close(
+    run_id: str, state: str, failed: list[str], pipeline: Pipeline, catalog: CatalogProtocol
+) -> None:
     """Write the manifest with every output that exists."""
     outputs = provenance.load_manifest(run_id)["outputs"]
     for name in pipeline.all_outputs() & outputs.keys():
@@ -210,7 +225,7 @@ def _recorded(dataset: AbstractVersionedDataset) -> dict[str, str]:
 
 
 def _changed(
-    recorded: dict[str, dict[str, str]], outputs: Iterable[str], catalog: Any
+    recorded: dict[str, dict[str, str]], outputs: Iterable[str], catalog: CatalogProtocol
 ) -> Iterator[str]:
     """The outputs whose files differ from their checksums; ``recorded`` gets the present ones."""
     for name in sorted(recorded.keys() & set(outputs)):
@@ -231,7 +246,9 @@ def _changed(
             )
 
 
-def _remove_unrecorded(recorded: Mapping[str, Any], pipeline: Any, catalog: Any) -> None:
+def _remove_unrecorded(
+    recorded: Mapping[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+) -> None:
     """Delete what is to be made again, also of a process killed before it recorded its output."""
     for name in pipeline.all_outputs() - recorded.keys():
         if dataset := _versioned(catalog, name):

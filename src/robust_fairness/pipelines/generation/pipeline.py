@@ -1,7 +1,7 @@
 """The generation pipeline."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -12,11 +12,18 @@ from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from robust_fairness.generation.generator import Generator
+    from robust_fairness.samples import Samples
+    from robust_fairness.training.records import Fitted
+
 COLUMNS = 10  # images per class of a sample grid
 IMAGE_AXES = 4
 
 
-def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
+def fit(samples: "Samples", generator: GeneratorConfig) -> "tuple[Generator, pd.DataFrame]":
     """Train a generator on the training rows of real images."""
     import torch
 
@@ -27,14 +34,14 @@ def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
     rows = samples.rows(samples.split_names[0], "train")
     return fitting.fit(
         training,
-        torch.from_numpy(samples.x[rows]),
+        torch.from_numpy(samples.arrays["x"][rows]),
         torch.from_numpy(samples.y[rows]),
         samples.classes,
         f"{generator.name}_generator",
     )
 
 
-def read(generator: GeneratorConfig, real: Any = None) -> Any:
+def read(generator: GeneratorConfig, real: "Samples | None" = None) -> "Generator":
     """A generator that was trained elsewhere."""
     from robust_fairness.generation.generator import load
 
@@ -42,15 +49,13 @@ def read(generator: GeneratorConfig, real: Any = None) -> Any:
     if real is None:
         return load(file)
     _require_images(real, generator.name)
-    made = load(file, classes=real.classes)
-    if made.shape != real.x.shape[1:]:
-        raise InputError(
-            f"{file}: images of {made.shape}, allowed: {real.x.shape[1:]}, as the real ones"
-        )
+    made, shape = load(file, classes=real.classes), real.arrays["x"].shape[1:]
+    if made.shape != shape:
+        raise InputError(f"{file}: images of {made.shape}, allowed: {shape}, as the real ones")
     return made
 
 
-def _require_images(samples: Any, generator: str) -> None:
+def _require_images(samples: "Samples", generator: str) -> None:
     x = samples.arrays.get("x")
     if x is None or x.dtype != "uint8" or x.ndim != IMAGE_AXES or not samples.classes:
         raise InputError(
@@ -59,7 +64,7 @@ def _require_images(samples: Any, generator: str) -> None:
         )
 
 
-def draw(generator: Any) -> Any:
+def draw(generator: "Generator") -> Any:
     """Images of every class, one row per class."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
@@ -68,7 +73,7 @@ def draw(generator: Any) -> Any:
         return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
-def ingest(generator: GeneratorConfig) -> Any:
+def ingest(generator: GeneratorConfig) -> "Samples":
     """The real images of a generator with one split."""
     from robust_fairness.datasets.files import Files, default_root
 
@@ -76,7 +81,7 @@ def ingest(generator: GeneratorConfig) -> Any:
     return source_of(source).load(Files(default_root()), 1)
 
 
-def train_reference(samples: Any, cell: Cell) -> Any:
+def train_reference(samples: "Samples", cell: Cell) -> "list[Fitted]":
     """A classifier of real images, used to assess generated images."""
     from robust_fairness import training
 
@@ -84,8 +89,12 @@ def train_reference(samples: Any, cell: Cell) -> Any:
 
 
 def measure(
-    samples: Any, dataset: DatasetConfig, reference: Any = None, real: Any = None, **shifted: Any
-) -> tuple[Any, Any]:
+    samples: "Samples",
+    dataset: DatasetConfig,
+    reference: "list[Fitted] | None" = None,
+    real: "Samples | None" = None,
+    **shifted: "Samples",
+) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.core import tables
@@ -105,6 +114,7 @@ def measure(
     if cell is None:
         measured = distances(dataset.name, samples, named, None)
         return measured, tables.GENERATOR_QUALITY.table([])
+    assert reference and real is not None
     with threads(cell.protocol.threads):
         classifier = ReferenceClassifier(reference[0], real, cell)
         test_sets = {UNSHIFTED: samples, **named}
@@ -112,15 +122,15 @@ def measure(
         return distances(dataset.name, samples, named, classifier), scored
 
 
-def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
+def draw_family(samples: "Samples", dataset: DatasetConfig, **shifted: "Samples") -> Any:
     """The same draws at every severity of the dataset's own shift, one row per draw."""
     from robust_fairness.reporting.contact_sheet import family_sheet
 
     subset = dataset.source.parameters.subset
     test = samples.rows(samples.split_names[0], "test")
-    images = {subset.severity: samples.x[test]}
+    images = {subset.severity: samples.arrays["x"][test]}
     images |= {
-        test_set.severity: shifted[test_set.name].x
+        test_set.severity: shifted[test_set.name].arrays["x"]
         for test_set in dataset.test_sets
         if test_set.called == subset.shift.name
     }

@@ -1,7 +1,7 @@
 """The training pipeline."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kedro.pipeline import Node, Pipeline
 
@@ -10,15 +10,25 @@ from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.nodes import cell_node
 from robust_fairness.runs.configuration import loader
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
+    from robust_fairness.samples import Samples
+    from robust_fairness.training.records import Fitted, Prediction
+
+
+def train(
+    samples: "Samples", cell: Cell
+) -> "tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]":
     """Fit all trials and seeds of a cell."""
     from robust_fairness import training
 
     return training.train(samples, cell)
 
 
-def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
+def select(
+    samples: "Samples", validation: "list[Prediction]", cell: Cell
+) -> "tuple[pd.DataFrame, pd.DataFrame]":
     """The trials selected on validation rows, and what every criterion would select."""
     from robust_fairness import training
     from robust_fairness.compute.checkpoints import threads

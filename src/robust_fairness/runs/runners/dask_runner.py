@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from pluggy import PluginManager
 
@@ -114,7 +115,11 @@ class DaskRunner(FaultTolerantRunner):
         return executor.capacity
 
     def _calls(
-        self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
+        self,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        hooks: PluginManager | None,
+        run_id: str | None,
     ) -> Calls:
         files, setup = CatalogFiles.of(catalog), cache(self._worker_setup)
         require_sendable(pipeline, catalog, files)

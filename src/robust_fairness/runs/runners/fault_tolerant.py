@@ -133,7 +133,7 @@ class Failures:
 class CatalogWithFailures:
     """A catalog that returns a failure instead of each missing dataset."""
 
-    def __init__(self, catalog: Any, failures: Mapping[str, Failure]) -> None:
+    def __init__(self, catalog: CatalogProtocol, failures: Mapping[str, Failure]) -> None:
         self._catalog, self._failures = catalog, failures
 
     def load(self, name: str) -> Any:
@@ -243,7 +243,11 @@ class FaultTolerantRunner(AbstractRunner):
         return self.workers
 
     def _calls(
-        self, pipeline: Pipeline, catalog: Any, hooks: PluginManager | None, run_id: str | None
+        self,
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+        hooks: PluginManager | None,
+        run_id: str | None,
     ) -> Calls:
         """What makes the call that runs a node, with failures instead of its missing inputs."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from traceback import format_exception
 from typing import Any
 
-from kedro.io import DataCatalog, MemoryDataset
+from kedro.io import CatalogProtocol, DataCatalog, MemoryDataset
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner.task import Task
@@ -116,7 +116,7 @@ class Job:
         cls,
         node: Node,
         files: CatalogFiles,
-        catalog: Any,
+        catalog: CatalogProtocol,
         missing: Mapping[str, Failure],
         run_id: str | None,
         setup: WorkerSetup,
@@ -245,7 +245,7 @@ def require_same_versions(
             )
 
 
-def require_sendable(pipeline: Pipeline, catalog: Any, files: CatalogFiles) -> None:
+def require_sendable(pipeline: Pipeline, catalog: CatalogProtocol, files: CatalogFiles) -> None:
     """Require datasets that other processes can read."""
     kept = sorted(pipeline.all_outputs() - files.catalog.keys())
     kept += sorted(
