@@ -111,7 +111,7 @@ class _Parser:
     """Reads a file with one of PyYAML's safe loaders, within the limits."""
 
     def __init__(self, loader: type[Loader], file: str) -> None:
-        self.kind, self.file, self.values = loader, file, 0
+        self.kind, self.file = loader, file
 
     def parsed(self, text: str) -> Node:
         self.require_shallow(text)
@@ -119,7 +119,10 @@ class _Parser:
         try:
             root = self.loader.get_single_node()
             if isinstance(root, yaml.MappingNode | None):
-                return Node({}, f"{self.file}:1") if root is None else self.node(root, root, 0)
+                if root is None:
+                    return Node({}, f"{self.file}:1")
+                self.require_few(root, {})
+                return self.node(root, root, 0)
             problem = "a list or a single value, allowed: names with fields"
             raise _not_readable(problem, f"{self.file}:{root.start_mark.line + 1}")
         finally:
@@ -140,12 +143,22 @@ class _Parser:
         problem = f"nested more than {DEEPEST} levels deep, or within itself"
         return _not_yaml(problem, self.file, at.start_mark)
 
+    def require_few(self, read: yaml.Node, known: dict[int, int]) -> int:
+        """The values in a node, which aliases repeat; too many are refused before they are made."""
+        if isinstance(read, yaml.ScalarNode):
+            return 1
+        if id(read) not in known:
+            known[id(read)] = 0  # within itself
+            is_list = isinstance(read, yaml.SequenceNode)
+            values = read.value if is_list else [value for _, value in read.value]
+            known[id(read)] = count = 1 + sum(self.require_few(value, known) for value in values)
+            if count > MOST_VALUES:
+                problem = f"more than {MOST_VALUES:,} values with those of aliases"
+                raise _not_yaml(problem, self.file, read.start_mark)
+        return known[id(read)]
+
     def node(self, read: yaml.Node, key: yaml.Node, depth: int) -> Node:
         """The node of a value; its place is the line of its key."""
-        self.values += 1
-        if self.values > MOST_VALUES:
-            problem = f"more than {MOST_VALUES:,} values with those of aliases"
-            raise _not_yaml(problem, self.file, key.start_mark)
         if depth > DEEPEST:
             raise self.too_deep(key)
         place = f"{self.file}:{key.start_mark.line + 1}"

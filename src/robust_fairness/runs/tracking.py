@@ -31,8 +31,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
-from kedro.io import CatalogProtocol
-from kedro.pipeline import Pipeline
 from pydantic import BaseModel, ValidationError
 
 from robust_fairness.catalog import names
@@ -138,7 +136,7 @@ class MlflowTracking:
     def after_node_run(
         self,
         node: Any,
-        catalog: CatalogProtocol,
+        catalog: Any,
         inputs: Mapping[str, Any],
         outputs: Mapping[str, Any],
         run_id: str,
@@ -172,29 +170,20 @@ class MlflowTracking:
 
     @hook_impl
     def after_pipeline_run(
-        self, run_params: Mapping[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+        self, run_params: Mapping[str, Any], pipeline: Any, catalog: Any
     ) -> None:
         self._end(run_params["run_id"], [], "FINISHED", pipeline, catalog)
 
     @hook_impl
     def on_pipeline_error(
-        self,
-        error: Exception,
-        run_params: Mapping[str, Any],
-        pipeline: Pipeline,
-        catalog: CatalogProtocol,
+        self, error: Exception, run_params: Mapping[str, Any], pipeline: Any, catalog: Any
     ) -> None:
         """Close all runs, with the errors in the parent run and in those of failed cells."""
         failures = getattr(error, "failures", [Failure("", reason_of(error))])
         self._end(run_params["run_id"], failures, "FAILED", pipeline, catalog)
 
     def _end(
-        self,
-        run_id: str,
-        failures: list[Failure],
-        state: str,
-        pipeline: Pipeline,
-        catalog: CatalogProtocol,
+        self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:
         def close(record: Record) -> None:
             outputs = pipeline.all_outputs()
@@ -559,7 +548,7 @@ def forget(run_id: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _trials(cell: str, run_id: str, catalog: CatalogProtocol) -> Any:
+def _trials(cell: str, run_id: str, catalog: Any) -> Any:
     """The table of the trials of a cell; the catalog of a worker has only the files of a node."""
     name = names.of_cell(cell, "trials")
     if name in catalog:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -12,36 +12,18 @@ from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.nodes import cell_node, fan_in
 from robust_fairness.runs.configuration import loader
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from robust_fairness.samples import Samples
-    from robust_fairness.training.records import Fitted, Prediction
-
 JOINED = names.tables_of("cell")  # which a dataset joins
 DIAGNOSED = names.tables_of("domains")
 
 
-def predict(
-    samples: "Samples",
-    models: "list[Fitted]",
-    selection: "pd.DataFrame",
-    cell: Cell,
-    **shifted: "Samples",
-) -> "list[Prediction]":
+def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Predict every test set with the selected replicas."""
     from robust_fairness import training
 
     return training.predict(samples, models, selection, cell, shifted)
 
 
-def evaluate(
-    samples: "Samples",
-    predictions: "list[Prediction]",
-    selection: "pd.DataFrame",
-    cell: Cell,
-    **shifted: "Samples",
-) -> "pd.DataFrame":
+def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Score the predictions by every metric."""
     from robust_fairness import training
     from robust_fairness.compute.checkpoints import threads
@@ -50,9 +32,7 @@ def evaluate(
         return training.evaluate(samples, predictions, selection, cell, shifted)
 
 
-def draw(
-    samples: "Samples", validation: "list[Prediction]", selection: "pd.DataFrame", cell: Cell
-) -> "pd.DataFrame":
+def draw(samples: Any, validation: Any, selection: Any, cell: Cell) -> Any:
     """The validation embeddings of one replica of a cell in the plane."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.reporting.embedding_plane import planes, selected
@@ -88,7 +68,7 @@ def collect(**parts: Any) -> dict[str, Any]:
     }
 
 
-def join(table: str, parts: "Iterable[pd.DataFrame | Failure]") -> "pd.DataFrame":
+def join(table: str, parts: Iterable[Any]) -> Any:
     """The rows of all parts of a table; a part that failed has none."""
     from robust_fairness.core import tables
 
@@ -110,7 +90,7 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def diagnose(samples: "Samples", dataset: DatasetConfig, **parts: Any) -> Any:
+def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness import diagnosis
     from robust_fairness.compute.checkpoints import threads

@@ -1,7 +1,7 @@
 """The generation pipeline."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -12,18 +12,11 @@ from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from robust_fairness.generation.generator import Generator
-    from robust_fairness.samples import Samples
-    from robust_fairness.training.records import Fitted
-
 COLUMNS = 10  # images per class of a sample grid
 IMAGE_AXES = 4
 
 
-def fit(samples: "Samples", generator: GeneratorConfig) -> "tuple[Generator, pd.DataFrame]":
+def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
     """Train a generator on the training rows of real images."""
     import torch
 
@@ -34,14 +27,14 @@ def fit(samples: "Samples", generator: GeneratorConfig) -> "tuple[Generator, pd.
     rows = samples.rows(samples.split_names[0], "train")
     return fitting.fit(
         training,
-        torch.from_numpy(samples.arrays["x"][rows]),
+        torch.from_numpy(samples.x[rows]),
         torch.from_numpy(samples.y[rows]),
         samples.classes,
         f"{generator.name}_generator",
     )
 
 
-def read(generator: GeneratorConfig, real: "Samples | None" = None) -> "Generator":
+def read(generator: GeneratorConfig, real: Any = None) -> Any:
     """A generator that was trained elsewhere."""
     from robust_fairness.generation.generator import load
 
@@ -49,13 +42,15 @@ def read(generator: GeneratorConfig, real: "Samples | None" = None) -> "Generato
     if real is None:
         return load(file)
     _require_images(real, generator.name)
-    made, shape = load(file, classes=real.classes), real.arrays["x"].shape[1:]
-    if made.shape != shape:
-        raise InputError(f"{file}: images of {made.shape}, allowed: {shape}, as the real ones")
+    made = load(file, classes=real.classes)
+    if made.shape != real.x.shape[1:]:
+        raise InputError(
+            f"{file}: images of {made.shape}, allowed: {real.x.shape[1:]}, as the real ones"
+        )
     return made
 
 
-def _require_images(samples: "Samples", generator: str) -> None:
+def _require_images(samples: Any, generator: str) -> None:
     x = samples.arrays.get("x")
     if x is None or x.dtype != "uint8" or x.ndim != IMAGE_AXES or not samples.classes:
         raise InputError(
@@ -64,7 +59,7 @@ def _require_images(samples: "Samples", generator: str) -> None:
         )
 
 
-def draw(generator: "Generator") -> Any:
+def draw(generator: Any) -> Any:
     """Images of every class, one row per class."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.reporting.contact_sheet import sheet
@@ -73,7 +68,7 @@ def draw(generator: "Generator") -> Any:
         return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
 
 
-def ingest(generator: GeneratorConfig) -> "Samples":
+def ingest(generator: GeneratorConfig) -> Any:
     """The real images of a generator with one split."""
     from robust_fairness.datasets.files import Files, default_root
 
@@ -81,7 +76,7 @@ def ingest(generator: GeneratorConfig) -> "Samples":
     return source_of(source).load(Files(default_root()), 1)
 
 
-def train_reference(samples: "Samples", cell: Cell) -> "list[Fitted]":
+def train_reference(samples: Any, cell: Cell) -> Any:
     """A classifier of real images, used to assess generated images."""
     from robust_fairness import training
 
@@ -89,12 +84,8 @@ def train_reference(samples: "Samples", cell: Cell) -> "list[Fitted]":
 
 
 def measure(
-    samples: "Samples",
-    dataset: DatasetConfig,
-    reference: "list[Fitted] | None" = None,
-    real: "Samples | None" = None,
-    **shifted: "Samples",
-) -> "tuple[pd.DataFrame, pd.DataFrame]":
+    samples: Any, dataset: DatasetConfig, reference: Any = None, real: Any = None, **shifted: Any
+) -> tuple[Any, Any]:
     """Distances of test sets from the training images, and accuracy of the classifier."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.core import tables
@@ -114,7 +105,6 @@ def measure(
     if cell is None:
         measured = distances(dataset.name, samples, named, None)
         return measured, tables.GENERATOR_QUALITY.table([])
-    assert reference and real is not None
     with threads(cell.protocol.threads):
         classifier = ReferenceClassifier(reference[0], real, cell)
         test_sets = {UNSHIFTED: samples, **named}
@@ -122,15 +112,15 @@ def measure(
         return distances(dataset.name, samples, named, classifier), scored
 
 
-def draw_family(samples: "Samples", dataset: DatasetConfig, **shifted: "Samples") -> Any:
+def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
     """The same draws at every severity of the dataset's own shift, one row per draw."""
     from robust_fairness.reporting.contact_sheet import family_sheet
 
     subset = dataset.source.parameters.subset
     test = samples.rows(samples.split_names[0], "test")
-    images = {subset.severity: samples.arrays["x"][test]}
+    images = {subset.severity: samples.x[test]}
     images |= {
-        test_set.severity: shifted[test_set.name].arrays["x"]
+        test_set.severity: shifted[test_set.name].x
         for test_set in dataset.test_sets
         if test_set.called == subset.shift.name
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -11,26 +11,20 @@ from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-    from robust_fairness.generation.generator import Generator
-    from robust_fairness.samples import Samples
-
-
-def ingest(dataset: DatasetConfig) -> "Samples":
+def ingest(dataset: DatasetConfig) -> Any:
     """Samples of a dataset with its named splits."""
     return within_domains(read(dataset), dataset)
 
 
-def read(dataset: DatasetConfig) -> "Samples":
+def read(dataset: DatasetConfig) -> Any:
     """Samples of a dataset, all domains alike."""
     from robust_fairness.datasets.files import Files, default_root
 
     return source_of(dataset.source).load(Files(default_root()), dataset.seeds)
 
 
-def within_domains(samples: "Samples", dataset: DatasetConfig) -> "Samples":
+def within_domains(samples: Any, dataset: DatasetConfig) -> Any:
     """The samples with those domains held out that the dataset is not trained on."""
     from robust_fairness.samples.domains import hold_out_domains
 
@@ -39,20 +33,20 @@ def within_domains(samples: "Samples", dataset: DatasetConfig) -> "Samples":
     return hold_out_domains(samples, **dataset.domains.model_dump())
 
 
-def generate(dataset: DatasetConfig, generator: "Generator") -> "Samples":
+def generate(dataset: DatasetConfig, generator: Any) -> Any:
     """Samples of a dataset of generated images."""
     folder = names.of_dataset(dataset.name, "samples")
     return source_of(dataset.source).generate(generator, dataset.seeds, folder)
 
 
-def describe_splits(samples: "Samples", dataset: DatasetConfig) -> "pd.DataFrame":
+def describe_splits(samples: Any, dataset: DatasetConfig) -> Any:
     """Sizes of the named splits of a dataset, and how much they share."""
     from robust_fairness.samples.splits import described
 
     return described(dataset.name, samples.splits, samples.sensitive)
 
 
-def draw(samples: "Samples", dataset: DatasetConfig) -> Any:
+def draw(samples: Any, dataset: DatasetConfig) -> Any:
     """Images of some rows of every class, or of every value of an attribute."""
     from robust_fairness.reporting import contact_sheet
 

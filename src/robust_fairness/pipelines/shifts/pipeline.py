@@ -1,6 +1,6 @@
 """The shifts pipeline."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -10,14 +10,8 @@ from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.pipelines.nodes import dataset_node, source_of
 from robust_fairness.runs.configuration import loader
 
-if TYPE_CHECKING:
-    import numpy as np
 
-    from robust_fairness.generation.generator import Generator
-    from robust_fairness.samples import Samples
-
-
-def shift(samples: "Samples", test_set: TestSet) -> "Samples":
+def shift(samples: Any, test_set: TestSet) -> Any:
     """Shift the rows that some split tests on.
 
     The noise of a row depends on its place in the dataset, not on the number of splits.
@@ -27,9 +21,7 @@ def shift(samples: "Samples", test_set: TestSet) -> "Samples":
     return plugin.apply(samples.take(places), test_set.severity, places)
 
 
-def shift_generated(
-    samples: "Samples", test_set: TestSet, dataset: DatasetConfig, generator: "Generator"
-) -> "Samples":
+def shift_generated(samples: Any, test_set: TestSet, dataset: DatasetConfig, generator: Any) -> Any:
     """Shift the test rows of a generated dataset: in latent space, or their images."""
     if not find("shift", test_set.shift.name).latent:
         return shift(samples, test_set)
@@ -39,9 +31,11 @@ def shift_generated(
     )
 
 
-def _tested(samples: "Samples") -> "np.ndarray":
+def _tested(samples: Any) -> Any:
     """Row numbers that some split tests on."""
-    return (samples.splits == "test").any(axis=1).to_numpy().nonzero()[0]
+    import numpy as np
+
+    return np.flatnonzero((samples.splits == "test").any(axis=1))
 
 
 def create_pipeline() -> Pipeline:

@@ -1,7 +1,7 @@
 """The training pipeline."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
@@ -10,25 +10,15 @@ from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.nodes import cell_node
 from robust_fairness.runs.configuration import loader
 
-if TYPE_CHECKING:
-    import pandas as pd
 
-    from robust_fairness.samples import Samples
-    from robust_fairness.training.records import Fitted, Prediction
-
-
-def train(
-    samples: "Samples", cell: Cell
-) -> "tuple[list[Fitted], list[Prediction], pd.DataFrame, pd.DataFrame]":
+def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
     """Fit all trials and seeds of a cell."""
     from robust_fairness import training
 
     return training.train(samples, cell)
 
 
-def select(
-    samples: "Samples", validation: "list[Prediction]", cell: Cell
-) -> "tuple[pd.DataFrame, pd.DataFrame]":
+def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
     """The trials selected on validation rows, and what every criterion would select."""
     from robust_fairness import training
     from robust_fairness.compute.checkpoints import threads
