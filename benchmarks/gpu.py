@@ -441,7 +441,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     path = options.to / "gpu.json"
     content = {"machine": machine(options.device), "sections": bench.sections, "advice": sentences,
                "left out": bench.left_out}  # fmt: skip
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(json.dumps(content) + "\n")
     return path
 
 

@@ -52,7 +52,7 @@ class RunRecord:
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
         """Check that raw files are available, pin the versions and write the first manifest."""
-        if not run_params["only_missing_outputs"]:  # those may need none
+        if not run_params["only_missing_outputs"]:  # those may need no raw files
             nodes = {node.name: node.namespace for node in pipeline.nodes}
             read = {
                 of for name, of in nodes.items() if of and name == names.of_dataset(of, "ingest")
