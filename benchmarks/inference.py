@@ -23,13 +23,13 @@ from robust_fairness.inference import (
     ROWS,
     Component,
     Estimate,
-    Gap,
+    LinearGap,
     Rates,
     between_refits,
     contrast,
-    gap,
     holm,
     interval,
+    linear_gap,
     moderated,
     over_domains,
 )
@@ -40,7 +40,7 @@ from robust_fairness.samples import Groups
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits
-OF = gap("largest", 2)
+OF = linear_gap("largest", 2)
 MARGIN = 0.05
 RATE = 0.6
 RATIOS = (0.25, 1.0, 4.0)  # how many times as much as rows refits vary
@@ -50,7 +50,7 @@ TRUTHS = {  # two rates of two groups, rates of exactly 0 and 1 among them
                        [1.0, 1.0, 0.0, 0.0], [1.0, 0.8, 0.0, 0.1]],
 }  # fmt: skip
 TRUTHS["Delta-EO"] = TRUTHS["equalized odds"]
-KINDS = {"equalized odds": gap("largest", 2, 2), "Delta-EO": gap("sum", 2, 2)}
+KINDS = {"equalized odds": linear_gap("largest", 2, 2), "Delta-EO": linear_gap("sum", 2, 2)}
 
 Row = tuple[str, float, str]
 
@@ -71,7 +71,7 @@ def family(
 
 
 def any_changed(
-    home: Rates, away: Rates, covariance: np.ndarray | None = None, of: Gap = OF
+    home: Rates, away: Rates, covariance: np.ndarray | None = None, of: LinearGap = OF
 ) -> bool:
     """Whether any signed difference of a family is called changed."""
     places = away.corrected(), home.corrected()
@@ -164,11 +164,11 @@ def coverage(families: int) -> Iterator[Row]:
         for truth in (0.0, 0.01, 0.05, 0.2, 0.5, 1.0):
             hits = np.random.default_rng(rows).binomial(rows, truth, (draws, 1))
             rates = Rates.of_counts(hits, np.full((draws, 1), float(rows)))
-            least = min(least, _covered(rates, Gap(np.eye(1)), np.array([truth]), draws))
+            least = min(least, _covered(rates, LinearGap(np.eye(1)), np.array([truth]), draws))
         yield f"coverage of a rate: {rows:,} rows", least, COVERS
 
 
-def _covered(rates: Rates, of: Gap, truth: np.ndarray, draws: int) -> float:
+def _covered(rates: Rates, of: LinearGap, truth: np.ndarray, draws: int) -> float:
     """Share of the known intervals that cover the truth; 1 where hardly any is known."""
     low, high = interval(rates, of)
     known, true = np.isfinite(low), of.of(truth)

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference import LEVEL, Rates, gap, interval
+from robust_fairness.inference import LEVEL, Rates, interval, linear_gap
 from robust_fairness.inference.sequential import Batches, growth
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 PERIODS, START, DRIFT = 60, 12, 0.01
-OF = gap("largest", 2)
+OF = linear_gap("largest", 2)
 
 
 def stream(

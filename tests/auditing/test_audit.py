@@ -179,7 +179,7 @@ def bounds_of(counts: np.ndarray, names: tuple[str, ...]) -> dict[str, intervals
     bounds = {}
     for name in names:
         compared = intervals.compared_in_cells(find_metric(name), cells)
-        bound = compared.bound() if compared else intervals.ratio_in_cells(name, cells)
+        bound = compared.bound() if compared else intervals.ratio_in_cells(find_metric(name), cells)
         if bound is not None:
             bounds[name] = bound
     return bounds

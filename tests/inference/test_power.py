@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.cli.power import BINARY, RowCounts, foretold, sentences
-from robust_fairness.inference import Rates, gap, of_rate, verdicts
+from robust_fairness.inference import Rates, linear_gap, of_rate, verdicts
 from robust_fairness.inference.power import detectable
 
 DRAWS = 2000
@@ -16,7 +16,7 @@ def test_a_change_of_this_size_is_found_in_four_of_five_draws(
     home: list[int], away: list[int]
 ) -> None:
     """Of rates of one half at home, by the verdicts' own test of signed differences."""
-    form = gap("largest", len(home))
+    form = linear_gap("largest", len(home))
     (change,), _ = detectable(np.array([home]), np.array([away]), form, tests=1)
     generator = np.random.default_rng(0)
 
@@ -31,7 +31,7 @@ def test_a_change_of_this_size_is_found_in_four_of_five_draws(
 
 
 def test_the_scarcest_rows_limit_and_a_larger_family_finds_less() -> None:
-    form = gap("largest", 2, BINARY)
+    form = linear_gap("largest", 2, BINARY)
     home, away = np.array([[900, 700, 60, 800]]), np.array([[500, 400, 500, 600]])
     alone, limit = detectable(home, away, form, tests=1)
     assert limit.tolist() == [2]

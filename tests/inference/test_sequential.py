@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from robust_fairness.inference import LEVEL, Rates, gap, interval
-from robust_fairness.inference.gaps import Gap
+from robust_fairness.inference import LEVEL, Rates, interval, linear_gap
+from robust_fairness.inference.gaps import LinearGap
 from robust_fairness.inference.sequential import (
     Batches,
     confidence,
@@ -17,11 +17,11 @@ from robust_fairness.inference.sequential import (
 )
 
 GAPS = {
-    "two groups": (gap("largest", 2), (5, 3)),
-    "three groups": (gap("largest", 3), (3, 2, 2)),
-    "sum of two rates": (gap("sum", 2, 2), (2, 2, 2, 1)),
-    "worst group": (Gap(-np.eye(2), 0.5), (5, 3)),
-    "worst gap": (gap("worst_gap", 3), (3, 2, 2)),
+    "two groups": (linear_gap("largest", 2), (5, 3)),
+    "three groups": (linear_gap("largest", 3), (3, 2, 2)),
+    "sum of two rates": (linear_gap("sum", 2, 2), (2, 2, 2, 1)),
+    "worst group": (LinearGap(-np.eye(2), 0.5), (5, 3)),
+    "worst gap": (linear_gap("worst_gap", 3), (3, 2, 2)),
 }
 
 
@@ -76,7 +76,7 @@ def test_e_value_of_one_group_is_the_likelihood_ratio_of_its_bound():
 
 def test_process_is_the_mean_over_functions_growths_and_starts():
     rng = np.random.default_rng(1)
-    of = gap("largest", 2)
+    of = linear_gap("largest", 2)
     n = np.full((4, 2), 50.0)
     batches = Batches.of(rng.binomial(50, [0.3, 0.5], (4, 2)).astype(float), n, n[0] / 2, n[0])
     log_e = batches.log_e(of.functions, np.asarray(0.05))
@@ -97,7 +97,7 @@ def streams(rng, rows, reference, difference, grown):
     rates = np.stack([0.4 + drift, 0.4 + difference + drift + extra], 1)
     n_then = np.array([reference, reference // 4], float)
     then = rng.binomial(n_then.astype(int), [0.4, 0.4 + difference]).astype(float)
-    of = gap("largest", 2)
+    of = linear_gap("largest", 2)
     bound = interval(Rates.of_counts(then[None], n_then[None]), of)[1][0]
     hits = rng.binomial(n, rates).astype(float)
     return Batches.of(hits, np.tile(n.astype(float), (24, 1)), then, n_then), float(bound)
@@ -111,12 +111,12 @@ def test_monitor_without_growth_ever_alarms_in_at_most_5_percent(rows, reference
     alarms = 0
     for _ in range(200):
         batches, bound = streams(rng, rows, reference, difference, 0.0)
-        alarms += growth(batches, gap("largest", 2), bound).alarm(LEVEL / 2) is not None
+        alarms += growth(batches, linear_gap("largest", 2), bound).alarm(LEVEL / 2) is not None
     assert alarms <= stats.binom.ppf(0.99, 200, LEVEL)
 
 
 def test_growth_is_found_in_its_batch_and_measured():
-    rng, of, alarms, covered = np.random.default_rng(3), gap("largest", 2), [], 0
+    rng, of, alarms, covered = np.random.default_rng(3), linear_gap("largest", 2), [], 0
     for _ in range(30):
         batches, bound = streams(rng, 2000, 20_000, 0.05, 0.1)
         grown = growth(batches, of, bound)
@@ -131,7 +131,7 @@ def test_growth_is_found_in_its_batch_and_measured():
 
 
 def test_confidence_sequence_covers_at_every_look():
-    rng, of, missed = np.random.default_rng(4), gap("largest", 2), 0
+    rng, of, missed = np.random.default_rng(4), linear_gap("largest", 2), 0
     for _ in range(60):
         batches, _ = streams(rng, 400, 400, 0.1, 0.0)
         looks = [
@@ -146,10 +146,10 @@ def test_confidence_sequence_covers_at_every_look():
 def test_group_without_rows_and_impossible_bounds_are_no_evidence():
     hits, n = np.array([[3.0, 0.0], [3.0, 0.0]]), np.array([[5.0, 0.0], [5.0, 4.0]])
     batches = Batches.of(hits, n, np.array([2.0, 2.0]), np.array([5.0, 5.0]))
-    functions = gap("largest", 2).functions
+    functions = linear_gap("largest", 2).functions
     log_e = batches.log_e(functions, np.asarray(0.0))
     assert (log_e[:, 0] == 0).all()
     assert (log_e[:, 1] != 0).any()
     for bound in (1.0, 1.5, -1.0):
         assert (batches.log_e(functions, np.asarray(bound)) == 0).all()
-    assert growth(batches, Gap(functions), 0.0).start.sum() == pytest.approx(1)
+    assert growth(batches, LinearGap(functions), 0.0).start.sum() == pytest.approx(1)

@@ -1,6 +1,6 @@
 """Gaps, their intervals, and verdicts about families of changes."""
 
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,12 @@ from robust_fairness.inference import (
     LEVEL,
     Rates,
     contrast,
-    gap,
     interval,
+    linear_gap,
     over_refits,
 )
 from robust_fairness.inference.adjust import false_discovery_rate, holm
-from robust_fairness.inference.moments import covariance_of_copies
+from robust_fairness.inference.counts import covariance_of_copies
 from robust_fairness.inference.variance import small_covariance
 from robust_fairness.inference.verdicts import concluded, judged
 from robust_fairness.inference.verdicts import tested as unadjusted
@@ -48,7 +48,7 @@ def test_acs_changes_are_the_reference():
 
 
 def test_acs_verdicts():
-    table = verdicts(rates_of("home"), rates_of("elsewhere"), gap("largest", 2))
+    table = verdicts(rates_of("home"), rates_of("elsewhere"), linear_gap("largest", 2))
     assert table["changed"].sum() == 16
     assert table["state"].value_counts().to_dict() == {"inconclusive": 96, "grew": 11, "shrank": 5}
     assert set(table["question"]) == {"this model"}
@@ -75,15 +75,15 @@ def brute(kind: str, rates: np.ndarray) -> float:
 )  # fmt: skip
 def test_gaps_are_the_largest_of_their_functions(kind, groups, rates):
     drawn = np.random.default_rng(0).random((50, rates, groups))
-    gaps = gap(kind, groups, rates).of(drawn.reshape(50, -1))
+    gaps = linear_gap(kind, groups, rates).of(drawn.reshape(50, -1))
     np.testing.assert_allclose(gaps, [brute(kind, sample) for sample in drawn])
 
 
 def test_gaps_that_are_not_defined():
     with pytest.raises(ValueError, match="3 groups, defined for two"):
-        gap("sum", 3)
+        linear_gap("sum", 3)
     with pytest.raises(ValueError, match="at most 20000"):
-        gap("largest", 200)
+        linear_gap("largest", 200)
 
 
 N = 100_000
@@ -108,7 +108,7 @@ def test_states():
         )
         for place in (0, 1)
     )
-    table = verdicts(home, away, gap("largest", 2))
+    table = verdicts(home, away, linear_gap("largest", 2))
     assert table["state"].tolist() == [name.partition(",")[0] for name in CASES]
     by_case = table.set_index(pd.Index(CASES))
     assert by_case.loc["held", "bound"] < 0.05 < by_case.loc["inconclusive", "bound"]
@@ -122,7 +122,7 @@ def test_the_number_that_would_suffice_does():
     shares, n = np.array([0.5, 0.5]), np.array([[400.0, 1e6]])
     home = Rates.of_counts(np.array([[5e5, 5e5]]), np.full((1, 2), 1e6))
     away = Rates.of_counts(n * shares, n)
-    row = verdicts(home, away, gap("largest", 2)).iloc[0]
+    row = verdicts(home, away, linear_gap("largest", 2)).iloc[0]
     assert (row["limit"], row["limit_rate"], row["have"]) == ("rows elsewhere", 0, 400)
     enough = int(row["needed"])
     tests = 2000
@@ -131,7 +131,7 @@ def test_the_number_that_would_suffice_does():
         [
             verdicts(
                 home, Rates.of_counts(np.array([[hit * enough, 5e5]]), np.array([[enough, 1e6]])),
-                gap("largest", 2),
+                linear_gap("largest", 2),
             )["p"].iloc[0]
             for hit in hits[:200]
         ]
@@ -161,7 +161,7 @@ def test_families_have_few_false_changes(refits, ratio):
     rng = np.random.default_rng(refits)
     wrong = 0
     for _ in range(families):
-        table = verdicts(*draw(rng, 60, refits, ratio=ratio), gap("largest", 2))
+        table = verdicts(*draw(rng, 60, refits, ratio=ratio), linear_gap("largest", 2))
         assert set(table["question"]) == {"this method"}
         wrong += table["changed"].any() or table["state"].isin(["grew", "shrank", "reversed"]).any()
     assert wrong / families <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / families)
@@ -170,9 +170,9 @@ def test_families_have_few_false_changes(refits, ratio):
 def test_few_refits_answer_for_the_model():
     rng = np.random.default_rng(0)
     home, away = draw(rng, 20, 3)
-    table = verdicts(home, away, gap("largest", 2))
+    table = verdicts(home, away, linear_gap("largest", 2))
     assert set(table["question"]) == {"this model"}
-    alone = verdicts(home.first(), away.first(), gap("largest", 2))
+    alone = verdicts(home.first(), away.first(), linear_gap("largest", 2))
     np.testing.assert_allclose(table["p"], alone["p"])
     assert table["between_refits"].notna().all()
     assert alone["between_refits"].isna().all()
@@ -184,7 +184,7 @@ def test_few_refits_answer_for_the_model():
 def test_intervals_of_gaps_cover(kind, gaps, rows, base):
     """At least 94 % with two rates of two groups, where all rates rest on 8 rows or more."""
     rng = np.random.default_rng(rows)
-    tests, of = 4000, gap(kind, 2, 2)
+    tests, of = 4000, linear_gap(kind, 2, 2)
     truth = np.array([0.3 + gaps[0], 0.3, 0.1 + gaps[1], 0.1])
     n = rng.binomial(rows, base, (tests, 2))
     n = np.concatenate([n, rows - n], 1).astype(float)
@@ -196,7 +196,7 @@ def test_intervals_of_gaps_cover(kind, gaps, rows, base):
 
 
 def test_all_pairs_of_groups_take_part():
-    assert len(gap("largest", 3, 2).functions) == 2 * len(list(permutations(range(3), 2)))
+    assert len(linear_gap("largest", 3, 2).functions) == 2 * len(list(permutations(range(3), 2)))
 
 
 def copies(rng: np.random.Generator, tests: int, n: int, change: float = 0.0):
@@ -208,20 +208,20 @@ def copies(rng: np.random.Generator, tests: int, n: int, change: float = 0.0):
     return before, after
 
 
+def shared(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Covariances of hits ``[tests, groups, n]``, rows of class 1, before and after a shift."""
+    joint = np.zeros((*before.shape[:2], 2, 2, 2))
+    for first, second in product((0, 1), repeat=2):
+        joint[..., 1, first, second] = ((before == first) & (after == second)).sum(-1)
+    return covariance_of_copies(joint, np.array([[0.0, 1.0], [0.0, 1.0]]))
+
+
 def test_shifted_copies_of_rows_are_compared_as_pairs():
     """The error of the mean of differences row by row; McNemar's counts decide, not the rates."""
     before, after = copies(np.random.default_rng(0), 5, 400)
     n = np.full((5, 2), 400.0)
     home, away = (Rates.of_counts(hits.sum(-1), n) for hits in (before, after))
-    group = np.repeat([0, 1], 400)
-    covariance = np.array(
-        [
-            covariance_of_copies(
-                *(hits[k].ravel().astype(float) for hits in (before, after)), group, 2
-            )
-            for k in range(5)
-        ]
-    )
+    covariance = shared(before, after)
     each = after.astype(float) - before
     direct = each.var(-1, ddof=1) / 400
     only = np.eye(2)
@@ -242,21 +242,19 @@ def test_shifted_copies_of_rows_are_compared_as_pairs():
 def test_families_of_shifted_copies_have_their_level_and_more_power():
     rng, wrong, detected, apart, families = np.random.default_rng(1), 0, 0, 0, 60
     n = np.full((30, 2), 500.0)
-    group = np.repeat([0, 1], 500)
     for _ in range(families):
         for change in (0.0, 0.15):
             before, after = copies(rng, 30, 500)
             if change:
                 before[:1], after[:1] = copies(rng, 1, 500, change)
             home, away = (Rates.of_counts(hits.sum(-1), n) for hits in (before, after))
-            covariance = np.array([
-                covariance_of_copies(b.ravel().astype(float), a.ravel().astype(float), group, 2)
-                for b, a in zip(before, after, strict=True)
-            ])  # fmt: skip
-            paired = verdicts(home, away, gap("largest", 2), covariance=covariance)["changed"]
+            covariance = shared(before, after)
+            paired = verdicts(home, away, linear_gap("largest", 2), covariance=covariance)[
+                "changed"
+            ]
             if change:
                 detected += paired[0]
-                apart += verdicts(home, away, gap("largest", 2))["changed"][0]
+                apart += verdicts(home, away, linear_gap("largest", 2))["changed"][0]
             else:
                 wrong += paired.any()
     assert wrong <= 3 + 2 * np.sqrt(60 * 0.05 * 0.95)

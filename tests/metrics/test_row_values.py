@@ -6,7 +6,6 @@ import sklearn.metrics as oracle
 from scipy import stats
 
 from robust_fairness.metrics import RowValues, find_metric
-from robust_fairness.metrics.base import BEFORE
 from robust_fairness.metrics.classification import roc_auc, true_positive_rate
 from robust_fairness.samples import Groups
 
@@ -110,23 +109,3 @@ def test_the_function_has_the_signature_of_scikit_learn():
 
     assert list(signature(true_positive_rate).parameters) == ["y_true", "y_pred", "sample_weight"]
     assert "recall" in true_positive_rate.__doc__
-
-
-@pytest.mark.parametrize("name", ["accuracy", "true_positive_rate", "precision"])
-def test_scores_of_shifted_copies_have_their_covariance(name):
-    """Against a jackknife of the rows, overall and by group."""
-    arrays, group, rng = draw(n=200)
-    after = np.where(rng.random(200) < 0.1, 1 - arrays["y_pred"], arrays["y_pred"])
-    groups = Groups(group, ("a", "b", "c"))
-    shifted = arrays | {"y_pred": after, BEFORE + "y_pred": arrays["y_pred"]}
-    quantity = find_metric(name).definition
-    scores = quantity.scores(shifted, {}) | quantity.by_group(shifted, groups, {})
-    for place, rows in {"": np.arange(200), "a": np.flatnonzero(group == 0)}.items():
-        y, p, q = (values[rows] for values in (arrays["y_true"], arrays["y_pred"], after))
-        left = [
-            [float(quantity.function(np.delete(y, k), np.delete(side, k))) for k in range(len(y))]
-            for side in (p, q)
-        ]
-        expected = np.cov(*left)[0, 1] * (len(y) - 1) ** 2 / len(y)
-        assert scores[place].covariance == pytest.approx(expected, rel=0.03)
-    assert quantity.scores(arrays, {})[""].covariance is None

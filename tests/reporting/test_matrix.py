@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.inference import Rates, gap
+from robust_fairness.inference import Rates, linear_gap
 from robust_fairness.inference.verdicts import judged
 from robust_fairness.inference.verdicts import tested as unadjusted
 from robust_fairness.reporting import Results
@@ -62,7 +62,22 @@ def with_splits(metrics: list[dict], sensitive: str = "sex", splits: int = 1) ->
          "reused": 0.5 * (splits > 1), "sensitive": sensitive}
         for name, k in product({score["dataset"] for score in metrics}, range(splits))
     ]  # fmt: skip
-    return results(metrics, splits=tables.table(tables.SPLITS, rows))
+    return results(metrics, splits=tables.table(tables.SPLITS, rows), counts=counted(metrics))
+
+
+def counted(metrics: list[dict]) -> pd.DataFrame:
+    """Rows by class and decision that have the rates of some metrics."""
+    labels = {"tpr": 1, "fpr": 0}
+    label_of = {metric: labels[rate] for rate, metric in RATES.items()} | {"accuracy": 1}
+    rows = [
+        score | {"label": label_of[score["metric"]], "before": -1, "decision": decision, "n": n}
+        for score in metrics
+        if score["metric"] in label_of
+        for decision, n in enumerate(
+            (score["n"] * (1 - score["value"]), score["n"] * score["value"])
+        )
+    ]
+    return tables.table(tables.COUNTS, rows)
 
 
 def states(run: Results, name: str = GAP, **options) -> dict[tuple[str, str], str]:
@@ -100,7 +115,8 @@ def test_changes_between_states_are_those_of_scipy():
         [{"dataset": name, "split": "s", "train_rows": 1, "test_rows": 1, "reused": 0.0,
           "sensitive": "sex"} for name in names],
     )  # fmt: skip
-    changes = matrices(Results.of(metrics, cells=cells, splits=splits))[GAP]
+    counts = counted(metrics.to_dict("records"))
+    changes = matrices(Results.of(metrics, cells=cells, splits=splits, counts=counts))[GAP]
     assert len(changes) == 56
     pairs = set(zip(changes["trained_on"], changes["domain"], strict=True))
     assert pairs == set(zip(ACS["trained_on"], ACS["tested_on"], strict=True))
@@ -117,7 +133,7 @@ def test_changes_between_states_are_those_of_scipy():
 def test_a_planted_change_is_found_and_no_other():
     """Ten sites, seven trained on, 20,000 rows a site: .06 in one group's true positive rate."""
     rng, detected, others = np.random.default_rng(0), 0, 0
-    n, groups, form = 5000, 2, gap("largest", 2, 2)
+    n, groups, form = 5000, 2, linear_gap("largest", 2, 2)
     truth = np.array([0.7, 0.7, 0.2, 0.2])
     for _ in range(200):
         at_home = rng.binomial(7 * n // 5, truth) / (7 * n // 5)

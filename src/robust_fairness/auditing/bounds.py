@@ -22,11 +22,14 @@ more groups and of several rates together are valid.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
-from robust_fairness.auditing.cells import Cells
-from robust_fairness.auditing.intervals import RATIOS, rates_of, row_values
+from robust_fairness.auditing.cells import TWO, Cells
+from robust_fairness.auditing.intervals import row_values
+from robust_fairness.metrics import Gap
+from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
 from robust_fairness.samples import Groups
 
@@ -37,32 +40,35 @@ Array = np.ndarray
 
 def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
-    names, kind = _rates(metric)
-    groups = np.flatnonzero(cells.known())
-    if not names or kind == "worst_gap" or len(groups) < 2 or not cells.weight[-1].any():  # noqa: PLR2004
+    gap, groups = metric.gap, np.flatnonzero(cells.known())
+    if not _has_bounds(gap) or len(groups) < TWO or not cells.weight[-1].any():
         return np.nan, np.nan
     of_rates = []
-    for name in names:
-        values, among = row_values(name, cells)
+    for quantity in gap.of:
+        values, among = row_values(quantity, cells)
         of = np.ones(values.shape) if among is None else among
         hits = (cells.weight * of * values).sum((1, 2))
         misses = (cells.weight * of).sum((1, 2)) - hits
         of_rates.append(
             _bounds(
-                kind, metric.better == "higher", hits[groups], misses[groups], hits[-1], misses[-1]
+                gap.how,
+                metric.better == "higher",
+                hits[groups],
+                misses[groups],
+                hits[-1],
+                misses[-1],
             )
         )
-    return _combined(kind, of_rates)
+    return _combined(gap.how, of_rates)
 
 
-def _rates(metric: Metric) -> tuple[tuple[str, ...], str]:
-    """Names of the rates that a metric compares, and how, ratios among them."""
-    return ((RATIOS[metric.name],), "ratio") if metric.name in RATIOS else rates_of(metric)
+def _has_bounds(gap: Gap | None) -> TypeGuard[Gap]:
+    return gap is not None and gap.how != "worst_gap"
 
 
-def _combined(kind: str, of_rates: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def _combined(how: str, of_rates: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The bounds of a gap of several rates."""
-    combine = np.sum if kind == "sum" else np.max
+    combine = {"sum": np.sum, "ratio": np.min}.get(how, np.max)
     least, most = (float(combine(ends)) for ends in zip(*of_rates, strict=True))
     return least, most
 
@@ -96,9 +102,9 @@ class Strata:
         sums = [np.bincount(index[known], (weight * p)[known], len(total)) for p in share.T]
         return cls(cells, np.stack(sums, 1) / total[:, None])
 
-    def rates(self, name: str) -> tuple[Array, Array]:
+    def rates(self, quantity: Quantity) -> tuple[Array, Array]:
         """Lowest and highest value of a rate, ``[groups]`` each."""
-        values, among = row_values(name, self.cells)
+        values, among = row_values(quantity, self.cells)
         of = np.ones(values.shape) if among is None else among
         weight = self.cells.weight
         hits, misses = ((weight * of * part).sum((1, 2)) for part in (values, 1 - values))
@@ -116,18 +122,18 @@ class Strata:
 
 def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
-    names, kind = _rates(metric)
-    if not names or kind == "worst_gap":
+    gap = metric.gap
+    if not _has_bounds(gap):
         return np.nan, np.nan
     of_rates = []
-    for low, high in map(strata.rates, names):
+    for low, high in map(strata.rates, gap.of):
         if not (np.isfinite(low) & np.isfinite(high)).all():
             return np.nan, np.nan
         others = ~np.eye(len(low), dtype=bool)
-        if kind == "worst":
+        if gap.how == "worst":
             worst = np.min if metric.better == "higher" else np.max
             of_rates.append((worst(low), worst(high)))
-        elif kind == "ratio":
+        elif gap.how == "ratio":
             with np.errstate(divide="ignore", invalid="ignore"):
                 least = (low / high[:, None])[others].min()
                 of_rates.append((least, min(1.0, high.min() / low.max())))
@@ -135,7 +141,7 @@ def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
             of_rates.append(
                 (max(0.0, low.max() - high.min()), (high[:, None] - low)[others].max())
             )  # fmt: skip
-    return _combined(kind, of_rates)
+    return _combined(gap.how, of_rates)
 
 
 def _bounds(

@@ -1,7 +1,7 @@
 """Rows of a table as counts by group, class and predicted class: all that rates and gaps need."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ from scipy import sparse
 
 from robust_fairness.inference import Rates
 from robust_fairness.metrics import Undefined
-from robust_fairness.metrics.base import NO_ROWS, WEIGHTS, Measure, Quantity, Score
-from robust_fairness.metrics.find import Metric
+from robust_fairness.metrics.base import GROUPED, NO_ROWS, WEIGHTS, Quantity, Score
+from robust_fairness.metrics.find import Metric, is_mean
+from robust_fairness.metrics.gaps import Gap
 from robust_fairness.samples import Groups
 
 NEEDS = frozenset(("y_true", "y_pred", "classes", "sensitive_features"))
@@ -257,8 +258,7 @@ def by_replicates(replicates: Array, estimates: Array) -> Array:
 def in_cells(metric: Metric) -> bool:
     """Whether a metric is a function of cells."""
     known = NEEDS.issuperset(metric.needs) and metric.task != "regression"
-    return known and (getattr(metric.definition, "rows", None) is not None
-                      or metric.definition.takes_weights)  # fmt: skip
+    return known and (is_mean(metric.definition) or metric.definition.takes_weights)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,14 +323,13 @@ def _called(definition: Quantity, cells: Cells, group: int, options: Mapping[str
 def scores_of(metric: Metric, cells: Cells) -> dict[str, Score]:
     """Scores of a metric ``in_cells`` by group; ``""`` is one of all groups."""
     definition = metric.definition
-    arrays: dict[str, Any]
+    arrays: dict[str, Any] = {GROUPED: Groups(np.arange(len(cells.groups)), cells.groups)}
     if isinstance(definition, Quantity):
-        number = np.arange(len(cells.groups))
-        arrays = {"sensitive_features": Groups(number, cells.groups)}
-        return metric.how.function(
-            CellQuantity(**vars(definition), cells=cells), arrays, metric.options
-        )
-    assert isinstance(definition, Measure)
+        counted = CellQuantity(**vars(definition), cells=cells)
+        return metric.how.function(counted, arrays, metric.options)
+    if isinstance(definition, Gap):
+        of = tuple(CellQuantity(**vars(quantity), cells=cells) for quantity in definition.of)
+        return replace(definition, of=of).scores(arrays, metric.options)
     group, y, prediction = np.nonzero(cells.n[:-1])
     arrays = {
         "y_true": y, "y_pred": prediction, "sensitive_features": Groups(group, cells.groups),

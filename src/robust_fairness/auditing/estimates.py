@@ -26,7 +26,7 @@ from robust_fairness.auditing.report import AUDIT
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
-from robust_fairness.metrics.evaluation import GROUPED
+from robust_fairness.metrics.base import GROUPED
 from robust_fairness.samples import Groups
 
 ASSUMPTION = (

@@ -26,32 +26,16 @@ from scipy import special
 from robust_fairness import inference
 from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
-from robust_fairness.inference import Gap, Rates
+from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.inference.gaps import MOST_FUNCTIONS
 from robust_fairness.inference.verdicts import tested
-from robust_fairness.metrics import Score, find_metric
+from robust_fairness.metrics import Gap, Score
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
 
 TAIL = (1 - CONFIDENCE) / 2
 MOST_GROUPS = 100  # that are compared in pairs
-# Named measures that are gaps of rates, and how.
-SELECTED, HIT, FALSE = "selection_rate", "true_positive_rate", "false_positive_rate"
-NAMED = {
-    "demographic_parity_difference": ((SELECTED,), "largest"),
-    "equal_opportunity_difference": ((HIT,), "largest"),
-    "equalized_odds_difference": ((HIT, FALSE), "largest"),
-    "delta_dp": ((SELECTED,), "largest"),
-    "delta_eopp": (("true_negative_rate",), "largest"),
-    "delta_eo": ((HIT, FALSE), "sum"),
-}  # fmt: skip
-RATIOS = {
-    "demographic_parity_ratio": SELECTED,
-    "disparate_impact": SELECTED,
-    "equal_opportunity_ratio": HIT,
-}
 ONE_VS_REST = ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest")
-AGGREGATED = {"difference": "largest", "worst_group": "worst", "worst_gap": "worst_gap"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +61,7 @@ class Compared:
 
     groups: tuple[str, ...]
     rates: Rates
-    gap: Gap
+    gap: LinearGap
     most: float = 1.0
     turned: bool = False
 
@@ -121,12 +105,12 @@ def compared_in_cells(metric: Metric, cells: Cells) -> Compared | None:
         return None
     if metric.name in ONE_VS_REST:
         return _one_vs_rest(metric.name, cells, present, groups)
-    names, kind = rates_of(metric)
-    if not names:
+    gap = metric.gap
+    if gap is None or gap.how == "ratio":
         return None
-    parts = [cells.means(*row_values(name, cells)) for name in names]
+    parts = [cells.means(*row_values(item, cells)) for item in gap.of]
     higher = metric.definition.better == "higher"
-    return _compared(groups, cells.rates(parts, present), kind, higher, len(parts))
+    return _compared(groups, cells.rates(parts, present), gap.how, higher, len(parts))
 
 
 def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compared | None:
@@ -136,8 +120,8 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     """
     present = {name: score for name, score in by_group.items() if score.n}
     known = all(score.variance is not None for score in present.values())
-    kind = AGGREGATED.get(metric.aggregation)
-    if kind is None or not known or not TWO <= len(present) <= MOST_GROUPS:
+    kind = metric.how.how
+    if kind in (None, "ratio") or not known or not TWO <= len(present) <= MOST_GROUPS:
         return None
     n = np.array([score.n for score in present.values()], np.float64)[None]
     variance = np.array([score.variance for score in present.values()], np.float64)[None]
@@ -149,21 +133,10 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     return compared and replace(compared, most=np.inf)
 
 
-def rates_of(metric: Metric) -> tuple[tuple[str, ...], str]:
-    """Names of the rates that a metric compares, and how; none if it is no gap of rates."""
-    if metric.name in NAMED:
-        return NAMED[metric.name]
-    of_rows = isinstance(metric.definition, Quantity) and metric.definition.rows is not None
-    if metric.aggregation in AGGREGATED and of_rows and not metric.options:
-        return (metric.quantity,), AGGREGATED[metric.aggregation]
-    return (), ""
-
-
-def row_values(name: str, cells: Cells) -> tuple[np.ndarray, np.ndarray | None]:
-    """Row values of a rate by class and predicted class, and the rows that it is taken among."""
-    definition = find_metric(name).definition
-    assert isinstance(definition, Quantity) and definition.rows is not None
-    rows = definition.rows(*cells.grid())
+def row_values(quantity: Quantity, cells: Cells) -> tuple[np.ndarray, np.ndarray | None]:
+    """Row values of a mean by class and predicted class, and the rows that it is taken among."""
+    assert quantity.rows is not None
+    rows = quantity.rows(*cells.grid())
     return np.asarray(rows.values, np.float64), rows.among
 
 
@@ -175,11 +148,11 @@ def _compared(
         return None
     if kind == "worst":
         size = np.eye(len(groups))
-        worst = Gap(-size, 1.0) if higher else Gap(size)
+        worst = LinearGap(-size, 1.0) if higher else LinearGap(size)
         return Compared(groups, rates, worst, turned=higher)
-    of = inference.gap(kind, len(groups), number)  # type: ignore[arg-type]
+    of = inference.linear_gap(kind, len(groups), number)  # type: ignore[arg-type]
     if kind == "worst_gap" and not higher:
-        of = Gap(-of.functions)
+        of = LinearGap(-of.functions)
     return Compared(groups, rates, of, float(number) if kind == "sum" else 1.0)
 
 
@@ -219,14 +192,14 @@ def _one_vs_rest(
                 for some in signs
             ]
         )
-    return Compared(groups, rates, Gap(of), 1.0 if of_dp else float(len(parts)))
+    return Compared(groups, rates, LinearGap(of), 1.0 if of_dp else float(len(parts)))
 
 
-def bounds_of_gap(name: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bounds_of_gap(of: Gap, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Bounds of the largest difference of rates of two classes in several tables ``[tables]``.
 
     Args:
-        name: one of ``NAMED``.
+        of: the gap, the largest difference of two groups in some rates.
         counts: rows by class and prediction, int64 ``[tables, groups, 2, 2]``; every group has rows
             of every rate.
     """
@@ -236,13 +209,13 @@ def bounds_of_gap(name: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
     n = np.concatenate([counts.reshape(-1, TWO, TWO), np.zeros((1, TWO, TWO), np.int64)])
     weight = n.astype(np.float64)
     cells = Cells(tuple(map(str, range(tables * groups))), ("0", "1"), n, weight, weight)
-    parts = [cells.means(*row_values(rate, cells)) for rate in NAMED[name][0]]
+    parts = [cells.means(*row_values(item, cells)) for item in of.of]
     value, variance, effective = (
         np.concatenate([getattr(part, field).reshape(tables, groups) for part in parts], 1)
         for field in ("value", "variance", "effective")
     )
-    gap = inference.gap("largest", groups, len(parts))
-    return Compared((), Rates(value[..., None], variance, effective), gap).ends()
+    largest = inference.linear_gap("largest", groups, len(parts))
+    return Compared((), Rates(value[..., None], variance, effective), largest).ends()
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
@@ -282,11 +255,14 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
     return Bound(kind, float(least), float(most))
 
 
-def ratio_in_cells(name: str, cells: Cells) -> Bound | None:
-    """Interval of a ratio of two groups; None for more."""
-    if name not in RATIOS or (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
+def ratio_in_cells(metric: Metric, cells: Cells) -> Bound | None:
+    """Interval of a ratio of a rate of two groups; None for more."""
+    gap = metric.gap
+    if gap is None or gap.how != "ratio" or len(gap.of) > 1:
         return None
-    means = cells.means(*row_values(RATIOS[name], cells))
+    if (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
+        return None
+    means = cells.means(*row_values(gap.of[0], cells))
     return ratio(means.value * means.effective, means.effective) if means.n.all() else None
 
 

@@ -353,8 +353,8 @@ class Followed:
         return confidence(self._batches, self._gap, self.since)
 
     @property
-    def _gap(self) -> inference.Gap:
-        return inference.gap("largest", len(self.groups), len(RATES[self.metric]))
+    def _gap(self) -> inference.LinearGap:
+        return inference.linear_gap("largest", len(self.groups), len(RATES[self.metric]))
 
     @cached_property
     def _batches(self) -> Batches:

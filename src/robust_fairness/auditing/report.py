@@ -34,8 +34,9 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
 from robust_fairness.inference.adjust import holm
 from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
-from robust_fairness.metrics.base import WEIGHTS
-from robust_fairness.metrics.evaluation import GROUPED, rows_of
+from robust_fairness.metrics.base import GROUPED, WEIGHTS
+from robust_fairness.metrics.evaluation import rows_of
+from robust_fairness.metrics.find import is_mean
 from robust_fairness.samples import Groups
 
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
@@ -246,10 +247,10 @@ def _rows_in_cells(
         return rows_of(metric.name, attribute, {"": reason})
     rows = rows_of(metric.name, attribute, scores_of(metric, cells))
     if metric.aggregation in ("", "by_group") and not metric.is_measure:
-        if getattr(metric.definition, "rows", None) is None:
+        if not is_mean(metric.definition):
             return rows
         of = cells if metric.aggregation else cells.everyone
-        means = of.means(*row_values(metric.quantity, of))
+        means = of.means(*row_values(metric.definition, of))
         _, low, high = wilson(means.value, means.effective)
         for row in rows:
             if row["value"] is not None:
@@ -263,10 +264,10 @@ def _rows_in_cells(
     row["lowest"], row["highest"] = (
         bounds_in_cells(metric, cells) if strata is None else bounds_in_strata(metric, strata)
     )
-    gap = compared_in_cells(metric, cells)
-    if gap is not None:
-        compared[attribute, metric.name] = gap
-    bound = gap.bound() if gap else ratio_in_cells(metric.name, cells)
+    comparison = compared_in_cells(metric, cells)
+    if comparison is not None:
+        compared[attribute, metric.name] = comparison
+    bound = comparison.bound() if comparison else ratio_in_cells(metric, cells)
     row.update(asdict(bound) if bound else {})
     return rows
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import DatasetConfig
-from robust_fairness.inference.gaps import gap
+from robust_fairness.inference.gaps import linear_gap
 from robust_fairness.inference.power import detectable
 from robust_fairness.samples import Samples
 from robust_fairness.samples.groups import groups_of
@@ -78,7 +78,7 @@ def foretold(every: list[RowCounts]) -> pd.DataFrame:
     tests = sum(row.models for row in every)
     rows = []
     for row in every:
-        form = gap("largest", len(row.labels) // BINARY, BINARY)
+        form = linear_gap("largest", len(row.labels) // BINARY, BINARY)
         change, limit = detectable(row.home[None], row.away[None], form, tests)
         at_home = limit[0] < len(row.labels)
         of = row.labels[limit[0] % len(row.labels)]

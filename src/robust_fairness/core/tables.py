@@ -88,6 +88,7 @@ def _declared() -> dict[str, Table]:
 TABLES = _declared()
 CELLS = TABLES["cells"]
 CHOICES = TABLES["choices"]
+COUNTS = TABLES["counts"]
 DISTANCES = TABLES["distances"]
 GENERATOR_QUALITY = TABLES["generator_quality"]
 HISTORY = TABLES["history"]

@@ -1,8 +1,8 @@
 """Values with their uncertainty, and verdicts about changes; numpy, scipy and pandas only.
 
-``Estimate`` is a value with named components of variance (``variance``), ``gap`` a function of
-rates of groups (``gaps``). ``inference.verdicts``, which needs pandas, says of a family of changes
-what is known.
+``Estimate`` is a value with named components of variance (``variance``), ``Counts`` are sums
+of rows (``counts``), a ``LinearGap`` is a function of rates of groups (``gaps``).
+``inference.verdicts``, which needs pandas, says of a family of changes what is known.
 """
 
 from robust_fairness.inference.adjust import holm
@@ -16,7 +16,7 @@ from robust_fairness.inference.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
+from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
 from robust_fairness.inference.variance import (
     FEWEST_ROWS,
     between_domains,
@@ -37,12 +37,12 @@ __all__ = [
     "SPLITS",
     "Component",
     "Estimate",
-    "Gap",
+    "LinearGap",
     "Rates",
     "between_domains",
     "between_refits",
     "contrast",
-    "gap",
+    "linear_gap",
     "holm",
     "interval",
     "moderated",

@@ -44,7 +44,7 @@ PAIR = 2  # groups
 
 
 @dataclass(frozen=True)
-class Gap:
+class LinearGap:
     """Linear functions of rates, float64 ``[functions, rates]``; the gap is the largest.
 
     ``constant`` is added: an error of the worst group is 1 minus a rate.
@@ -61,7 +61,7 @@ class Gap:
 Kind = Literal["largest", "sum", "worst", "worst_gap"]
 
 
-def gap(kind: Kind, groups: int, rates: int = 1) -> Gap:
+def linear_gap(kind: Kind, groups: int, rates: int = 1) -> LinearGap:
     """A gap between groups; rates are in the order rate, group.
 
     Args:
@@ -76,16 +76,16 @@ def gap(kind: Kind, groups: int, rates: int = 1) -> Gap:
         ValueError: a sum of more than two groups, or too many groups.
     """
     if kind == "worst":
-        return Gap(-np.eye(rates * groups), 1.0)
+        return LinearGap(-np.eye(rates * groups), 1.0)
     if kind == "worst_gap":
         others = np.full((groups, groups), 1 / (groups - 1))
         np.fill_diagonal(others, -1)
-        return Gap(others)
+        return LinearGap(others)
     if kind == "sum":
         if groups != PAIR:
             raise ValueError(f"a sum of differences of {groups} groups, defined for two")
         signs = np.array(list(product((1.0, -1.0), repeat=rates)))
-        return Gap(np.stack([signs, -signs], -1).reshape(len(signs), -1))
+        return LinearGap(np.stack([signs, -signs], -1).reshape(len(signs), -1))
     pairs = list(permutations(range(groups), PAIR))
     if rates * len(pairs) > MOST_FUNCTIONS:
         raise ValueError(f"{groups} groups, at most {MOST_FUNCTIONS} pairs of them are compared")
@@ -93,7 +93,7 @@ def gap(kind: Kind, groups: int, rates: int = 1) -> Gap:
     for place, (high, low) in enumerate(pairs):
         functions[range(rates), place, range(rates), high] = 1
         functions[range(rates), place, range(rates), low] = -1
-    return Gap(functions.reshape(rates * len(pairs), rates * groups))
+    return LinearGap(functions.reshape(rates * len(pairs), rates * groups))
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def with_moderated(estimate: Estimate) -> Estimate:
     return Estimate(estimate.value, parts)
 
 
-def interval(rates: Rates, of: Gap, level: float = LEVEL) -> tuple[Array, Array]:
+def interval(rates: Rates, of: LinearGap, level: float = LEVEL) -> tuple[Array, Array]:
     """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``.
 
     The lower one is of the function with the largest lower bound, at half of ``level`` over the

@@ -46,25 +46,3 @@ class Moments(NamedTuple):
         away = summed(square * (values - np.nan_to_num(mean)[group]) ** 2)
         divided = np.where((n > 1) & (weight > 0), weight**2 * (n - 1), np.nan)
         return cls(n, mean, away * n / divided)
-
-
-def covariance_of_copies(first: Array, second: Array, group: Array, groups: int) -> Array:
-    """Covariances of the means of two values of the same rows, of each group ``[groups]``.
-
-    Args:
-        first: values ``[n]``; NaN for rows that its mean is not taken among.
-        second: the other ones, likewise.
-        group: group of every row ``[n]``.
-        groups: number of groups.
-    """
-    influence = np.ones(len(group))
-    for values in (first, second):
-        known = np.isfinite(values)
-        n = np.bincount(group[known], minlength=groups)
-        sums = np.bincount(group[known], values[known], groups)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            influence *= np.where(known, (values - (sums / n)[group]) / n[group], 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(
-            np.bincount(group, influence, groups) * np.where(n > 1, n / (n - 1), np.nan)
-        )

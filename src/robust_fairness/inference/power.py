@@ -4,13 +4,13 @@ import numpy as np
 from scipy import special
 
 from robust_fairness.inference.estimate import LEVEL, POWER, Array
-from robust_fairness.inference.gaps import Gap
+from robust_fairness.inference.gaps import LinearGap
 from robust_fairness.inference.variance import FEWEST_ROWS
 
 LARGEST_VARIANCE = 0.25  # of a row value of 0 or 1, that of a rate of one half
 
 
-def detectable(home: Array, away: Array, of: Gap, tests: int) -> tuple[Array, Array]:
+def detectable(home: Array, away: Array, of: LinearGap, tests: int) -> tuple[Array, Array]:
     """Smallest change of a gap that a fitted model's rows show with a power of ``POWER``.
 
     The signed difference of two groups is tested at ``LEVEL`` divided by the number of tests and of

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robust_fairness.inference.estimate import LEVEL, Array
-from robust_fairness.inference.gaps import Gap
+from robust_fairness.inference.gaps import LinearGap
 
 GROWTH = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])  # of the alternatives, over the bound
 LEVEL_ROWS = 100.0  # that the level of the rates before the last batch counts as
@@ -155,7 +155,7 @@ class Growth:
         return int(over[0]) if len(over) else None
 
 
-def growth(batches: Batches, gap: Gap, bound: float) -> Growth:
+def growth(batches: Batches, gap: LinearGap, bound: float) -> Growth:
     """Evidence against "in every batch the gap is at most ``bound``".
 
     The e-process is a mean over functions of the gap, growths and the batch in which the growth
@@ -182,7 +182,9 @@ def _since(log_e: Array) -> Array:
     return logs
 
 
-def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> tuple[float, float]:
+def confidence(
+    batches: Batches, gap: LinearGap, start: int, level: float = LEVEL
+) -> tuple[float, float]:
     """Bounds of a gap that is the same in all batches from ``start`` on.
 
     They cover it with probability 1 - ``level`` after every batch at once and whichever start is
@@ -194,7 +196,7 @@ def confidence(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> 
     return max(low + gap.constant, 0.0), upper_bound(batches, gap, start, level)
 
 
-def upper_bound(batches: Batches, gap: Gap, start: int, level: float = LEVEL) -> float:
+def upper_bound(batches: Batches, gap: LinearGap, start: int, level: float = LEVEL) -> float:
     """The upper bound of ``confidence``."""
     share = level / 2 * start_weights(start + 1)[-1]
     high = -_lower_bound(batches.since(start), -gap.functions, share, largest=False)

@@ -14,7 +14,7 @@ from scipy import special
 
 from robust_fairness.inference.adjust import false_discovery_rate, holm
 from robust_fairness.inference.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
-from robust_fairness.inference.gaps import Gap, Rates, contrast, with_moderated
+from robust_fairness.inference.gaps import LinearGap, Rates, contrast, with_moderated
 from robust_fairness.inference.variance import FEWEST_REFITS, small_covariance
 
 Question = Literal["this model", "this method"]
@@ -37,7 +37,7 @@ def question_of(refits: int) -> Question:
 def tested(
     home: Rates,
     away: Rates,
-    of: Gap,
+    of: LinearGap,
     margin: float | Array = 0.05,
     question: Question | None = None,
     ratio: float | Array = 0.0,
@@ -168,7 +168,12 @@ class _Tests:
     """Estimates and unadjusted p-values of a family of changes of one gap."""
 
     def __init__(
-        self, home: Rates, away: Rates, of: Gap, ratio: float | Array, covariance: Array | None
+        self,
+        home: Rates,
+        away: Rates,
+        of: LinearGap,
+        ratio: float | Array,
+        covariance: Array | None,
     ) -> None:
         self.home, self.away, self.functions = home, away, of.functions
         self.covariance = covariance

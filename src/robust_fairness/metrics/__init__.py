@@ -20,7 +20,7 @@ from robust_fairness.metrics.base import (
     measure,
     quantity,
 )
-from robust_fairness.metrics.evaluation import evaluate
+from robust_fairness.metrics.evaluation import count, evaluate
 from robust_fairness.metrics.find import (
     Metric,
     all_metrics,
@@ -29,16 +29,20 @@ from robust_fairness.metrics.find import (
     parse_metrics,
 )
 from robust_fairness.metrics.functions import Value, metric_function
+from robust_fairness.metrics.gaps import Gap, gap
 
 __all__ = [
+    "Gap",
     "Metric",
     "NotApplicable",
     "RowValues",
     "Score",
     "Undefined",
     "all_metrics",
+    "count",
     "evaluate",
     "find_metric",
+    "gap",
     "measure",
     "metric_function",
     "metric_names",

@@ -13,7 +13,7 @@ The four gaps are those of Dullerud et al., "Is Fairness Only Metric Deep?" (ICL
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from robust_fairness.metrics.groups import as_groups, listed, missing, subgroups
 from robust_fairness.samples import Groups
 
 Scores = Mapping[str, Score]
+How = Literal["largest", "sum", "worst", "worst_gap", "ratio"]  # groups are compared
 
 LIGHT, DARK = ("I", "II", "III"), ("IV", "V", "VI")  # Fitzpatrick skin types
 LEAST_GROUPS = 2
@@ -231,6 +232,7 @@ class Aggregation:
         function: scores by group from a quantity, arrays and options; ``""`` is of all groups.
         better: of the aggregate; None if it is that of the quantity.
         needs: arrays beside those of the quantity.
+        how: how groups are compared, where a linear function of their values is the aggregate.
     """
 
     name: str
@@ -238,6 +240,7 @@ class Aggregation:
     function: Callable[[Any, Arrays, Options], dict[str, Score]]
     better: Better | None = None
     needs: tuple[str, ...] = ("sensitive_features",)
+    how: How | None = None
 
     @property
     def of_classes(self) -> bool:
@@ -306,11 +309,11 @@ AGGREGATIONS = (
         _by_subgroup,
         needs=(*SUBGROUPS, "y_train", "sensitive_features_train"),
     ),
-    Aggregation("worst_group", "worst_group_{}", _ranking(worst_group)),
+    Aggregation("worst_group", "worst_group_{}", _ranking(worst_group), how="worst"),
     Aggregation("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, needs=SUBGROUPS),
     Aggregation("mean_group", "mean_group_{}", _summary(mean_group)),
-    Aggregation("difference", "{}_difference", _summary(difference), "lower"),
-    Aggregation("ratio", "{}_ratio", _summary(ratio), "higher"),
+    Aggregation("difference", "{}_difference", _summary(difference), "lower", how="largest"),
+    Aggregation("ratio", "{}_ratio", _summary(ratio), "higher", how="ratio"),
     Aggregation("one_vs_rest_difference", "{}_one_vs_rest_difference", _one_vs_rest, "lower"),
     Aggregation(
         "majority_gap",
@@ -319,7 +322,7 @@ AGGREGATIONS = (
         "lower",
         ("sensitive_features", "sensitive_features_train"),
     ),
-    Aggregation("worst_gap", "{}_worst_gap", _ranking(worst_gap), "lower"),
+    Aggregation("worst_gap", "{}_worst_gap", _ranking(worst_gap), "lower", how="worst_gap"),
     Aggregation("halves_gap", "{}_halves_gap", _ranking(halves_gap), "lower"),
     Aggregation("light_dark_gap", "{}_light_dark_gap", _summary(light_dark_gap), "lower"),
 )

@@ -28,12 +28,11 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference.moments import Moments, covariance_of_copies
+from robust_fairness.inference.moments import Moments
 from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
-WEIGHTS = "sample_weight"
-BEFORE = "before: "  # begins the names of arrays of the same rows before a shift
+WEIGHTS, GROUPED = "sample_weight", "sensitive_features"
 OF_TRAIN = ("torch", "sklearn")  # libraries that metrics import when they are computed
 
 Better = Literal["higher", "lower"]
@@ -55,7 +54,6 @@ class Score:
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
         variance: sampling variance of the value by its rows; None where it is not known.
-        covariance: sampling covariance with the value of the same rows before a shift, likewise.
     """
 
     value: float | None
@@ -63,7 +61,6 @@ class Score:
     note: str = ""
     applies: bool = True
     variance: float | None = field(default=None, compare=False)
-    covariance: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,11 +76,6 @@ class RowValues:
     values: Array
     among: Array | None = None
     none: str = NO_ROWS
-
-    def of_each(self) -> Array:
-        """Values float64 ``[n]``, NaN for rows that the mean is not taken among."""
-        values = np.asarray(self.values, np.float64)
-        return values if self.among is None else np.where(self.among, values, np.nan)
 
 
 class Undefined(InputError):
@@ -140,6 +132,11 @@ class Definition:
     def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
         """Scores by group; that of all rows has the name ``""``."""
         raise NotImplementedError
+
+    @property
+    def words(self) -> str:
+        """The name in words."""
+        return self.name.replace("_", " ")
 
     @property
     def takes_weights(self) -> bool:
@@ -210,8 +207,7 @@ class Quantity(Definition):
         """The score of every group, also of those without rows."""
         needed = {need: arrays[need] for need in self.needs}
         if self.rows is not None:
-            result = self._of_means(needed, groups, options)
-            return self._with_covariances(result, arrays, groups, options)
+            return self._of_means(needed, groups, options)
         if self.by_groups is not None:
             return self.by_groups(**needed, sensitive_features=groups, **options)
         order = np.argsort(groups.index, kind="stable")
@@ -219,25 +215,6 @@ class Quantity(Definition):
         return {
             name: self._score({key: array[rows] for key, array in needed.items()}, options)
             for name, rows in zip(groups.names, rows_by_group, strict=True)
-        }
-
-    def _with_covariances(
-        self, scores: dict[str, Score], arrays: Arrays, groups: Groups, options: Options
-    ) -> dict[str, Score]:
-        """Scores with their covariances, where there are arrays of before the shift."""
-        changed = {need: BEFORE + need for need in self.needs if BEFORE + need in arrays}
-        if self.rows is None or not changed or WEIGHTS in arrays:
-            return scores
-        needed = {need: arrays[need] for need in self.needs}
-        sides = needed, needed | {need: arrays[name] for need, name in changed.items()}
-        try:
-            after, before = (self.rows(**side, **options).of_each() for side in sides)
-        except Undefined:
-            return scores
-        known = covariance_of_copies(after, before, groups.index, len(groups.names))
-        return {
-            name: replace(score, covariance=None if np.isnan(value) else float(value))
-            for (name, score), value in zip(scores.items(), known, strict=True)
         }
 
     def _of_means(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
@@ -287,14 +264,14 @@ def quantity(**facts: Any) -> Callable[[Function], Callable[..., Any]]:
     takes ``sample_weight``.
     """
 
-    def registered(declared: Function) -> Callable[..., Any]:
+    def made(declared: Function) -> Callable[..., Any]:
         name: str = declared.__name__
         if get_type_hints(declared).get("return") is not RowValues:
-            return _registered(Quantity(name=name, function=declared, **facts))
+            return registered(Quantity(name=name, function=declared, **facts))
         function = _mean_function(declared)
-        return _registered(Quantity(name=name, function=function, rows=declared, **facts))
+        return registered(Quantity(name=name, function=function, rows=declared, **facts))
 
-    return registered
+    return made
 
 
 def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
@@ -320,10 +297,11 @@ def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
 
 def measure(**facts: Any) -> Callable[[Function], Function]:
     """Register a function as a named measure, with these fields of ``Measure``."""
-    return lambda item: _registered(Measure(name=item.__name__, function=item, **facts))
+    return lambda item: registered(Measure(name=item.__name__, function=item, **facts))
 
 
-def _registered(definition: Definition) -> Any:
+def registered(definition: Definition) -> Any:
+    """The function of a definition, which metrics are found by from now on."""
     known = DEFINITIONS.get(definition.name)
     if known and known.function.__module__ != definition.function.__module__:
         places = f"{known.function.__module__}, {definition.function.__module__}"

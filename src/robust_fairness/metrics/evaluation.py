@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import BEFORE, WEIGHTS, Array, Arrays, NotApplicable, Score
+from robust_fairness.metrics.base import GROUPED, WEIGHTS, Array, Arrays, NotApplicable, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
 
@@ -15,7 +15,7 @@ MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
 OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
 DECISION = "decision"  # probability of deciding class 1, of predictions that are decided at random
-GROUPED, COLUMNS = "sensitive_features", "sensitive_columns"
+COLUMNS = "sensitive_columns"
 OF_SCORES = frozenset(("y_score", "outputs"))
 OF_GROUPS = frozenset((GROUPED, "sensitive_features_train"))
 OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
@@ -29,9 +29,8 @@ def evaluate(
     train: Samples | None = None,
     groupings: Sequence[Sequence[str]] = (),
     only: Collection[str] | None = None,
-    before: Array | None = None,
 ) -> list[dict[str, Any]]:
-    """Rows attribute, group, metric, value, n, note, applies, variance, covariance of every metric.
+    """Rows attribute, group, metric, value, n, note, applies, variance of every metric.
 
     A metric of groups is computed for every categorical attribute and every combination of
     ``groupings``, sensitive attributes first; one of columns for every attribute, for the sensitive
@@ -51,7 +50,6 @@ def evaluate(
         groupings: combinations of categorical attributes, each an attribute of its own, called
             ``texture & digit_color``.
         only: attributes whose rows are computed, "" for those of no attribute; by default all.
-        before: outputs of the same rows before a shift, with which scores have a covariance.
 
     Raises:
         InputError: no such metric or option, or a grouping names an attribute that does not exist
@@ -62,14 +60,13 @@ def evaluate(
     order = dict.fromkeys([*samples.sensitive, *samples.attributes])
     samples = replace(samples, attributes=samples.attributes[list(order)])
     random = DECISION in (per_row or {})
-    samples, predicted = _predicted(samples, outputs, per_row or {}, before)
+    samples, predicted = _predicted(samples, outputs, per_row or {})
     if WEIGHTS in predicted:
         metrics = [
             metric.weighted() if metric.definition.takes_weights else metric for metric in metrics
         ]
     needed = {need for metric in metrics for need in metric.needs}
-    wanted = {*needed, WEIGHTS, *(BEFORE + need for need in needed)}
-    arrays = {name: array for name, array in predicted.items() if name in wanted}
+    arrays = {name: array for name, array in predicted.items() if name in {*needed, WEIGHTS}}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
@@ -88,12 +85,72 @@ def evaluate(
             if only is None or attribute in only:
                 rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **of_known}))
     # the two decisions of a row are not independent
-    of_rows = {"variance": None, "covariance": None}
-    return [row | of_rows | {"n": row["n"] // 2} for row in rows] if random else rows
+    return [row | {"variance": None, "n": row["n"] // 2} for row in rows] if random else rows
+
+
+def count(
+    samples: Samples,
+    outputs: Array,
+    per_row: Mapping[str, Array] | None = None,
+    groupings: Sequence[Sequence[str]] = (),
+    before: Array | None = None,
+) -> pd.DataFrame:
+    """Rows of every group by class and decision, from which rates and gaps follow.
+
+    Args:
+        samples: the rows that were predicted, of classes.
+        outputs: logits ``[n, classes]``.
+        per_row: further arrays; ``DECISION`` are probabilities of deciding class 1.
+        groupings: combinations of attributes, each an attribute of its own.
+        before: outputs of the same rows before a shift.
+
+    Returns:
+        A row per attribute (the first one, "", has all rows), group, class, decision before the
+        shift (-1 without one) and decision that occurs, in this order, with its number of rows
+        ``n``; a random decision counts as its probability. Attributes of more than ``MOST_GROUPS``
+        groups are left out.
+    """
+    decided = (per_row or {}).get(DECISION)
+    earlier = np.full(len(samples), -1) if before is None else before.argmax(-1)
+    codes = {"label": samples.y, "before": earlier, "decision": outputs.argmax(-1)}
+    weight = np.ones(len(samples))
+    if decided is not None:
+        codes = {name: np.tile(part, 2) for name, part in codes.items()}
+        codes["decision"] = np.repeat([0, 1], len(samples))
+        weight = np.concatenate([1 - decided, decided])
+    sizes = len(samples.classes), len(samples.classes) + 1, len(samples.classes)
+    cell = np.ravel_multi_index(
+        (codes["label"], codes["before"] + 1, codes["decision"]), sizes
+    )  # fmt: skip
+    groups = {"": Groups(np.zeros(len(samples), np.int64), ("",))}
+    for columns in [
+        *((name,) for name in samples.attributes.select_dtypes("category")),
+        *groupings,
+    ]:
+        groups[" & ".join(columns)] = groups_of(samples.attributes, columns)
+    frames = []
+    for attribute, of_attribute in groups.items():
+        if len(of_attribute.names) > MOST_GROUPS:
+            continue
+        group = np.resize(of_attribute.index, len(cell))
+        known = group >= 0
+        place, index = np.unique((group * np.prod(sizes) + cell)[known], return_inverse=True)
+        group, label, earlier, decision = np.unravel_index(place, (len(of_attribute.names), *sizes))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "attribute": attribute,
+                    "group": np.array(of_attribute.names, dtype=object)[group],
+                    "label": label, "before": earlier - 1, "decision": decision,
+                    "n": np.bincount(index, weight[known], len(place)),
+                }
+            )
+        )  # fmt: skip
+    return pd.concat(frames, ignore_index=True)
 
 
 def _predicted(
-    samples: Samples, outputs: Array, per_row: Mapping[str, Array], before: Array | None
+    samples: Samples, outputs: Array, per_row: Mapping[str, Array]
 ) -> tuple[Samples, dict[str, Array]]:
     """The samples and the arrays of their rows, with random decisions every row twice.
 
@@ -104,11 +161,7 @@ def _predicted(
         twice = samples.take(np.tile(np.arange(len(positive)), 2))
         decided = {"y_true": twice.y, "y_pred": np.repeat([0, 1], len(positive))}
         return twice, decided | {WEIGHTS: np.concatenate([1 - positive, positive])}
-    arrays = _arrays(samples, outputs) | dict(per_row)
-    if before is not None and WEIGHTS not in arrays:
-        unshifted = _arrays(samples, before)
-        arrays |= {BEFORE + name: unshifted[name] for name in unshifted if name != "y_true"}
-    return samples, arrays
+    return samples, _arrays(samples, outputs) | dict(per_row)
 
 
 def _by_kind(

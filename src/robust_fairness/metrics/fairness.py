@@ -5,18 +5,19 @@ The positive class is class 1. fairlearn's are defined for any number of groups;
 ``disparate_impact``) for two, with one-vs-rest variants for more, which are the same for two.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.aggregations import by_group, difference, ratio
-from robust_fairness.metrics.base import Array, NotApplicable, Score, Weights, measure
+from robust_fairness.metrics.base import Array, Score, Weights, measure
 from robust_fairness.metrics.classification import (
     false_positive_rate,
     selection_rate,
+    true_negative_rate,
     true_positive_rate,
 )
+from robust_fairness.metrics.gaps import gap
 from robust_fairness.metrics.groups import as_groups, missing, rates, rates_outside
 from robust_fairness.samples import Groups
 
@@ -24,96 +25,60 @@ CLASSES = ("0", "1")
 WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
 
 
-# fairlearn's measures: the rates of which they take the worse difference or ratio of groups.
-RATES_OF = {
-    "demographic_parity": (selection_rate,),
-    "equal_opportunity": (true_positive_rate,),
-    "equalized_odds": (true_positive_rate, false_positive_rate),
-}
+@gap(of=[selection_rate])
+def demographic_parity_difference() -> None:
+    """Largest difference of selection rates between two groups (fairlearn)."""
 
 
-def _worst(notion: str, compare: Callable[..., Score]) -> Callable[..., Score]:
-    """The measure ``{notion}_difference`` or ``{notion}_ratio``: the worse one of its rates."""
-    is_difference = compare is difference
-    worst: Callable[..., Score] = max if is_difference else min
-
-    def measured(
-        y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-    ) -> Score:
-        of = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
-        scores = [compare(by_group(rate, y_true, y_pred, **of)) for rate in RATES_OF[notion]]
-        undefined = [score for score in scores if score.value is None]
-        return undefined[0] if undefined else worst(scores, key=lambda score: score.value or 0)
-
-    measured.__name__ = measured.__qualname__ = f"{notion}_{compare.__name__}"
-    rates = " or ".join(f"{rate.__name__.replace('_', ' ')}s" for rate in RATES_OF[notion])
-    what = "Largest difference" if is_difference else "Lowest ratio"
-    measured.__doc__ = f"{what} of {rates} between two groups (fairlearn)."
-    return measure(better="lower" if is_difference else "higher", binary=True)(measured)
+@gap(of=[true_positive_rate])
+def equal_opportunity_difference() -> None:
+    """Largest difference of true positive rates between two groups (fairlearn)."""
 
 
-demographic_parity_difference, equal_opportunity_difference, equalized_odds_difference = (
-    _worst(notion, difference) for notion in RATES_OF
-)
-demographic_parity_ratio, equal_opportunity_ratio, equalized_odds_ratio = (
-    _worst(notion, ratio) for notion in RATES_OF
-)
+@gap(of=[true_positive_rate, false_positive_rate])
+def equalized_odds_difference() -> None:
+    """Largest difference of true or false positive rates between two groups (fairlearn)."""
 
 
-@measure(better="lower", binary=True)
-def delta_dp(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
+@gap(of=[selection_rate], how="ratio")
+def demographic_parity_ratio() -> None:
+    """Lowest ratio of selection rates between two groups (fairlearn)."""
+
+
+@gap(of=[true_positive_rate], how="ratio")
+def equal_opportunity_ratio() -> None:
+    """Lowest ratio of true positive rates between two groups (fairlearn)."""
+
+
+@gap(of=[true_positive_rate, false_positive_rate], how="ratio")
+def equalized_odds_ratio() -> None:
+    """Lowest ratio of true or false positive rates between two groups (fairlearn)."""
+
+
+@gap(of=[selection_rate], groups=2)
+def delta_dp() -> None:
     """Demographic parity gap of two groups, |P(Y'=1 | A=0) - P(Y'=1 | A=1)| (Eq. 1)."""
-    return _gap(y_pred == 1, as_groups(sensitive_features), None, sample_weight)
 
 
-@measure(better="lower", needs=WITH_CLASSES, binary=True)
-def delta_eo(
-    y_true: Array,
-    y_pred: Array,
-    *,
-    sensitive_features: Any,
-    classes: Sequence[str] = CLASSES,
-    sample_weight: Weights = None,
-) -> Score:
+@gap(of=[true_positive_rate, false_positive_rate], how="sum", groups=2)
+def delta_eo() -> None:
     """Equalised odds gap: the *sum* over y of |P(Y'=y | A=0, y) - P(Y'=y | A=1, y)| (Eq. 2).
 
     Between 0 and 2; ``equalized_odds_difference`` is the larger of the two.
     """
-    groups = as_groups(sensitive_features)
-    total = 0.0
-    for label, name in enumerate(classes):
-        gap = _gap(y_pred == y_true, groups, y_true == label, sample_weight)
-        if gap.value is None:
-            return Score(None, 0, f"{gap.note} in class {name}")
-        total += gap.value
-    return Score(total, len(y_true))
 
 
-@measure(better="lower", binary=True)
-def delta_eopp(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
+@gap(of=[true_negative_rate], groups=2)
+def delta_eopp() -> None:
     """Equal opportunity gap as printed: on y = 0 (Eq. 3), a gap of true negative rates."""
-    return _gap(y_pred == 0, as_groups(sensitive_features), y_true == 0, sample_weight)
 
 
-@measure(better="higher", binary=True)
-def disparate_impact(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
+@gap(of=[selection_rate], how="ratio", groups=2)
+def disparate_impact() -> None:
     """Folded: the lower positive rate over the higher.
 
     Missing where no group has a positive prediction (0/0).
     """
-    groups = _two(as_groups(sensitive_features))
-    means, counts = rates(y_pred == 1, groups.index, 2, None, sample_weight)
-    if absent := missing(counts, groups.names):
-        return absent
-    if means.max() == 0:
-        return Score(None, len(y_pred), "no positive prediction in any group")
-    return Score(float(means.min() / means.max()), len(y_pred))
 
 
 @measure(better="lower")
@@ -124,10 +89,10 @@ def delta_dp_one_vs_rest(
     groups = as_groups(sensitive_features)
     gaps = []
     for label in range(int(y_pred.max(initial=0)) + 1):
-        gap = _gaps_to_rest(y_pred == label, groups, sample_weight=sample_weight)
-        if isinstance(gap, Score):
-            return gap
-        gaps.append(gap)
+        to_rest = _gaps_to_rest(y_pred == label, groups, sample_weight=sample_weight)
+        if isinstance(to_rest, Score):
+            return to_rest
+        gaps.append(to_rest)
     return Score(float(np.max(gaps)), len(y_pred))
 
 
@@ -145,26 +110,11 @@ def delta_eo_one_vs_rest(
     total = np.zeros(len(groups.names))
     for label, name in enumerate(classes):
         among = f" in class {name}"
-        gap = _gaps_to_rest(y_pred == y_true, groups, y_true == label, among, sample_weight)
-        if isinstance(gap, Score):
-            return gap
-        total += gap
+        to_rest = _gaps_to_rest(y_pred == y_true, groups, y_true == label, among, sample_weight)
+        if isinstance(to_rest, Score):
+            return to_rest
+        total += to_rest
     return Score(float(total.max()), len(y_true))
-
-
-def _two(groups: Groups) -> Groups:
-    if len(groups.names) != 2:
-        raise NotApplicable(f"{len(groups.names)} groups, defined for two")
-    return groups
-
-
-def _gap(
-    hits: Array, groups: Groups, where: Array | None = None, sample_weight: Weights = None
-) -> Score:
-    """Absolute difference of two groups' means."""
-    means, counts = rates(hits, _two(groups).index, 2, where, sample_weight)
-    absent = missing(counts, groups.names)
-    return absent or Score(float(abs(means[0] - means[1])), int(counts.sum()))
 
 
 def _gaps_to_rest(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import isfinite
 from pathlib import Path
+from typing import TypeGuard
 
 import pandas as pd
 
@@ -16,12 +17,12 @@ from robust_fairness.metrics.base import (
     Arrays,
     Better,
     Definition,
-    Measure,
     Options,
     Quantity,
     Score,
     Task,
 )
+from robust_fairness.metrics.gaps import Gap
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,21 @@ class Metric:
 
     @property
     def is_measure(self) -> bool:
-        """Whether it is a named measure."""
-        return isinstance(self.definition, Measure)
+        """Whether it is a named measure or gap."""
+        return not isinstance(self.definition, Quantity)
+
+    @property
+    def gap(self) -> Gap | None:
+        """The gap between groups that it is, named or an aggregation of a mean; None of others."""
+        definition = self.definition
+        if isinstance(definition, Gap):
+            return definition
+        if self.how.how is None or self.options or not is_mean(definition):
+            return None
+        return Gap(
+            name=self.name, function=definition.function, better=self.better, how=self.how.how,
+            of=(definition,), binary=definition.binary,
+        )  # fmt: skip
 
     @property
     def better(self) -> Better:
@@ -78,6 +92,11 @@ class Metric:
     def scores(self, arrays: Arrays) -> dict[str, Score]:
         """Scores by group from the arrays that it needs; ``""`` is a score of all groups."""
         return self.how.function(self.definition, arrays, self.options)
+
+
+def is_mean(definition: Definition) -> TypeGuard[Quantity]:
+    """Whether a metric is the mean of row values."""
+    return isinstance(definition, Quantity) and definition.rows is not None
 
 
 def metric_names() -> list[str]:

@@ -13,7 +13,6 @@ from robust_fairness.rendering.html import counted, rendered
 from robust_fairness.reporting.figures import pareto_front
 from robust_fairness.reporting.matrix import (
     CHANGED,
-    GAPS,
     METHOD_QUESTION,
     MODEL_QUESTION,
     PLACE,
@@ -26,6 +25,7 @@ from robust_fairness.reporting.matrix import (
     preferred,
     test_set_name,
     undefined,
+    words_of,
 )
 from robust_fairness.reporting.results import Results
 
@@ -106,7 +106,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     notes = {line["note"] for table in tables for line in table["lines"]}
     return {
         "gap": gap,
-        "words": GAPS[gap],
+        "words": words_of(gap),
         "data": data,
         "answers": told,
         "several": len(told) > 1,
@@ -152,7 +152,7 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
 
     Args:
         rows: rows of a matrix, of a dataset and an attribute.
-        gap: its name, as in ``GAPS``.
+        gap: its name.
     """
     run = rows[~rows["state"].isin(["missing", "trivial"])]
     if run.empty:
@@ -174,7 +174,7 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     if counts["not estimable"]:
         parts.append(f"cannot be estimated in {counts['not estimable']}")
     by = f" by {rows['attribute'].iloc[0]}" if rows["attribute"].iloc[0] else ""
-    what = f"the {GAPS[gap]}{by}" if gap in GAPS else f"{gap}{by}"
+    what = f"the {words_of(gap)}{by}"
     told = f"Of {pairs} of a model and a test set, {what} {_joined(parts)}."
     return {
         "answer": _short(counts, len(run)),
@@ -315,7 +315,7 @@ def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str
     return {
         "data": data,
         "attribute": attribute,
-        "words": GAPS.get(gap, gap),
+        "words": words_of(gap),
         "sources": int(rows.groupby(["method", *PLACE])["dataset"].nunique().max()),
         "columns": [
             {"name": name, "rows": "–" if pd.isna(n) else f"{n:,.0f}"}

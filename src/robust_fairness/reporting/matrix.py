@@ -7,15 +7,15 @@ datasets and attributes (``inference.verdicts``).
 
 Two questions are answered apart. *This model*: the selected trial of the first seed, whose
 uncertainty is that of the test rows. *This method*: trained again, with the variance between seeds
-as well, from ``FEWEST_REFITS`` seeds. Gaps without rates by group in the table, such as those of
-recall, have the latter only. Rows under a synthetic shift are copies of those of home, whose
-covariance is in the table of scores; where it is not (earlier runs, rows that a shift leaves out),
-the method's seeds are paired on them and the model's two gaps are taken as independent, which
-overstates the error.
+as well, from ``FEWEST_REFITS`` seeds. Gaps that do not follow from counts by group, class and
+decision, such as those of recall at k, have the latter only. Rows under a synthetic shift are
+copies of those of home, which are counted by both decisions; where they are not (rows that a shift
+leaves out), the method's seeds are paired on them and the model's two gaps are taken as
+independent, which overstates the error.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from warnings import catch_warnings, simplefilter
 
@@ -23,11 +23,14 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.counts import Counts, covariance_of_copies
 from robust_fairness.inference.estimate import LEVEL
-from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
+from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
 from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refits
 from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
-from robust_fairness.metrics import find_metric
+from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.metrics.base import Quantity
+from robust_fairness.metrics.gaps import row_values
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 
@@ -46,30 +49,12 @@ GAPS = {
     "worst_group_recall_at": "missing recall of the worst group",
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
-POSITIVES, NEGATIVES = "true_positive_rate_by_group", "false_positive_rate_by_group"
-COMPLEMENT = "true_negative_rate_by_group"  # its differences are those of NEGATIVES, turned round
-SELECTED, RIGHT = "selection_rate_by_group", "accuracy_by_group"
-WORDS = {
-    POSITIVES: "true positive rate", NEGATIVES: "false positive rate",
-    COMPLEMENT: "true negative rate", SELECTED: "selection rate", RIGHT: "accuracy",
-}  # fmt: skip
-# The kind of each gap, and the rates that it is made of.
-MADE_OF = {
-    "equalized_odds_difference": ("largest", (POSITIVES, NEGATIVES)),
-    "delta_eo": ("sum", (POSITIVES, NEGATIVES)),
-    "equal_opportunity_difference": ("largest", (POSITIVES,)),
-    "demographic_parity_difference": ("largest", (SELECTED,)),
-    "delta_dp": ("largest", (SELECTED,)),
-    "accuracy_worst_gap": ("worst_gap", (RIGHT,)),
-    "accuracy_difference": ("largest", (RIGHT,)),
-    "worst_group_accuracy": ("worst", (RIGHT,)),
-}
-WHOLE = Gap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
+SELECTED = "selection_rate_by_group"
+WHOLE = LinearGap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
 CONSTANT = 0.01  # share of the rarer predicted class up to which predictions are constant
 SMALL = 30  # rows of a group and class below which merging it is suggested
 LEAST_GROUPS, MOST_GROUPS = 2, 15  # of an attribute whose pairs of groups are compared
-Label = tuple[str, str] | str  # a rate of a group; "" of a gap as it is
 MODEL_QUESTION: Question = "this model"
 METHOD_QUESTION: Question = "this method"
 MODEL = ["method", "algorithm", "network", "postprocessing"]
@@ -125,9 +110,9 @@ def _each_gap(
     failed: Mapping[tuple[str, str], str] | None = None,
     question: Question | None = None,
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    scored, reasons = set(results.selected["metric"]), tuple((failed or {}).items())
-    estimated = False
-    for name in (metric for metric in GAPS if metric in scored):
+    names = gaps_among(results.selected["metric"].unique())
+    reasons, estimated = tuple((failed or {}).items()), False
+    for name in names:
         rows = _matrix_of(results, name, reasons, question)
         if rows is None:
             continue
@@ -137,9 +122,19 @@ def _each_gap(
         yield name, rows
         estimated = True
     if not estimated:  # a page still says why
-        yield from (
-            (name, NO_PAIRS) for name in GAPS if name in scored and undefined(results, name)
-        )
+        yield from ((name, NO_PAIRS) for name in names if undefined(results, name))
+
+
+def gaps_among(names: Collection[str]) -> list[str]:
+    """The gaps among metrics, the preferred one first; those of plug-ins are the last."""
+    declared = [find_metric(name).definition for name in names if name not in GAPS]
+    further = [item.name for item in declared if isinstance(item, Gap) and item.how != "ratio"]
+    return [*(name for name in GAPS if name in names), *further]
+
+
+def words_of(gap_name: str) -> str:
+    """A gap in a sentence."""
+    return GAPS.get(gap_name) or find_metric(gap_name).definition.words
 
 
 def _decides(matrix: pd.DataFrame) -> bool:
@@ -157,7 +152,7 @@ def _matrix_of(
     scores = results.selected
     facts = _facts(results, scores)
     families = list(_families(results, scores, name, facts, question))
-    return _matrix(families, scores, facts, dict(failed), question) if families else None
+    return _matrix(families, results, facts, dict(failed), question) if families else None
 
 
 def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
@@ -190,30 +185,95 @@ def _families(
             continue
         if not results.declares(part["dataset"].iloc[0], str(attribute)):
             continue
-        kind, rates = MADE_OF.get(name, ("", ()))
-        if NEGATIVES in rates and NEGATIVES not in set(part["metric"]):
-            rates = (POSITIVES, COMPLEMENT)
-        grouped = where(part, metric=rates)
-        grouped = grouped[grouped["group"] != ""]
-        groups = list(dict.fromkeys(grouped["group"]))
-        known = rates and grouped["metric"].nunique() == len(rates)
-        if known and len(groups) > MOST_GROUPS:
+        counts = where(results.selected_counts, dataset=part["dataset"].unique())
+        of_gap = find_metric(name).gap
+        groups = tuple(dict.fromkeys(where(counts, attribute=attribute)["group"]))
+        if of_gap is not None and len(groups) > MOST_GROUPS:
             continue  # ``undefined`` says so
-        if known and len(groups) >= LEAST_GROUPS:
-            labels: list[Label] = [(rate, group) for rate in rates for group in groups]
-            form = gap(kind, len(groups), len(rates))  # type: ignore[arg-type]
-            pairs = zip(grouped["metric"], grouped["group"], strict=True)
-            values = grouped.assign(label=pd.Series(list(pairs), grouped.index))
+        if of_gap is not None and len(groups) >= LEAST_GROUPS:
+            form = linear_gap(of_gap.how, len(groups), len(of_gap.of))  # type: ignore[arg-type]
+            measured = _Measured.of_counts(where(counts, attribute=attribute), groups, of_gap.of)
         else:
-            labels, form, values = [""], WHOLE, _as_it_is(whole, name)
-        yield _tested(values, form, labels, facts, question).assign(attribute=str(attribute))
+            form, measured = WHOLE, _Measured.of_scores(whole, find_metric(name).better == "higher")
+        yield _tested(measured, form, facts, question).assign(attribute=str(attribute))
 
 
-def _as_it_is(whole: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The gap itself, without a variance of its rows."""
-    higher = find_metric(name).better == "higher"
-    value = 1 - whole["value"] if higher else whole["value"]
-    return whole.assign(value=value, n=np.nan, label="")
+@dataclass(frozen=True)
+class _Measured:
+    """Rates of test sets, or a gap as it is.
+
+    Attributes:
+        tests: ``CELL`` and ``PLACE``, a row per test set.
+        labels: what each rate is, in words.
+        value: ``[test set, rate, seed]``, NaN where there is none.
+        n: rows that it rests on, likewise; NaN of what is no share of rows.
+        covariance: with the rate of the same rows before a shift, likewise.
+    """
+
+    tests: pd.DataFrame
+    labels: Sequence[str]
+    value: np.ndarray
+    n: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of_counts(
+        cls, rows: pd.DataFrame, groups: Sequence[str], of: Sequence[Quantity]
+    ) -> "_Measured":
+        """Rates of groups from rows of ``tables.COUNTS``, in the order rate, group."""
+        rows = _of_the_matrix(rows)
+        tests, place, shape = _places(rows)
+        group = pd.Index(groups).get_indexer(rows["group"])
+        codes = [rows[name].to_numpy() for name in ("label", "before", "decision")]
+        classes = max(code.max(initial=1) for code in codes) + 1
+        n = np.zeros((*shape, len(groups), classes, classes))
+        np.add.at(n, (*place, group, codes[0], codes[2]), rows["n"].to_numpy())
+        counts, parts, shared = Counts.of_rows(n, groups), [], []
+        copies = codes[1] >= 0
+        joint = np.zeros((*shape, len(groups), classes, classes, classes) if copies.any() else 0)
+        if copies.any():
+            where_copied = tuple(part[copies] for part in (*place, group, *codes))
+            np.add.at(joint, where_copied, rows["n"].to_numpy()[copies])
+        for quantity in of:
+            values, among = row_values(quantity, counts)
+            parts.append(counts.means(values, among))
+            shared.append(
+                covariance_of_copies(joint, values, among)
+                if copies.any()
+                else np.full(parts[-1].n.shape, np.nan)
+            )
+        absent = ~n.any((-3, -2, -1))[..., None]
+        known = [np.where(absent, np.nan, part.n) for part in parts]
+        value, n, covariance = (
+            np.concatenate([np.moveaxis(item, 1, -1) for item in items], 1)
+            for items in ([part.value for part in parts], known, shared)
+        )
+        labels = [f"{item.words} of {name}" for item in of for name in groups]
+        return cls(tests, labels, value, n, covariance)
+
+    @classmethod
+    def of_scores(cls, rows: pd.DataFrame, higher: bool = False) -> "_Measured":
+        """Scores as they are, rows of ``tables.METRICS``; 1 less it if high is good."""
+        rows = _of_the_matrix(rows)
+        tests, place, shape = _places(rows)
+        value = np.full(shape, np.nan)
+        value[place] = 1 - rows["value"] if higher else rows["value"]
+        unknown = np.full((shape[0], 1, shape[1]), np.nan)
+        return cls(tests, [""], value[:, None], unknown, unknown)
+
+
+def _of_the_matrix(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of home, of domains and of the largest severity of every shift."""
+    rows = rows[rows["shift"].eq(UNSHIFTED) | _strongest(rows)]
+    return rows[(rows["shift"] != UNSHIFTED) | (rows["domain"] == "")]
+
+
+def _places(rows: pd.DataFrame) -> tuple[pd.DataFrame, tuple[np.ndarray, ...], tuple[int, int]]:
+    """Test sets, the number of each row's test set and seed, and how many there are."""
+    index = pd.MultiIndex.from_frame(rows[[*CELL, *PLACE]])
+    tests, seeds = index.drop_duplicates(), pd.Index(sorted(rows["seed"].unique()))
+    place = tests.get_indexer(index), seeds.get_indexer(rows["seed"])
+    return tests.to_frame(index=False), place, (len(tests), len(seeds))
 
 
 @dataclass(frozen=True)
@@ -237,18 +297,10 @@ class _Pairs:
     covariance: np.ndarray
 
     @classmethod
-    def of(
-        cls,
-        values: pd.DataFrame,
-        labels: Sequence[Label],
-        facts: pd.DataFrame,
-        question: Question | None,
-    ) -> "_Pairs":
-        """Of rows with ``CELL``, ``PLACE``, seed, label, value and n (NaN: no share of rows)."""
-        values = values[values["shift"].eq(UNSHIFTED) | _strongest(values)]
-        values = values[(values["shift"] != UNSHIFTED) | (values["domain"] == "")]
-        tests, value, n, covariance = _by_test_set(values, labels)
-        frame = _with_home(tests).merge(facts, on=CELL)
+    def of(cls, measured: _Measured, facts: pd.DataFrame, question: Question | None) -> "_Pairs":
+        """Of the test sets that were measured."""
+        value, n, covariance = measured.value, measured.n, measured.covariance
+        frame = _with_home(measured.tests).merge(facts, on=CELL)
         home, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
         several = METHOD_QUESTION if value.shape[-1] >= FEWEST_REFITS else MODEL_QUESTION
         asked = question or several
@@ -289,25 +341,6 @@ def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
     return numbered[~is_home].merge(homes, on=CELL)
 
 
-def _by_test_set(
-    values: pd.DataFrame, labels: Sequence[Label]
-) -> tuple[pd.DataFrame, np.ndarray, np.ndarray, np.ndarray]:
-    """Test sets of cells, and value, n and covariance ``[test set, label, seed]``."""
-    index = pd.MultiIndex.from_frame(values[[*CELL, *PLACE]])
-    tests, seeds = index.drop_duplicates(), pd.Index(sorted(values["seed"].unique()))
-    positions = {label: position for position, label in enumerate(labels)}
-    place = (
-        tests.get_indexer(index),
-        values["label"].map(positions).to_numpy(),
-        seeds.get_indexer(values["seed"]),
-    )
-    shape = (len(tests), len(labels), len(seeds))
-    value, n, covariance = (np.full(shape, np.nan) for _ in range(3))
-    value[place], n[place] = values["value"], values["n"]
-    covariance[place] = values.get("covariance", np.nan)
-    return tests.to_frame(index=False), value, n, covariance
-
-
 def _strongest(values: pd.DataFrame) -> pd.Series:
     """Whether a row is of a shift's largest severity."""
     shifted = values["severity"].where(values["shift"] != UNSHIFTED)
@@ -315,24 +348,18 @@ def _strongest(values: pd.DataFrame) -> pd.Series:
 
 
 def _tested(
-    values: pd.DataFrame,
-    form: Gap,
-    labels: Sequence[Label],
-    facts: pd.DataFrame,
-    question: Question | None,
+    measured: _Measured, form: LinearGap, facts: pd.DataFrame, question: Question | None
 ) -> pd.DataFrame:
     """Tests of all pairs of a model and a test set, not adjusted yet."""
-    pairs = _Pairs.of(values, labels, facts, question)
+    pairs = _Pairs.of(measured, facts, question)
     tests = tested(
         pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
         pairs.ratio, pairs.covariance,
     )  # fmt: skip
-    by_refit = form.of(
-        np.moveaxis(_Pairs.of(values, labels, facts, METHOD_QUESTION).away.value, -1, 1)
-    )
+    by_refit = form.of(np.moveaxis(_Pairs.of(measured, facts, METHOD_QUESTION).away.value, -1, 1))
     return pairs.frame.assign(
         **tests,
-        rate=[_in_words(labels[k]) if k >= 0 else "" for k in tests["limit_rate"]],
+        rate=[measured.labels[k] if k >= 0 else "" for k in tests["limit_rate"]],
         refit_spread=pd.DataFrame(by_refit).std(axis=1),
         upper=_upper(pairs.away, form, pairs.frame["method"]),
         seeds=by_refit.shape[1],
@@ -340,15 +367,7 @@ def _tested(
     )
 
 
-def _in_words(label: Label) -> str:
-    """A rate of a group: ``true positive rate of women``."""
-    if isinstance(label, str):
-        return label
-    rate, group = label
-    return f"{WORDS[rate]} of {group}"
-
-
-def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
+def _upper(away: Rates, form: LinearGap, methods: pd.Series) -> np.ndarray:
     """Upper bounds of gaps that hold for all test sets of a method together (Bonferroni)."""
     counts = methods.groupby(methods).transform("size").to_numpy()
     bounds = np.full(len(counts), np.nan)
@@ -364,15 +383,16 @@ def _upper(away: Rates, form: Gap, methods: pd.Series) -> np.ndarray:
 
 def _matrix(
     families: Sequence[pd.DataFrame],
-    scores: pd.DataFrame,
+    results: Results,
     facts: pd.DataFrame,
     failed: Mapping[tuple[str, str], str],
     question: Question | None,
 ) -> pd.DataFrame:
     """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
     rows = judged(pd.concat(families, ignore_index=True))
-    rows = rows.merge(_accuracies(scores, facts, question), how="left", on=[*CELL, *PLACE])
-    rows = rows.merge(_trivial(scores), how="left", on=[*CELL, *PLACE])
+    accuracies = _accuracies(results.selected_counts, facts, question)
+    rows = rows.merge(accuracies, how="left", on=[*CELL, *PLACE])
+    rows = rows.merge(_trivial(results.selected), how="left", on=[*CELL, *PLACE])
     of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
     of_model = rows.pop("first_trivial").eq(True)
     trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
@@ -399,16 +419,18 @@ def _missing(
 
 
 def _accuracies(
-    scores: pd.DataFrame, facts: pd.DataFrame, question: Question | None
+    counts: pd.DataFrame, facts: pd.DataFrame, question: Question | None
 ) -> pd.DataFrame:
     """Accuracy at home, its change and whether that is significant after Holm's correction."""
-    values = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA).assign(label="")
-    if values.empty:
+    everyone = where(counts, attribute="")
+    if everyone.empty:
         return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
+    accuracy = find_metric("accuracy").definition
+    assert isinstance(accuracy, Quantity)
     parts = []
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
-    for _, part in values.groupby(values["dataset"].map(of_data), sort=False):
-        pairs = _Pairs.of(part, [""], facts, question)
+    for _, part in everyone.groupby(everyone["dataset"].map(of_data), sort=False):
+        pairs = _Pairs.of(_Measured.of_counts(part, [""], [accuracy]), facts, question)
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         parts.append(
@@ -501,16 +523,15 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
     Returns:
         The reason, and the groups with fewer than ``SMALL`` rows of a class in a test set.
     """
-    rows = where(results.selected, metric=(gap_name, *MADE_OF.get(gap_name, ("", ()))[1]))
+    rows = where(results.selected, metric=gap_name, group="")
     rows = results.with_facets(rows[rows["attribute"] != ""], ["data"], {"data": "dataset"})
     reasons = {}
-    for (data, attribute), part in rows[rows["shift"] != UNSHIFTED].groupby(
+    for (data, attribute), whole in rows[rows["shift"] != UNSHIFTED].groupby(
         ["data", "attribute"], sort=False
     ):
-        whole, grouped = part[part["group"] == ""], part[part["group"] != ""]
-        sizes = grouped.groupby("group", sort=False)["n"].min()
-        if not results.declares(part["dataset"].iloc[0], str(attribute)):
+        if not results.declares(whole["dataset"].iloc[0], str(attribute)):
             continue
+        sizes = _smallest(results, tuple(whole["dataset"].unique()), str(attribute))
         if len(sizes) > MOST_GROUPS:
             reason = f"{len(sizes)} groups; gaps are compared between at most {MOST_GROUPS}"
         elif len(whole) and whole["value"].isna().all():
@@ -519,6 +540,15 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
             continue
         reasons[str(data), str(attribute)] = reason, sorted(sizes.index[~(sizes >= SMALL)])
     return reasons
+
+
+def _smallest(results: Results, datasets: Sequence[str], attribute: str) -> pd.Series:
+    """Rows of a class in the test set that has fewest of them, by group."""
+    counts = where(results.selected_counts, dataset=datasets, attribute=attribute)
+    sizes = (
+        counts.groupby([*REPLICA, "group", "label"], sort=False)["n"].sum().unstack(fill_value=0)
+    )
+    return sizes.min(axis=1).groupby("group", sort=False).min()
 
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:

@@ -46,6 +46,7 @@ class Results:
     cells: pd.DataFrame = _no_rows("cells")
     trials: pd.DataFrame = _no_rows("trials")
     choices: pd.DataFrame = _no_rows("choices")
+    counts: pd.DataFrame = _no_rows("counts")
     diagnosis: pd.DataFrame = _no_rows("diagnosis")
     distances: pd.DataFrame = _no_rows("distances")
     domain_columns: pd.DataFrame = _no_rows("domain_columns")
@@ -80,6 +81,12 @@ class Results:
         every = pd.concat([self.by_domain, self.metrics])
         parts = [of_shown_trial(rows) for _, rows in every.groupby("dataset", sort=False)]
         return distinct(pd.concat([every.iloc[:0], *parts]))
+
+    @cached_property
+    def selected_counts(self) -> pd.DataFrame:
+        """Rows of ``counts`` of the replicas in ``selected``."""
+        replica = [*TRIAL, "seed"]
+        return self.counts.merge(self.selected[replica].drop_duplicates(), on=replica)
 
     @cached_property
     def unshifted(self) -> pd.DataFrame:

@@ -632,11 +632,11 @@ def headlines(metrics: Any) -> dict[str, float]:
     Accuracy is the mean over cells; the gap is the largest of all cells and test sets, of the
     measure that the report prefers.
     """
-    from robust_fairness.reporting.matrix import GAPS
+    from robust_fairness.reporting.matrix import gaps_among
     from robust_fairness.reporting.results import distinct, where
 
     rows = distinct(where(metrics, group="")).dropna(subset="value")
-    gap = next((name for name in GAPS if name in set(rows["metric"])), "")
+    gap = next(iter(gaps_among(rows["metric"].unique())), "")
     is_home = (rows["shift"] == "none") & (rows["domain"] == "")
     places = {"home": rows[is_home], "elsewhere": rows[rows["shift"] != "none"]}
     scores = {}

@@ -23,11 +23,11 @@ from robust_fairness.training import (
     selection,
     stacking,
 )
-from robust_fairness.training.evaluation import evaluate
+from robust_fairness.training.evaluation import count, evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-__all__ = ["check", "compare", "evaluate", "predict", "select", "train"]
+__all__ = ["check", "compare", "count", "evaluate", "predict", "select", "train"]
 
 # Criteria that are compared with those of the cell: accuracy, the worst group (Sagawa et al. 2020),
 # the mean over groups (the bias mitigation study), and fairness alone and under the constraint of

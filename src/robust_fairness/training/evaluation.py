@@ -9,6 +9,7 @@ from robust_fairness import metrics
 from robust_fairness.core import tables
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.metrics.criteria import scored_by
+from robust_fairness.metrics.evaluation import DECISION
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.prediction import UNSHIFTED
@@ -24,21 +25,18 @@ def score(
     unshifted: Samples,
     groupings: Sequence[Sequence[str]] = (),
     only: Collection[str] | None = None,
-    before: Prediction | None = None,
 ) -> list[dict[str, object]]:
     """Rows attribute, group, metric, value, n, note of one replica on one sample set.
 
     ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
-    attributes in addition to each alone; ``only`` the attributes that count, by default all;
-    ``before`` the predictions of the same rows before a shift.
+    attributes in addition to each alone; ``only`` the attributes that count, by default all.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
     return metrics.evaluate(
-        names, seen, prediction.outputs, prediction.values, train, groupings, only,
-        before.outputs if before else None,
-    )  # fmt: skip
+        names, seen, prediction.outputs, prediction.values, train, groupings, only
+    )
 
 
 def evaluate(
@@ -54,11 +52,6 @@ def evaluate(
     """
     test_sets = {UNSHIFTED: samples, **shifted}
     criteria = chosen.groupby(["trial", "seed"], sort=False)["selection"].agg(list)
-    unshifted = {
-        (item.trial, item.seed): item
-        for item in predictions
-        if item.test_set == UNSHIFTED and item.part == "test"
-    }
     rows = []
     for prediction in predictions:
         due = metrics_of(cell.metrics, prediction.test_set)
@@ -71,13 +64,47 @@ def evaluate(
                 test_sets[prediction.test_set],
                 samples,
                 cell.groupings,
-                before=_before(prediction, unshifted.get((prediction.trial, prediction.seed))),
-            )  # fmt: skip
+            )
         ]
         where = _described(prediction, cell)
         for criterion in criteria[prediction.trial, prediction.seed]:
             rows += [{**where, "selection": criterion, **row} for row in scores]
     return tables.table(tables.METRICS, rows)
+
+
+def count(
+    samples: Samples,
+    predictions: Sequence[Prediction],
+    cell: Cell,
+    shifted: Mapping[str, Samples],
+) -> pd.DataFrame:
+    """Rows by group, class and decision of every replica and test set, ``tables.COUNTS``."""
+    if not samples.classes:
+        return tables.COUNTS.table([])
+    test_sets = {UNSHIFTED: samples, **shifted}
+    unshifted = _unshifted(predictions)
+    frames = []
+    for prediction in predictions:
+        before = _before(prediction, unshifted)
+        replica = _described(prediction, cell)
+        for domain, part in by_domain(prediction, samples):
+            rows = test_sets[prediction.test_set].without_inputs().take(part.rows)
+            counted = metrics.count(
+                rows.of_split(part.split), part.outputs, part.values, cell.groupings,
+                before.outputs if before else None,
+            )  # fmt: skip
+            frames.append(counted.assign(**replica, domain=domain))
+    counts = pd.concat(frames, ignore_index=True).drop(columns="network")
+    return tables.COUNTS.joined([counts.astype(dict(tables.COUNTS))[list(tables.COUNTS)]])
+
+
+def _unshifted(predictions: Sequence[Prediction]) -> dict[tuple[str, int], Prediction]:
+    """Predictions of the unshifted test rows, by trial and seed."""
+    return {
+        (item.trial, item.seed): item
+        for item in predictions
+        if item.test_set == UNSHIFTED and item.part == "test"
+    }
 
 
 def _described(prediction: Prediction, cell: Cell) -> dict[str, object]:
@@ -94,14 +121,18 @@ def _described(prediction: Prediction, cell: Cell) -> dict[str, object]:
     }
 
 
-def _before(prediction: Prediction, unshifted: Prediction | None) -> Prediction | None:
+def _before(
+    prediction: Prediction, unshifted: Mapping[tuple[str, int], Prediction]
+) -> Prediction | None:
     """The unshifted prediction of the same rows, if a prediction is of shifted copies of them."""
+    before = unshifted.get((prediction.trial, prediction.seed))
     copies = (
         prediction.test_set != UNSHIFTED
-        and unshifted is not None
-        and np.array_equal(prediction.rows, unshifted.rows)
+        and before is not None
+        and np.array_equal(prediction.rows, before.rows)
+        and DECISION not in prediction.values
     )
-    return unshifted if copies else None
+    return before if copies else None
 
 
 def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, Prediction]]:

@@ -23,13 +23,16 @@ def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: An
     return training.predict(samples, models, selection, cell, shifted)
 
 
-def evaluate(samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
-    """Score the predictions by every metric."""
+def evaluate(
+    samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any
+) -> tuple[Any, Any]:
+    """Score the predictions by every metric, and count their rows by group."""
     from robust_fairness import training
     from robust_fairness.compute.checkpoints import threads
 
     with threads(cell.protocol.threads):
-        return training.evaluate(samples, predictions, selection, cell, shifted)
+        scores = training.evaluate(samples, predictions, selection, cell, shifted)
+        return scores, training.count(samples, predictions, cell, shifted)
 
 
 def draw(samples: Any, validation: Any, selection: Any, cell: Cell) -> Any:
@@ -138,9 +141,10 @@ def _nodes(dataset: DatasetConfig, cell: Cell) -> list[Node]:
         **shifted_inputs(dataset),
     }
     models, predictions = {"models": named("models")}, {"predictions": named("predictions")}
+    scored = [named("metrics"), named("counts")]
     return [
         cell_node(cell, predict, shared | models, named("predictions"), "predict"),
-        cell_node(cell, evaluate, shared | predictions, named("metrics"), "evaluate"),
+        cell_node(cell, evaluate, shared | predictions, scored, "evaluate"),
     ]
 
 

@@ -1,0 +1,315 @@
+"""Counts: sums over rows by group, class and decision, from which rates, gaps and tests follow.
+
+Runs store them beside their scores, audits are made of them, monitors keep nothing else. A group is
+a number; its name stands beside the counts, to be shown.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from robust_fairness.inference.estimate import Array
+from robust_fairness.inference.gaps import Rates
+
+TWO = 2
+
+
+class Means(NamedTuple):
+    """Means of row values within groups, float64 ``[..., groups]`` each.
+
+    ``n`` are rows, ``effective`` the number of independent rows of equal weight that would have
+    the variance; the covariance of the groups is the sum of products of ``deviations`` ``[m,
+    groups]``, one per set of replicate weights or per unit, where there are any.
+    """
+
+    value: Array
+    variance: Array
+    n: Array
+    effective: Array
+    deviations: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """Sums over rows by group, class and decision, ``[..., groups + 1, classes, classes]``.
+
+    The last group are the rows without one. Leading axes are test sets, periods or refits. The
+    counts of two blocks of rows can be added.
+
+    Attributes:
+        groups: names of the groups.
+        classes: names of the classes.
+        n: numbers of rows; float64 where rows belong to groups with probabilities, else int64.
+        weight: sums of weights, float64; ``n`` without weights.
+        squares: sums of squared weights, likewise.
+        replicates: sums of replicate weights ``[replicates, groups + 1, ...]``.
+        units: sums of weights by unit, such as households, sparse ``[units, cells]``.
+
+    >>> counts = Counts.of(np.array([0, 0, 1, 1]), ("f", "m"), np.array([1, 1, 1, 0]),
+    ...                    np.array([1, 0, 1, 0]), ("no", "yes"))
+    >>> decided = counts.grid()[1]
+    >>> counts.means(decided == 1).value
+    array([0.5, 0.5])
+    """
+
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    n: Array
+    weight: Array
+    squares: Array
+    replicates: Array | None = None
+    units: sparse.csr_array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        codes: Array,
+        groups: tuple[str, ...],
+        y: Array,
+        decision: Array,
+        classes: tuple[str, ...],
+        sample_weight: Array | None = None,
+        replicate_weights: Array | None = None,
+        share: Array | None = None,
+        unit: Array | None = None,
+    ) -> "Counts":
+        """Those of rows ``[n]``; replicate weights are ``[n, replicates]``, units numbers from 0.
+
+        ``codes`` are the groups of the rows, -1 without one. Where a row belongs to its group with
+        a probability only, ``share`` is that, and counts as so much of a row; the weights contain
+        it.
+        """
+        shape = (len(groups) + 1, len(classes), len(classes))
+        index = np.remainder(codes, shape[0], dtype=np.int64)
+        for size, numbers in zip(shape[1:], (y, decision), strict=True):
+            index *= size
+            index += numbers
+
+        def summed(weight: Array | None) -> Array:
+            return np.bincount(index, weight, int(np.prod(shape))).reshape(shape)
+
+        n, units, replicates = summed(share), None, None
+        if unit is not None:
+            each = np.ones(len(y)) if sample_weight is None else sample_weight
+            cells = (int(unit.max(initial=-1)) + 1, n.size)
+            units = sparse.coo_array((each, (unit, index)), shape=cells).tocsr()
+        weight = squares = n.astype(np.float64)
+        if sample_weight is not None:
+            weight, squares = summed(sample_weight), summed(sample_weight**2)
+        if replicate_weights is not None:
+            replicates = np.stack([summed(weight) for weight in replicate_weights.T])
+        return cls(groups, classes, n, weight, squares, replicates, units)
+
+    @classmethod
+    def of_rows(cls, n: Array, groups: Sequence[str] = (), classes: Sequence[str] = ()) -> "Counts":
+        """Those of numbers of rows ``[..., groups, classes, classes]`` without weights.
+
+        Groups and classes are numbered where they have no names.
+        """
+        nobody = np.zeros_like(n[..., :1, :, :])
+        every = np.concatenate([n, nobody], axis=-3)
+        weight = every.astype(np.float64)
+        numbers = [tuple(map(str, range(size))) for size in n.shape[-3:-1]]
+        return cls(tuple(groups) or numbers[0], tuple(classes) or numbers[1], every, weight, weight)
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Those of both blocks of rows, of the same groups and classes."""
+        replicates = None
+        if self.replicates is not None and other.replicates is not None:
+            replicates = self.replicates + other.replicates
+        units = None
+        if self.units is not None and other.units is not None:
+            units = self.units + other.units
+        return Counts(
+            self.groups, self.classes, self.n + other.n, self.weight + other.weight,
+            self.squares + other.squares, replicates, units,
+        )  # fmt: skip
+
+    def sum(self) -> "Counts":
+        """Those of all entries of the first axis together."""
+        return Counts(
+            self.groups, self.classes, self.n.sum(0), self.weight.sum(0), self.squares.sum(0)
+        )
+
+    def __getitem__(self, entries: Any) -> "Counts":
+        """Some entries of the first axis."""
+        n, weight, squares = (part[entries] for part in (self.n, self.weight, self.squares))
+        return Counts(self.groups, self.classes, n, weight, squares)
+
+    def merged(self, index: Array, names: tuple[str, ...]) -> "Counts":
+        """Groups joined: the known group g becomes part of ``index[g]``; none is unknown.
+
+        Sums by unit are left out.
+        """
+
+        def joined(sums: Array) -> Array:
+            made = np.zeros((*sums.shape[:-3], len(names) + 1, *sums.shape[-2:]), sums.dtype)
+            for number in range(len(names)):
+                made[..., number, :, :] = sums[..., :-1, :, :][..., index == number, :, :].sum(-3)
+            return made
+
+        return self._mapped(joined, names)
+
+    def take(self, kept: Array) -> "Counts":
+        """Those of some groups, by bool ``[groups]``, and of the rows without a group."""
+        index = np.append(np.flatnonzero(kept), len(self.groups))
+        names = tuple(self.groups[place] for place in index[:-1])
+        units = None
+        if self.units is not None:
+            cells = np.arange(self.n.size).reshape(self.n.shape)[index].ravel()
+            units = self.units[:, cells]
+        return self._mapped(lambda sums: sums[..., index, :, :], names, units)
+
+    def _mapped(
+        self,
+        change: Callable[[Array], Array],
+        groups: tuple[str, ...],
+        units: sparse.csr_array | None = None,
+    ) -> "Counts":
+        """Those of other groups, by a function of the sums ``[..., groups + 1, ...]``."""
+        replicates = None if self.replicates is None else change(self.replicates)
+        n, weight, squares = (change(sums) for sums in (self.n, self.weight, self.squares))
+        return Counts(groups, self.classes, n, weight, squares, replicates, units)
+
+    @cached_property
+    def everyone(self) -> "Counts":
+        """All rows as one group."""
+
+        def total(sums: Array) -> Array:
+            whole = sums.sum(-3, keepdims=True)
+            return np.concatenate([whole, np.zeros_like(whole)], axis=-3)
+
+        units = None
+        if self.units is not None:
+            size = len(self.classes) ** 2
+            into = sparse.vstack([sparse.eye_array(size, TWO * size)] * (len(self.groups) + 1))
+            units = sparse.csr_array(self.units @ into)
+        return self._mapped(total, ("",), units)
+
+    def known(self) -> Array:
+        """Rows of every group, int64 ``[..., groups]``."""
+        return np.asarray(self.n[..., :-1, :, :].sum((-2, -1)))
+
+    def grid(self) -> tuple[Array, Array]:
+        """Class and decision of the sums of a group, ``[classes, classes]`` each."""
+        y, decision = np.indices(self.n.shape[-2:])
+        return np.asarray(y), np.asarray(decision)
+
+    def means(self, values: Array, among: Array | None = None) -> Means:
+        r"""Means of values ``[classes, classes]`` over the rows ``among`` of every group.
+
+        With weights w the variance of the mean m is linearised,
+        :math:`n / (n - 1) \sum w^2 (x - m)^2 / (\sum w)^2`, by units where there are any, or
+        comes from the replicate weights.
+        """
+        of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
+        sums = [part[..., :-1, :, :] for part in (self.n, self.weight, self.squares)]
+        n, weight, squares = ((part * of).sum((-2, -1)) for part in sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = (sums[1] * of * values).sum((-2, -1)) / weight
+            away = (sums[2] * of * (values - value[..., None, None]) ** 2).sum((-2, -1))
+            variance = np.where(n > 1, away * n / (n - 1) / weight**2, np.nan)
+            deviations = None
+            if self.replicates is not None:
+                parts = self.replicates[:, :-1] * of
+                deviations = by_replicates((parts * values).sum((2, 3)) / parts.sum((2, 3)), value)
+            elif self.units is not None:
+                influence = of * (values - value[:, None, None]) / weight[:, None, None]
+                deviations = self._by_unit(np.nan_to_num(influence))
+            return self._means(value, variance, n, weight**2 / squares, deviations)
+
+    def _means(
+        self, value: Array, variance: Array, n: Array, rows: Array, deviations: Array | None
+    ) -> Means:
+        """Means with their variances and effective numbers of rows, ``rows`` where it is 0."""
+        if deviations is not None:
+            variance = np.square(deviations).sum(0)
+        share = value * (1 - value)
+        known = (variance > 0) & (share > 0)
+        effective = np.where(known, share / np.where(known, variance, 1) + 1, rows)
+        if deviations is None and self.weight is self.squares:
+            effective = n
+        return Means(value, variance, n, effective, deviations)
+
+    def _by_unit(self, influence: Array) -> Array:
+        """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``.
+
+        The influence of a unit is the sum over its rows, of H units with the factor H / (H - 1).
+        """
+        assert self.units is not None
+        groups = len(self.groups)
+        each = np.zeros((*self.n.shape, groups))
+        each[range(groups), ..., range(groups)] = influence
+        number = self.units.shape[0]
+        return np.asarray(
+            self.units @ each.reshape(-1, groups) * np.sqrt(number / max(1, number - 1))
+        )
+
+    def shares(self) -> Means:
+        """Shares of the groups in the rows whose group is known; ``n`` are their rows."""
+        n, weight, squares = (sums[:-1].sum((1, 2)) for sums in (self.n, self.weight, self.squares))
+        share, rows = weight / weight.sum(), n.sum()
+        away = squares * (1 - share) ** 2 + (squares.sum() - squares) * share**2
+        deviations = None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = away * rows / (rows - 1) / weight.sum() ** 2
+            if self.replicates is not None:
+                drawn = self.replicates[:, :-1].sum((2, 3))
+                deviations = by_replicates(drawn / drawn.sum(1, keepdims=True), share)
+            elif self.units is not None:
+                of = np.repeat(np.eye(len(share)), self.n[0].size, axis=0)
+                known = np.asarray(self.units[:, : len(of)] @ (of - share)) / weight.sum()
+                deviations = known * np.sqrt(len(known) / max(1, len(known) - 1))
+            rows_of_all = np.full(len(n), rows)
+            made = self._means(share, variance, n, rows_of_all, deviations)
+        return made._replace(effective=rows_of_all) if made.effective is n else made
+
+
+def rates_of(parts: Sequence[Means], present: Array) -> Rates:
+    """Rates of the groups that are present, bool ``[groups]``, in the order rate, group.
+
+    Means of several test sets ``[tests, groups]`` are the tests of a family, means of a single
+    one a single test.
+    """
+    value, variance, effective = (
+        np.concatenate([np.asarray(part[place])[..., present] for part in parts], -1)
+        for place in (0, 1, 3)
+    )
+    covariance = None
+    if all(part.deviations is not None for part in parts):
+        drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
+        covariance = (drawn.T @ drawn)[None]
+    value, variance, effective = (np.atleast_2d(part) for part in (value, variance, effective))
+    return Rates(value[..., None], variance, effective, covariance=covariance)
+
+
+def covariance_of_copies(n: Array, values: Array, among: Array | None = None) -> Array:
+    """Covariance of a mean with that of the same rows before a shift, by group ``[..., groups]``.
+
+    Args:
+        n: rows by group, class, decision before the shift and decision ``[..., groups, classes,
+            classes, classes]``.
+        values: values of rows by class and decision ``[classes, classes]``.
+        among: the rows that the mean is taken among, likewise; all if None.
+    """
+    of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
+    influence = 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for absent in (-2, -1):  # values after the shift do not depend on before, and vice versa
+            counted, value = np.expand_dims(of, absent), np.expand_dims(values, absent)
+            rows = (n * counted).sum((-3, -2, -1), keepdims=True)
+            mean = (n * counted * value).sum((-3, -2, -1), keepdims=True) / rows
+            influence = influence * np.where(counted > 0, (value - mean) / rows, 0.0)
+        rows = rows[..., 0, 0, 0]
+        return np.asarray(
+            (n * influence).sum((-3, -2, -1)) * np.where(rows > 1, rows / (rows - 1), np.nan)
+        )
+
+
+def by_replicates(replicates: Array, estimates: Array) -> Array:
+    """Deviations ``[replicates, groups]`` by successive differences, as the Census Bureau's."""
+    return np.asarray(TWO / np.sqrt(len(replicates)) * (replicates - estimates))
