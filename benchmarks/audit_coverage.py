@@ -17,11 +17,12 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing import intervals
-from robust_fairness.auditing.cells import Cells
 from robust_fairness.auditing.changes import change_of
-from robust_fairness.auditing.intervals import Compared, compared_in_cells
+from robust_fairness.auditing.intervals import Compared, compared_in_counts
 from robust_fairness.inference import Rates
+from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics import find_metric
+from robust_fairness.metrics.gaps import row_values
 from robust_fairness.samples import Groups
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
@@ -53,17 +54,17 @@ def truth(gap: float, positive: float) -> dict[str, float]:
     }
 
 
-def drawn(rng: np.random.Generator, rows: tuple[int, int], gap: float, positive: float) -> Cells:
-    """Cells of a table, of so many rows of both groups."""
+def drawn(rng: np.random.Generator, rows: tuple[int, int], gap: float, positive: float) -> Counts:
+    """Counts of a table, of so many rows of both groups."""
     counts = [rng.multinomial(n, shares(g, positive)) for n, g in zip(rows, (0, gap), strict=True)]
     n = np.concatenate([np.reshape(counts, (2, 2, 2)), np.zeros((1, 2, 2), np.int64)])
     weight = n.astype(float)
-    return Cells(("a", "b"), ("0", "1"), n, weight, weight)
+    return Counts(("a", "b"), ("0", "1"), n, weight, weight)
 
 
-def together(name: str, cells: list[Cells]) -> tuple[Compared | None, np.ndarray]:
+def together(name: str, cells: list[Counts]) -> tuple[Compared | None, np.ndarray]:
     """What a metric compares in tables, as tests of a family, and which tables ``[m]`` have it."""
-    comparisons = [compared_in_cells(find_metric(name), table) for table in cells]
+    comparisons = [compared_in_counts(find_metric(name), table) for table in cells]
     known = [comparison for comparison in comparisons if comparison is not None]
     place = np.flatnonzero([comparison is not None for comparison in comparisons])
     if not known:
@@ -79,20 +80,22 @@ def together(name: str, cells: list[Cells]) -> tuple[Compared | None, np.ndarray
     return replace(known[0], rates=Rates(value, variance, n, covariance=covariance)), place
 
 
-def of_ratios(name: str, cells: list[Cells]) -> tuple[np.ndarray, ...]:
+def of_ratios(name: str, cells: list[Counts]) -> tuple[np.ndarray, ...]:
     """Ratios, lower and upper bounds ``[tables]`` each; NaN without any."""
     ratios = []
     for table in cells:
-        bound = intervals.ratio_in_cells(name, table)
-        selected = table.means(*intervals.row_values(intervals.RATIOS[name], table)).value
+        metric = find_metric(name)
+        assert metric.gap is not None
+        bound = intervals.ratio_in_counts(metric, table)
+        selected = table.means(*row_values(metric.gap.of[0], table)).value
         value = selected.min() / selected.max()
         ratios.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
     return tuple(np.array(ratios).T)
 
 
-def coverage(name: str, true: float, now: list[Cells], then: list[Cells] | None = None) -> float:
+def coverage(name: str, true: float, now: list[Counts], then: list[Counts] | None = None) -> float:
     """Share of tables whose interval of the value, or of its change, contains the true one."""
-    if name in intervals.RATIOS:
+    if name == "demographic_parity_ratio":
         current = of_ratios(name, now)
         low, high = current[1:] if then is None else change_of(current, of_ratios(name, then))
     else:
@@ -155,7 +158,7 @@ def designs(count: int) -> pd.DataFrame:
     """Coverage of the demographic parity difference of rows that are not alike or independent."""
     name = "demographic_parity_difference"
 
-    def rows(rng: np.random.Generator, unit: bool, weighted: bool) -> Iterator[Cells]:
+    def rows(rng: np.random.Generator, unit: bool, weighted: bool) -> Iterator[Counts]:
         """Half of the households are of either group; their rows are alike in four fifths.
 
         Rows of weight 9 are selected more often in group b, as the population is.
@@ -168,10 +171,10 @@ def designs(count: int) -> pd.DataFrame:
         if unit:
             drawn_ = np.where(rng.random(people) < 0.8, rng.random(people)[house], drawn_)
         selected = (drawn_ < share).astype(np.int64)
-        groups, nothing = Groups(group, ("a", "b")), np.zeros(people, np.int64)
+        groups, nothing = Groups.named(group, ("a", "b")), np.zeros(people, np.int64)
         weight = np.where(heavy, 9.0, 1.0) if weighted else None
         for units in (None, house):
-            yield Cells.of(groups, nothing, selected, ("0", "1"), weight, None, None, units)
+            yield Counts.of(groups, nothing, selected, ("0", "1"), weight, None, None, units)
 
     def of(unit: bool, weighted: bool) -> dict[str, str]:
         rng = np.random.default_rng([unit, weighted])

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from robust_fairness.auditing.cells import Cells
 from robust_fairness.inference import (
     LEVEL,
     POWER,
@@ -33,6 +32,7 @@ from robust_fairness.inference import (
     moderated,
     over_domains,
 )
+from robust_fairness.inference.counts import Counts
 from robust_fairness.inference.gaps import with_moderated
 from robust_fairness.inference.moments import covariance_of_copies
 from robust_fairness.inference.verdicts import concluded, judged, tested
@@ -187,8 +187,8 @@ def households(families: int) -> Iterator[Row]:
             group = rng.integers(0, 2, len(unit))
             latent = rng.normal(size=units)[unit] + rng.normal(size=len(unit))
             values = (latent > 0.5).astype(np.int64)  # noqa: PLR2004
-            groups = Groups(group, ("0", "1"))
-            cells = Cells.of(groups, np.zeros_like(values), values, ("0", "1"), unit=unit)
+            groups = Groups.named(group, ("0", "1"))
+            cells = Counts.of(groups, np.zeros_like(values), values, ("0", "1"), unit=unit)
             means = cells.means(cells.grid()[1] == 1)
             covariance = means.deviations.T @ means.deviations
             variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]

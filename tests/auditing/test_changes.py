@@ -19,6 +19,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.diagnosis.decomposition import decompose_by_group
 from robust_fairness.diagnosis.domains import Overlap
+from robust_fairness.inference.counts import Counts
+from robust_fairness.metrics import find_metric
 from tests.auditing.tables import audit, failures
 
 
@@ -84,11 +86,11 @@ def test_intervals_of_changes_of_gaps_cover_the_truth(
 ) -> None:
     """Gaps of two groups, absolute values, now and then; also where none is there."""
     rng = np.random.default_rng([int(100 * now), int(100 * then), rows[0]])
-    both = []
+    both, gap_of_rates = [], find_metric("demographic_parity_difference").gap
     for gap, sizes in ((now, rows[:2]), (then, rows[2:])):
         hits = rng.binomial(sizes, [0.7, 0.7 - gap], (500, 2))
         counts = np.stack([sizes - hits, hits], -1)[:, :, None] * [[1], [0]]
-        bounds = intervals.bounds_of_gap("demographic_parity_difference", counts)
+        bounds = intervals.bounds_of_gap(gap_of_rates, Counts.of_rows(counts))
         both.append((np.ptp(hits / sizes, axis=1), *bounds))
     low, high = change_of(*both)
     covered = (low <= now - then) & (now - then <= high)

@@ -36,7 +36,7 @@ def test_a_curve_has_the_metrics_at_every_threshold(
     weight = rng.random(600) + 0.5 if weighted else None
     score = np.round(np.clip(0.3 * y + rng.normal(0.1 * group, 0.3, 600), 0, 1), digits)
     index = np.where(np.arange(600) == 5, -1, group)
-    drawn = curve(y, score, Groups(index, ("a", "b", "c")), weight)
+    drawn = curve(y, score, Groups.named(index, ("a", "b", "c")), weight)
     assert drawn is not None
     if digits == 2:
         np.testing.assert_array_equal(drawn.threshold[:-1], np.unique(score))
@@ -60,7 +60,7 @@ def test_a_curve_has_the_metrics_at_every_threshold(
 
 def test_a_group_without_a_class_has_no_curve() -> None:
     y = np.array([0, 1, 1, 1])
-    assert curve(y, np.linspace(0, 1, 4), Groups(np.array([0, 0, 1, 1]), ("a", "b"))) is None
+    assert curve(y, np.linspace(0, 1, 4), Groups.named(np.array([0, 0, 1, 1]), ("a", "b"))) is None
 
 
 LATE = {"y_true": "late", "y_pred": "p_w", "sensitive_features": ["sex"]}

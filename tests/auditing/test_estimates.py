@@ -26,7 +26,7 @@ ROWS = pd.read_csv(DATA / "cbpe.csv").assign(p=lambda table: table["p_thousandth
 def of(frame: pd.DataFrame) -> ScoredRows:
     codes, names = pd.factorize(frame["group"], sort=True)
     p = frame["p"].to_numpy()
-    return ScoredRows(p, p >= 0.5, {"group": Groups(codes, tuple(map(str, names)))})
+    return ScoredRows(p, p >= 0.5, {"group": Groups.named(codes, tuple(map(str, names)))})
 
 
 @pytest.mark.parametrize("kind", ["miscalibrated", "calibrated_scores"])
@@ -94,8 +94,8 @@ def test_equal_weights_change_nothing_and_weights_follow_the_mix() -> None:
     y, p = frame["y"].to_numpy(), frame["p"].to_numpy()
     np.testing.assert_array_equal(calibrated(y, p, p), calibrated(y, p, p, np.ones(len(y))))
     some, names = np.zeros(5), ("a", "b")
-    then = ScoredRows(some, some > 0, {"group": Groups(np.array([0, 0, 0, 1, -1]), names)})
-    now = ScoredRows(some[:2], some[:2] > 0, {"group": Groups(np.array([0, 1]), names)})
+    then = ScoredRows(some, some > 0, {"group": Groups.named(np.array([0, 0, 0, 1, -1]), names)})
+    now = ScoredRows(some[:2], some[:2] > 0, {"group": Groups.named(np.array([0, 1]), names)})
     weights = estimates.group_weights(now, then, "group")
     assert weights == pytest.approx([2 / 3, 2 / 3, 2 / 3, 2, 1])
 

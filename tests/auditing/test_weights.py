@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import linprog
 
 import robust_fairness as rf
-from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
-from robust_fairness.auditing.cells import Cells, by_replicates
+from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
 from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.counts import Counts, by_replicates, rates_of
 from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
 
@@ -65,13 +65,13 @@ def test_bounds_are_those_of_all_assignments_of_unknown_rows(groups: int) -> Non
         y, p = rng.integers(0, 2, (2, 16 + 4))
         index = np.r_[np.arange(16) % groups, np.full(4, -1)]
         y[: 2 * groups], y[-2:] = np.repeat([0, 1], groups), [0, 1]
-        cells = Cells.of(Groups(index, names), y, p, ("0", "1"))
+        cells = Counts.of(Groups.named(index, names), y, p, ("0", "1"))
         for name in ("demographic_parity_difference", "equalized_odds_difference",
                      "worst_group_accuracy", "demographic_parity_ratio"):  # fmt: skip
-            least, most = bounds_in_cells(find_metric(name), cells)
+            least, most = bounds_in_counts(find_metric(name), cells)
             values = []
             for assigned in product(range(groups), repeat=4):
-                made = Groups(np.r_[index[:16], assigned], names)
+                made = Groups.named(np.r_[index[:16], assigned], names)
                 arrays = {"y_true": y, "y_pred": p, "sensitive_features": made}
                 values.append(find_metric(name).scores(arrays)[""].value)
             known = [value for value in values if value is not None]
@@ -156,11 +156,11 @@ def test_households_that_span_groups_are_simulated() -> None:
     differences, expected = [], []
     for _ in range(800):
         unit = np.repeat(np.arange(150), rng.integers(1, 7, 150))
-        groups = Groups(rng.integers(0, 2, len(unit)), ("f", "m"))
+        groups = Groups.named(rng.integers(0, 2, len(unit)), ("f", "m"))
         reached = (rng.normal(size=150)[unit] + rng.normal(size=len(unit)) > 0).astype(np.int64)
-        cells = Cells.of(groups, np.zeros_like(reached), reached, ("0", "1"), unit=unit)
+        cells = Counts.of(groups, np.zeros_like(reached), reached, ("0", "1"), unit=unit)
         means = cells.means(cells.grid()[1] == 1)
-        covariance = cells.rates([means], np.array([True, True])).covariance[0]
+        covariance = rates_of([means], np.array([True, True])).covariance[0]
         differences.append(np.subtract(*means.value))
         expected.append(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     assert np.var(differences) == pytest.approx(np.mean(expected), rel=0.15)
@@ -168,11 +168,11 @@ def test_households_that_span_groups_are_simulated() -> None:
 
 def test_units_of_one_row_are_weighted_rows() -> None:
     """But for the number of units of all groups instead of rows of the group."""
-    groups = Groups(RNG.integers(0, 3, ROWS), ("a", "b", "c"))
+    groups = Groups.named(RNG.integers(0, 3, ROWS), ("a", "b", "c"))
     rows = (groups, TABLE["y"].to_numpy(), TABLE["p"].to_numpy(), ("0", "1"), TABLE["w"].to_numpy())
     plain, of_units = (
         cells.means(cells.grid()[1] == 1)
-        for cells in (Cells.of(*rows), Cells.of(*rows, unit=np.arange(ROWS)))
+        for cells in (Counts.of(*rows), Counts.of(*rows, unit=np.arange(ROWS)))
     )
     factor = (plain.n - 1) / plain.n * ROWS / (ROWS - 1)
     np.testing.assert_allclose(of_units.variance, plain.variance * factor, rtol=1e-6)

@@ -7,6 +7,7 @@ import pytest
 from robust_fairness.inference.counts import Counts, covariance_of_copies, rates_of
 from robust_fairness.metrics import count, find_metric
 from robust_fairness.metrics.gaps import row_values
+from robust_fairness.samples import Groups
 from tests.metrics.helpers import samples_of
 
 RATES = (
@@ -25,7 +26,8 @@ def draw(seed: int, n: int = 300) -> tuple[np.ndarray, ...]:
 
 def counts_of(rows: np.ndarray) -> Counts:
     group, y, _, decision = draw(0)
-    return Counts.of(group[rows], ("a", "b", "c"), y[rows], decision[rows], ("no", "yes"))
+    groups = Groups.named(group[rows], ["a", "b", "c"])
+    return Counts.of(groups, y[rows], decision[rows], ("no", "yes"))
 
 
 @pytest.mark.parametrize("name", RATES)

@@ -14,7 +14,7 @@ def score_of(name: str, **arrays) -> Score:
 
 def scores_of_groups(name: str, group, names: tuple[str, ...], **arrays) -> dict[str, Score]:
     """Scores of a metric by group."""
-    return find_metric(name).scores({**arrays, "sensitive_features": Groups(group, names)})
+    return find_metric(name).scores({**arrays, "sensitive_features": Groups.named(group, names)})
 
 
 def samples_of(y, classes: tuple[str, ...], sensitive: tuple[str, ...] = (), **attributes):

@@ -54,12 +54,12 @@ def test_mean_over_groups_weighs_them_alike(groups):
     y, prediction = rng.integers(0, 3, (2, 200))
     group = np.minimum(rng.geometric(0.5, 200) - 1, groups - 1)
     names = tuple("abcde"[:groups])
-    groups = Groups(group, names)
+    groups = Groups.named(group, names)
     score = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=groups)
     weight = 1 / np.bincount(group)[group]
     assert score.value == pytest.approx(accuracy_score(y, prediction, sample_weight=weight))
     assert score.n == 200
-    more = Groups(group, (*names, "nobody"))
+    more = Groups.named(group, (*names, "nobody"))
     absent = score_of("mean_group_accuracy", y_true=y, y_pred=prediction, sensitive_features=more)
     assert (absent.value, absent.note) == (None, "no rows of group nobody")
 
@@ -68,7 +68,7 @@ def test_a_note_names_some_of_many_empty_groups_and_counts_the_others():
     """133,328 names would be megabytes in every row of the table."""
     y, group = np.zeros(3, dtype=np.int64), np.array([0, 1, 1])
     names = tuple(f"group {number}" for number in range(2000))
-    groups = Groups(group, names)
+    groups = Groups.named(group, names)
     note = score_of("mean_group_accuracy", y_true=y, y_pred=y, sensitive_features=groups).note
     assert note.startswith("no rows of group group 2, group 3, ")
     assert note.endswith("group 21 and 1,978 more")

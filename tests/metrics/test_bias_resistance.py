@@ -214,7 +214,9 @@ def test_tens_of_thousands_of_groups_and_classes_are_counted_not_enumerated():
 @given(cases())
 def test_class_groups_have_the_accuracy_of_their_rows(case):
     """Every group of training or these rows; one without a row here is missing."""
-    sides = {name: Groups(case[name], GROUPS) for name in case if name.startswith("sensitive")}
+    sides = {
+        name: Groups.named(case[name], GROUPS) for name in case if name.startswith("sensitive")
+    }
     scores = find_metric("accuracy_by_subgroup").scores({**case, **sides, "classes": CLASSES})
     here, there = (
         pairs(case["y_true"], case["sensitive_features"]),

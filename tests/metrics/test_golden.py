@@ -37,7 +37,7 @@ def arrays() -> dict:
         "y_true": inputs["y"],
         "y_score": score,
         "y_pred": (score >= 0.5).astype(int),
-        "sensitive_features": Groups(inputs["group"], ("a", "b", "c")),
+        "sensitive_features": Groups.named(inputs["group"], ("a", "b", "c")),
         "classes": ("no", "yes"),
     }
 

@@ -61,9 +61,9 @@ def test_options_are_bound_and_are_no_arguments():
     case = {
         "y_true": np.array([0, 0]),
         "y_pred": np.array([0, 1]),
-        "sensitive_features": Groups(np.array([0, 1]), ("a", "b")),
+        "sensitive_features": Groups.named(np.array([0, 1]), ("a", "b")),
         "y_train": np.array([0, 0, 0]),
-        "sensitive_features_train": Groups(np.array([0, 1, 1]), ("a", "b")),
+        "sensitive_features_train": Groups.named(np.array([0, 1, 1]), ("a", "b")),
     }
     assert bound.scores(case) != plain.scores(case)
     assert bound.scores(case)[""] == plain.definition.function(**case, alpha=-0.5)

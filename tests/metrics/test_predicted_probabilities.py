@@ -24,7 +24,7 @@ def make(n=300, groups=3, seed=0) -> tuple[np.ndarray, dict]:
     group = rng.integers(0, groups - 1, n)
     return outputs, {
         "y_score": probability_of_second(outputs),
-        "sensitive_features": Groups(group, tuple(f"g{k}" for k in range(groups))),
+        "sensitive_features": Groups.named(group, tuple(f"g{k}" for k in range(groups))),
     }
 
 
@@ -66,7 +66,7 @@ def test_shares_of_a_group_and_class_are_its_histogram():
 def test_certain_predictions_lie_in_the_outer_bins():
     """However large the logits are: no overflow, and 1 has a bin."""
     outputs = np.array([[1e30, -1e30], [0, 0], [-1e30, 1e30], [-800, 800]], dtype=np.float32)
-    everyone = Groups(np.zeros(4, np.int64), ("all",))
+    everyone = Groups.named(np.zeros(4, np.int64), ("all",))
     scores = probability_shares_by_group(
         probability_of_second(outputs), sensitive_features=everyone
     )

@@ -23,7 +23,7 @@ from robust_fairness.samples import Groups
 from .helpers import score_of, scores_of_groups
 
 GROUPS = ("a", "b", "c")
-ONE = {"sensitive_features": Groups(np.array([0]), ("a",))}
+ONE = {"sensitive_features": Groups.named(np.array([0]), ("a",))}
 
 
 def recall_at(rank, k=1) -> Score:

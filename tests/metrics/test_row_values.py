@@ -54,7 +54,7 @@ def test_variance_is_that_of_the_mean_of_its_rows(name):
     assert isinstance(rows, RowValues)
     among = np.full(len(group), True) if rows.among is None else rows.among
     names = ("a", "b", "c", "nobody")
-    scores = quantity.by_group(arrays, Groups(group, names), {})
+    scores = quantity.by_group(arrays, Groups.named(group, names), {})
     for number, group_name in enumerate(names):
         of_group = np.asarray(rows.values, float)[among & (group == number)]
         score = scores[group_name]
@@ -95,7 +95,7 @@ def test_variance_of_the_area_is_delongs():
 
 def test_a_difference_of_groups_knows_its_variance():
     arrays, group, _ = draw(4)
-    arrays["sensitive_features"] = Groups(group, ("a", "b", "c"))
+    arrays["sensitive_features"] = Groups.named(group, ("a", "b", "c"))
     by_group = find_metric("true_positive_rate_by_group").scores(arrays)
     gap = find_metric("true_positive_rate_difference").scores(arrays)[""]
     high, low = gap.note.split(" less ")

@@ -27,7 +27,7 @@ def columns(rows: list) -> dict:
     """Arguments of the metrics."""
     table = np.array(rows, dtype=np.int64).reshape(-1, 3)
     y_true, y_pred, group = table.T
-    groups = Groups(group, ("red", "green", "blue"))
+    groups = Groups.named(group, ("red", "green", "blue"))
     return {"y_true": y_true, "y_pred": y_pred, "sensitive_features": groups}
 
 

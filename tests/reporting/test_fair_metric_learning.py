@@ -366,15 +366,17 @@ def test_one_share_of_the_majority_is_no_figure():
 
 def test_class_sizes_are_counted_once():
     rows = [
-        row(
-            dataset="lfw", seed=seed, method=method, attribute="race", n=n,
-            metric="accuracy_by_subgroup", group=group,
-        )
+        row(dataset="lfw", seed=seed, method=method, attribute=attribute, n=n, label=label,
+            decision=decision, **{"class": name})
         for seed in range(2)
         for method in ("parade", "margin_distance")
-        for group, n in (("White & Ann", 3), ("Black & Ann", 1), ("White & Bob & Co", 2))
+        for attribute in ("", "race")
+        for label, name, decision, n in ((0, "Ann", 0, 3), (0, "Ann", 1, 1), (1, "Bob & Co", 1, 2))
     ]  # fmt: skip
-    table = view("dml_figures_4_to_7", tables.table(tables.METRICS, rows))
+    table = view(
+        "dml_figures_4_to_7", tables.table(tables.METRICS, rows),
+        counts=tables.table(tables.COUNTS, rows),
+    )  # fmt: skip
     assert table[["class", "rows"]].to_numpy().tolist() == [["Ann", 4], ["Bob & Co", 2]]
     figure = VIEWS["dml_figures_4_to_7"].draw(table)
     assert sorted(figure.data[0].x) == [2, 4]

@@ -59,18 +59,27 @@ def with_splits(metrics: list[dict], sensitive: str = "sex", splits: int = 1) ->
     """Results with the table of splits: one split is one set of test rows for all seeds."""
     rows = [
         {"dataset": name, "split": f"split_{k}", "train_rows": 100, "test_rows": 100,
-         "reused": 0.5 * (splits > 1), "sensitive": sensitive}
+         "reused": 0.5 * (splits > 1)}
         for name, k in product({score["dataset"] for score in metrics}, range(splits))
     ]  # fmt: skip
-    return results(metrics, splits=tables.table(tables.SPLITS, rows), counts=counted(metrics))
+    return results(
+        metrics, splits=tables.table(tables.SPLITS, rows), counts=counted(metrics, sensitive)
+    )
 
 
-def counted(metrics: list[dict]) -> pd.DataFrame:
+def counted(metrics: list[dict], sensitive: str = "sex") -> pd.DataFrame:
     """Rows by class and decision that have the rates of some metrics."""
     labels = {"tpr": 1, "fpr": 0}
     label_of = {metric: labels[rate] for rate, metric in RATES.items()} | {"accuracy": 1}
     rows = [
-        score | {"label": label_of[score["metric"]], "before": -1, "decision": decision, "n": n}
+        score
+        | {
+            "label": label_of[score["metric"]],
+            "before": -1,
+            "decision": decision,
+            "n": n,
+            "sensitive": score["attribute"] in sensitive.split(", "),
+        }
         for score in metrics
         if score["metric"] in label_of
         for decision, n in enumerate(
@@ -112,8 +121,8 @@ def test_changes_between_states_are_those_of_scipy():
     )  # fmt: skip
     splits = tables.table(
         tables.SPLITS,
-        [{"dataset": name, "split": "s", "train_rows": 1, "test_rows": 1, "reused": 0.0,
-          "sensitive": "sex"} for name in names],
+        [{"dataset": name, "split": "s", "train_rows": 1, "test_rows": 1, "reused": 0.0}
+         for name in names],
     )  # fmt: skip
     counts = counted(metrics.to_dict("records"))
     changes = matrices(Results.of(metrics, cells=cells, splits=splits, counts=counts))[GAP]

@@ -26,11 +26,11 @@ from typing import TypeGuard
 
 import numpy as np
 
-from robust_fairness.auditing.cells import TWO, Cells
-from robust_fairness.auditing.intervals import row_values
+from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import Gap
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
+from robust_fairness.metrics.gaps import row_values
 from robust_fairness.samples import Groups
 
 STEPS = 60  # of bisections
@@ -38,7 +38,7 @@ STRATA = 20  # of a probability
 Array = np.ndarray
 
 
-def bounds_in_cells(metric: Metric, cells: Cells) -> tuple[float, float]:
+def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
     gap, groups = metric.gap, np.flatnonzero(cells.known())
     if not _has_bounds(gap) or len(groups) < TWO or not cells.weight[-1].any():
@@ -82,7 +82,7 @@ class Strata:
         share: probability of every group in the strata ``[strata, groups]``.
     """
 
-    cells: Cells
+    cells: Counts
     share: Array
 
     @classmethod
@@ -95,8 +95,8 @@ class Strata:
         )  # fmt: skip
         index = np.full(len(share), -1)
         index[known] = stratum.ravel()
-        groups = Groups(index, tuple(map(str, range(len(rounded)))))
-        cells = Cells.of(groups, y, prediction, classes, sample_weight)
+        groups = Groups.named(index, tuple(map(str, range(len(rounded)))))
+        cells = Counts.of(groups, y, prediction, classes, sample_weight)
         weight = np.ones(len(share)) if sample_weight is None else sample_weight
         total = cells.weight[:-1].sum((1, 2))
         sums = [np.bincount(index[known], (weight * p)[known], len(total)) for p in share.T]

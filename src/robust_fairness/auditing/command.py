@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
@@ -17,13 +16,14 @@ from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions, check
-from robust_fairness.auditing.report import SELECTIONS, scored, selected
+from robust_fairness.auditing.report import SELECTIONS, SETS, scored, selected
 from robust_fairness.auditing.result import Audit, audited, audited_tables, gates_of
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import as_numbers, percentages
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
+from robust_fairness.inference.counts import TWO
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,8 @@ def audit_file(
         raise InputError("target: needs a column (--target); without labels: --labels none")
     if labels == "none" and reference is None:
         options = replace(options, y_true=None)
+    named = [name for name in options.metrics if name not in SETS]
+    named += [gate.metric for gate in parsed if gate.metric != MIX]
     wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
     options = replace(options, metrics=selected(replace(options, metrics=wanted)))
     if options.features and (labels == "none" or alone):
@@ -115,7 +117,7 @@ def audit_file(
     if labels == "none" and options.y_true is not None and reference is not None:
         audit = _estimated(source, options, reference)
     elif monitored.period is not None:
-        audit = _of_periods(source, options, monitored.period, monitored)
+        audit = _of_periods(source, options, monitored.period, monitored, named)
     else:
         audit = _of_files(source, options, reference)
     return audit.judged(gates, rule)
@@ -165,7 +167,13 @@ def _of_files(source: TableFile, options: Options, reference: Path | None) -> Au
     return audited_tables(table, options, names[0], earlier, names[1])
 
 
-def _of_periods(source: TableFile, options: Options, period: str, monitored: Monitored) -> Audit:
+def _of_periods(
+    source: TableFile,
+    options: Options,
+    period: str,
+    monitored: Monitored,
+    named: Sequence[str],
+) -> Audit:
     """The audit of the last period of a table, compared with all before it, and the monitor."""
     name, state = source.path.name, monitored.state
     if period in options.columns:
@@ -196,7 +204,7 @@ def _of_periods(source: TableFile, options: Options, period: str, monitored: Mon
         "threshold": str(options.threshold),
     }  # fmt: skip
     groups = every.groups(options.intersections)
-    monitor = monitor_of(every, periods, groups, about, monitored.first)
+    monitor = monitor_of(every, periods, groups, about, monitored.first, named)
     monitor = replace(monitor, margin=monitored.margin)
     if state is not None and state.exists():
         text = state.read_text(encoding="utf-8")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.intervals import wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.counts import TWO
 from robust_fairness.samples import Groups
 
 STEPS = 200  # of thresholds; all scores where there are not more
@@ -135,7 +135,7 @@ def calibration(predictions: Predictions, intersections: bool, suppress: int = 0
         raise InputError("calibration: needs probabilities and labels")
     score, classes = predictions.score, predictions.samples.classes
     by_class = {classes[1]: score} if score.ndim == 1 else dict(zip(classes, score.T, strict=True))
-    everyone = Groups(np.zeros(len(score), np.int64), ("",))
+    everyone = Groups.named(np.zeros(len(score), np.int64), ("",))
     rows = [
         row
         for attribute, groups in {"": everyone, **predictions.groups(intersections)}.items()

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import TWO, Cells, in_cells, scores_of
 from robust_fairness.auditing.report import AUDIT
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import Metric, Score, find_metric
 from robust_fairness.metrics.base import GROUPED
+from robust_fairness.metrics.counted import in_counts, scores_of
 from robust_fairness.samples import Groups
 
 ASSUMPTION = (
@@ -58,10 +59,7 @@ class ScoredRows:
 
     def take(self, rows: np.ndarray) -> "ScoredRows":
         """Some rows, by number."""
-        groups = {
-            name: Groups(grouping.index[rows], grouping.names)
-            for name, grouping in self.groups.items()
-        }
+        groups = {name: grouping.take(rows) for name, grouping in self.groups.items()}
         weight = None if self.weight is None else self.weight[rows]
         y = self.y[rows] if len(self.y) else self.y
         return ScoredRows(self.score[rows], self.positive[rows], groups, weight, y)
@@ -122,12 +120,13 @@ def _calibration_error(y: np.ndarray, probability: np.ndarray) -> float:
     return float(np.sum(gaps) / len(y))
 
 
-def expected_cells(rows: ScoredRows, probability: np.ndarray, groups: Groups) -> Cells:
+def expected_counts(rows: ScoredRows, probability: np.ndarray, groups: Groups) -> Counts:
     """Expected sums by group, class and decision, of labels that are 1 with a probability."""
     decided = rows.positive.astype(np.int64)
     by_class = [
-        Cells.of(
-            groups,
+        Counts.of(
+            groups.codes,
+            groups.names,
             np.full(len(decided), label),
             decided,
             CLASSES,
@@ -173,15 +172,15 @@ def values(
         metrics: the metrics.
         labels: from probabilities to what is counted; default: the probabilities.
     """
-    everyone = Groups(np.zeros(len(now.score), np.int64), ("",))
+    everyone = Groups.named(np.zeros(len(now.score), np.int64), ("",))
     plain = _common(now, reference, calibrate)
-    cells = {"": expected_cells(now, labels(plain), everyone)}
+    cells = {"": expected_counts(now, labels(plain), everyone)}
     for attribute, groups in now.groups.items():
         weight = group_weights(now, reference, attribute)
         probability = _by_group(
             now, reference, attribute, _common(now, reference, calibrate, weight)
         )
-        cells[attribute] = expected_cells(now, labels(probability), groups)
+        cells[attribute] = expected_counts(now, labels(probability), groups)
     return {
         (attribute, group, metric.name): score
         for attribute, of_attribute in cells.items()
@@ -229,7 +228,7 @@ def estimate(
     current rows (at most ``MOST_ROWS`` of each), for which calibrators are fitted again and labels
     are drawn.
     """
-    estimated = [metric for metric in map(find_metric, metrics) if in_cells(metric)]
+    estimated = [metric for metric in map(find_metric, metrics) if in_counts(metric)]
     calibrate = needs_calibration(reference.y, reference.score)
     centre = values(now, reference, calibrate, estimated)
     generator = np.random.default_rng(0)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.auditing.intervals import ratio, wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.samples import Groups
 
 IMPACT = {
@@ -89,7 +89,7 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     nothing = np.zeros(len(reached), np.int64)
     weight, replicates, units = predictions.weight, predictions.replicates, predictions.units
-    cells = Cells.of(groups, nothing, reached, ("", ""), weight, replicates, None, units)
+    cells = Counts.of(groups, nothing, reached, ("", ""), weight, replicates, None, units)
     means, shares = cells.means(cells.grid()[1] == 1), cells.shares().value
     _, low, high = wilson(means.value, means.effective)
     compared = (shares >= least_share) & (means.n > 0)

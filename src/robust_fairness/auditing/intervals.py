@@ -24,14 +24,14 @@ import numpy as np
 from scipy import special
 
 from robust_fairness import inference
-from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
 from robust_fairness.inference import LinearGap, Rates
+from robust_fairness.inference.counts import TWO, Counts, rates_of
 from robust_fairness.inference.gaps import MOST_FUNCTIONS
 from robust_fairness.inference.verdicts import tested
 from robust_fairness.metrics import Gap, Score
-from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
+from robust_fairness.metrics.gaps import row_values
 
 TAIL = (1 - CONFIDENCE) / 2
 MOST_GROUPS = 100  # that are compared in pairs
@@ -97,7 +97,7 @@ class Compared:
         return (-high, -low) if self.turned else (low, high)
 
 
-def compared_in_cells(metric: Metric, cells: Cells) -> Compared | None:
+def compared_in_counts(metric: Metric, cells: Counts) -> Compared | None:
     """What a metric compares; None where it is no gap of rates, or there are too many groups."""
     present = cells.known() > 0
     groups = tuple(np.array(cells.groups, dtype=object)[present])
@@ -110,7 +110,7 @@ def compared_in_cells(metric: Metric, cells: Cells) -> Compared | None:
         return None
     parts = [cells.means(*row_values(item, cells)) for item in gap.of]
     higher = metric.definition.better == "higher"
-    return _compared(groups, cells.rates(parts, present), gap.how, higher, len(parts))
+    return _compared(groups, rates_of(parts, present), gap.how, higher, len(parts))
 
 
 def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compared | None:
@@ -133,13 +133,6 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     return compared and replace(compared, most=np.inf)
 
 
-def row_values(quantity: Quantity, cells: Cells) -> tuple[np.ndarray, np.ndarray | None]:
-    """Row values of a mean by class and predicted class, and the rows that it is taken among."""
-    assert quantity.rows is not None
-    rows = quantity.rows(*cells.grid())
-    return np.asarray(rows.values, np.float64), rows.among
-
-
 def _compared(
     groups: tuple[str, ...], rates: Rates, kind: str, higher: bool, number: int
 ) -> Compared | None:
@@ -157,7 +150,7 @@ def _compared(
 
 
 def _one_vs_rest(
-    name: str, cells: Cells, present: np.ndarray, groups: tuple[str, ...]
+    name: str, cells: Counts, present: np.ndarray, groups: tuple[str, ...]
 ) -> Compared | None:
     """Differences of a group's rates and those of all others, for given shares of the groups.
 
@@ -174,7 +167,7 @@ def _one_vs_rest(
         rest = weight / np.maximum(weight.sum() - weight, 1e-300)[:, None]
         np.fill_diagonal(rest, -1)
         functions.append(-rest)  # [group, group]
-    rates = cells.rates(parts, present)
+    rates = rates_of(parts, present)
     if not np.isfinite(rates.mean).all():
         return None
     if of_dp:
@@ -195,27 +188,17 @@ def _one_vs_rest(
     return Compared(groups, rates, LinearGap(of), 1.0 if of_dp else float(len(parts)))
 
 
-def bounds_of_gap(of: Gap, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the largest difference of rates of two classes in several tables ``[tables]``.
+def bounds_of_gap(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the largest difference of rates, of every entry of the first axis ``[tables]``.
 
-    Args:
-        of: the gap, the largest difference of two groups in some rates.
-        counts: rows by class and prediction, int64 ``[tables, groups, 2, 2]``; every group has rows
-            of every rate.
+    Every group has rows of every rate.
     """
-    tables, groups = counts.shape[:2]
+    tables, groups = len(counts.n), len(counts.groups)
     if not tables or groups > MOST_GROUPS:
         return np.full(tables, np.nan), np.full(tables, np.nan)
-    n = np.concatenate([counts.reshape(-1, TWO, TWO), np.zeros((1, TWO, TWO), np.int64)])
-    weight = n.astype(np.float64)
-    cells = Cells(tuple(map(str, range(tables * groups))), ("0", "1"), n, weight, weight)
-    parts = [cells.means(*row_values(item, cells)) for item in of.of]
-    value, variance, effective = (
-        np.concatenate([getattr(part, field).reshape(tables, groups) for part in parts], 1)
-        for field in ("value", "variance", "effective")
-    )
-    largest = inference.linear_gap("largest", groups, len(parts))
-    return Compared((), Rates(value[..., None], variance, effective), largest).ends()
+    parts = [counts.means(*row_values(quantity, counts)) for quantity in gap.of]
+    rates = rates_of(parts, np.ones(groups, bool))
+    return Compared((), rates, inference.linear_gap("largest", groups, len(parts))).ends()
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
@@ -255,7 +238,7 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
     return Bound(kind, float(least), float(most))
 
 
-def ratio_in_cells(metric: Metric, cells: Cells) -> Bound | None:
+def ratio_in_counts(metric: Metric, cells: Counts) -> Bound | None:
     """Interval of a ratio of a rate of two groups; None for more."""
     gap = metric.gap
     if gap is None or gap.how != "ratio" or len(gap.of) > 1:

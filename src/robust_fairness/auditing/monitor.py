@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness import inference
-from robust_fairness.auditing.cells import TWO
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.intervals import bounds_of_gap
@@ -29,7 +28,11 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LEVEL, Rates
+from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.inference.sequential import Batches, Growth, confidence, growth, upper_bound
+from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.metrics.counted import in_counts
+from robust_fairness.metrics.gaps import row_values
 from robust_fairness.rendering.html import counted
 from robust_fairness.samples import Groups
 
@@ -43,22 +46,9 @@ MONITOR = {
     "bound": "float64", "evidence": "float64", "limit": "float64", "alarm": "bool",
 }  # fmt: skip
 REFERENCE, FOLLOWED = "reference", "followed"
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Rows by period, group, class and predicted class, int64 ``[periods, groups, 2, 2]``."""
-
-    groups: tuple[str, ...]
-    rows: np.ndarray
-
-    def of(self, groups: Sequence[str]) -> np.ndarray:
-        """Those of some groups; 0 where a group is unknown."""
-        rows = np.zeros((len(self.rows), len(groups), TWO, TWO), np.int64)
-        for place, group in enumerate(groups):
-            if group in self.groups:
-                rows[:, place] = self.rows[:, self.groups.index(group)]
-        return rows
+METRICS = (
+    "equalized_odds_difference", "equal_opportunity_difference", "demographic_parity_difference",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,8 +60,9 @@ class Monitor:
         kind: the order of periods, see ``Periods``.
         periods: their names in their order.
         reference: how many of them, from the first on, are the reference.
-        counts: by attribute.
+        counts: by attribute, with periods as their first axis.
         margin: by how much gaps may grow; no part of the state.
+        metrics: names of the gaps that are followed, likewise.
     """
 
     about: Mapping[str, str]
@@ -80,21 +71,23 @@ class Monitor:
     reference: int
     counts: Mapping[str, Counts]
     margin: float = 0.0
+    metrics: Sequence[str] = METRICS
 
     @cached_property
     def gaps(self) -> list["Followed"]:
         """The gaps of every attribute that two groups or more have a reference for."""
         gaps = []
         for attribute, counts in self.counts.items():
-            before, since = np.split(counts.rows, [self.reference])
-            reference, groups = before.sum(0), np.array(counts.groups, dtype=object)
-            for metric in RATES:
-                _, n = rates_of(metric, reference)
-                enough = np.asarray((n.reshape(-1, len(groups)) >= FEWEST).all(0))
+            reference, since = counts[: self.reference].sum(), counts[self.reference :]
+            for metric in self.metrics:
+                gap = find_metric(metric).gap
+                assert gap is not None
+                _, n = hits_of(gap, reference)
+                enough = np.asarray((n.reshape(len(gap.of), -1) >= FEWEST).all(0))
                 if enough.sum() >= TWO:
-                    compared, left_out = tuple(groups[enough]), tuple(groups[~enough])
-                    sums = since[:, enough], reference[enough]
-                    gaps.append(Followed(attribute, metric, compared, left_out, *sums))
+                    left_out = tuple(np.array(counts.groups, dtype=object)[~enough])
+                    compared = since.take(enough), reference.take(enough)
+                    gaps.append(Followed(attribute, metric, gap, left_out, *compared))
         return [replace(gap, family=len(gaps), margin=self.margin) for gap in gaps]
 
     def to_frame(self) -> pd.DataFrame:
@@ -106,8 +99,8 @@ class Monitor:
         reference, since = self.periods[: self.reference], self.periods[self.reference :]
         frames = []
         for gap in self.gaps:
-            counts = np.concatenate([gap.reference[None], gap.counts])
-            value, low, high = values = _values(gap.metric, counts)
+            counts = gap.reference.before(gap.counts)
+            value, low, high = values = _values(gap.of, counts)
             change = [value - value[0], *change_of(values, values[:, :1])]
             for part in change:
                 part[0] = np.nan  # of the reference
@@ -115,7 +108,7 @@ class Monitor:
                 "attribute": gap.attribute, "metric": gap.metric,
                 "period": [span(reference), *since],
                 "role": [REFERENCE, *(FOLLOWED for _ in since)],
-                "value": value, "low": low, "high": high, "n": counts.sum((1, 2, 3)),
+                "value": value, "low": low, "high": high, "n": counts.known().sum(-1),
                 "change": change[0], "change_low": change[1], "change_high": change[2],
                 "bound": gap.bound, "evidence": [np.nan, *gap.evidence], "limit": gap.limit,
                 "alarm": [
@@ -181,17 +174,22 @@ class Monitor:
         for attribute, counts in state.counts.items():
             added = self.counts[attribute]
             groups = tuple(sorted({*counts.groups, *added.groups}))
-            rows, old = added.of(groups), counts.of(groups)
+            rows, old = added.of_groups(groups), counts.of_groups(groups)
             for place_here, name in enumerate(self.periods):
-                if name not in new and (rows[place_here] != old[state.periods.index(name)]).any():
+                if (
+                    name not in new
+                    and (rows.n[place_here] != old.n[state.periods.index(name)]).any()
+                ):
                     raise InputError(
                         f"{place}: period {name} has other rows than when it was added; a period "
                         "is added once, when it is complete"
                     )
             kept = [self.periods.index(name) for name in new]
-            joined[attribute] = Counts(groups, np.concatenate([old, rows[kept]]))
+            joined[attribute] = old.before(rows[kept])
         periods = (*state.periods, *new)
-        return replace(state, periods=periods, counts=joined, margin=self.margin)
+        return replace(
+            state, periods=periods, counts=joined, margin=self.margin, metrics=self.metrics
+        )
 
     def to_json(self) -> str:
         """The state as JSON: counts only, with a version and a checksum."""
@@ -200,7 +198,7 @@ class Monitor:
             "periods": list(self.periods), "reference": self.reference,
             "counts": {
                 name: {
-                    group: counts.rows[:, code].reshape(-1, TWO * TWO).tolist()
+                    group: counts.n[:, code].reshape(-1, TWO * TWO).tolist()
                     for code, group in enumerate(counts.groups)
                 }
                 for name, counts in self.counts.items()
@@ -233,7 +231,7 @@ class Monitor:
             shape = (-1, len(content["periods"]), TWO, TWO)
             for name, groups in content["counts"].items():
                 rows = np.array(list(groups.values()), np.int64).reshape(shape)
-                counts[name] = Counts(tuple(groups), np.moveaxis(rows, 0, 1))
+                counts[name] = Counts.of_rows(np.moveaxis(rows, 0, 1), tuple(groups))
             return cls(
                 content["about"], content["kind"], tuple(content["periods"]), content["reference"],
                 counts,
@@ -252,6 +250,7 @@ def monitor_of(
     groups: Mapping[str, Groups],
     about: Mapping[str, str],
     reference: int = 1,
+    metrics: Sequence[str] = (),
 ) -> Monitor:
     """The counts of a table.
 
@@ -261,6 +260,7 @@ def monitor_of(
         groups: by attribute.
         about: what the counts are of.
         reference: number of periods, from the first on, that are the reference.
+        metrics: names of metrics; gaps among them are followed beside ``METRICS``.
 
     Raises:
         InputError: the target has not two classes, or there are fewer periods.
@@ -275,13 +275,20 @@ def monitor_of(
     for name, of_rows in groups.items():
         known = of_rows.index >= 0
         shape = (len(periods.names), len(of_rows.names), TWO, TWO)
-        cells = (periods.codes, of_rows.index, predictions.samples.y, predictions.prediction)
-        cell = np.ravel_multi_index(tuple(part[known] for part in cells), shape)
-        rows = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape)
-        order = np.argsort(np.array(of_rows.names, dtype=object), kind="stable")
-        counts[name] = Counts(tuple(of_rows.names[code] for code in order), rows[:, order])
+        codes = (periods.codes, of_rows.index, predictions.samples.y, predictions.prediction)
+        place = np.ravel_multi_index(tuple(part[known] for part in codes), shape)
+        rows = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape)
+        counts[name] = Counts.of_rows(rows, of_rows.names).of_groups(sorted(of_rows.names))
     of_classes = {"classes": ", ".join(classes), "predictions": predictions.kind}
-    return Monitor({**about, **of_classes}, periods.kind, periods.names, reference, counts)
+    followed = {}
+    for metric in map(find_metric, [*METRICS, *metrics]):
+        if metric.gap is not None and metric.gap.how == "largest" and in_counts(metric):
+            compared = tuple(quantity.name for quantity in metric.gap.of)
+            followed.setdefault(compared, metric.name)
+    return Monitor(
+        {**about, **of_classes}, periods.kind, periods.names, reference, counts,
+        metrics=tuple(followed.values()),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -291,22 +298,27 @@ class Followed:
     Attributes:
         attribute: whose groups are compared.
         metric: name of the gap.
-        groups: the groups that are compared.
+        of: the gap.
         left_out: groups with fewer than ``FEWEST`` rows of a rate in the reference.
-        counts: of the periods since the reference, see ``Counts``.
-        reference: counts of the reference, ``[groups, 2, 2]``.
+        counts: of the periods since the reference.
+        reference: of the reference.
         family: number of gaps that are followed together.
         margin: by how much the gap may grow.
     """
 
     attribute: str
     metric: str
-    groups: tuple[str, ...]
+    of: Gap
     left_out: tuple[str, ...]
-    counts: np.ndarray
-    reference: np.ndarray
+    counts: Counts
+    reference: Counts
     family: int = 1
     margin: float = 0.0
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that are compared."""
+        return self.reference.groups
 
     @property
     def name(self) -> str:
@@ -321,7 +333,7 @@ class Followed:
     @cached_property
     def bound(self) -> float:
         """The largest gap that is no growth."""
-        hits, n = rates_of(self.metric, self.reference)
+        hits, n = hits_of(self.of, self.reference)
         rates = Rates.of_counts(hits[None], n[None])
         _, high = inference.interval(rates, self._gap, LEVEL / self.family)
         return float(min(high[0], 1.0)) + self.margin
@@ -329,13 +341,13 @@ class Followed:
     @cached_property
     def evidence(self) -> np.ndarray:
         """The e-process after each period, at most 1e300."""
-        log_e = self._growth.log_e if len(self.counts) else np.empty(0)
+        log_e = self._growth.log_e if len(self.counts.n) else np.empty(0)
         return np.asarray(np.exp(np.minimum(log_e, 690.0)))
 
     @cached_property
     def alarm(self) -> int | None:
         """The number of the period with the first alarm; None without one."""
-        return self._growth.alarm(1 / self.limit) if len(self.counts) else None
+        return self._growth.alarm(1 / self.limit) if len(self.counts.n) else None
 
     @cached_property
     def since(self) -> int:
@@ -354,44 +366,29 @@ class Followed:
 
     @property
     def _gap(self) -> inference.LinearGap:
-        return inference.linear_gap("largest", len(self.groups), len(RATES[self.metric]))
+        return inference.linear_gap("largest", len(self.groups), len(self.of.of))
 
     @cached_property
     def _batches(self) -> Batches:
-        return Batches.of(
-            *rates_of(self.metric, self.counts), *rates_of(self.metric, self.reference)
-        )
+        return Batches.of(*hits_of(self.of, self.counts), *hits_of(self.of, self.reference))
 
     @cached_property
     def _growth(self) -> Growth:
         return growth(self._batches, self._gap, self.bound)
 
 
-# Class of the rows that a rate is among; None for all rows.
-RATES: Mapping[str, tuple[int | None, ...]] = {
-    "equalized_odds_difference": (0, 1),
-    "equal_opportunity_difference": (1,),
-    "demographic_parity_difference": (None,),
-}
+def hits_of(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group."""
+    parts = [counts.hits(*row_values(quantity, counts)) for quantity in gap.of]
+    hits, n = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    return hits, n
 
 
-def rates_of(metric: str, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group.
-
-    Args:
-        metric: name of the gap.
-        counts: ``[..., groups, 2, 2]`` by class and prediction.
-    """
-    parts = [counts.sum(-2) if among is None else counts[..., among, :] for among in RATES[metric]]
-    both = np.concatenate(parts, axis=-2).astype(np.float64)
-    return both[..., 1], both.sum(-1)
-
-
-def _values(metric: str, counts: np.ndarray) -> np.ndarray:
+def _values(gap: Gap, counts: Counts) -> np.ndarray:
     """A gap with its interval, ``[3, periods]``; NaN where a group has no rows of a rate."""
-    hits, n = rates_of(metric, counts)
+    hits, n = hits_of(gap, counts)
     known = n.all(-1)
-    shares = (hits[known] / n[known]).reshape(-1, len(RATES[metric]), counts.shape[1])
-    values = np.full((3, len(counts)), np.nan)
-    values[:, known] = np.ptp(shares, axis=2).max(1), *bounds_of_gap(metric, counts[known])
+    shares = (hits[known] / n[known]).reshape(-1, len(gap.of), len(counts.groups))
+    values = np.full((3, len(n)), np.nan)
+    values[:, known] = np.ptp(shares, axis=2).max(1), *bounds_of_gap(gap, counts[known])
     return values

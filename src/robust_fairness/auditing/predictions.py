@@ -1,13 +1,12 @@
 """A table of predictions, checked: every mistake in it is found here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
@@ -27,7 +26,8 @@ from robust_fairness.datasets.raw.columns import (
     typed,
     typed_as_number,
 )
-from robust_fairness.samples import Groups, Samples, groups_of
+from robust_fairness.inference.counts import TWO, Counts
+from robust_fairness.samples import Groups, Samples, groups_of, shown
 
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
@@ -189,28 +189,31 @@ class Predictions:
                 return np.log(np.stack([1 - shares, shares], axis=1))
             return np.log(shares)
 
-    def cells(self, intersections: bool) -> dict[str, Cells]:
+    def counts(self, intersections: bool) -> dict[str, Counts]:
         """Counts by categorical attribute, their intersections, and attributes of membership."""
         by_attribute = {}
         for name, groups in self.groups(intersections).items():
-            by_attribute[name] = self._cells(groups)
+            by_attribute[name] = self._counts(groups)
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
             parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
-            sums = [self._cells(Groups(np.full(len(known), code), names), of) for code, of in parts]
+            sums = [
+                self._counts(Groups.named(np.full(len(known), code), names), of)
+                for code, of in parts
+            ]
             by_attribute[name] = sum(sums[1:], sums[0])
         return by_attribute
 
-    def everyone(self) -> Cells:
+    def everyone(self) -> Counts:
         """Counts of all rows as one group."""
-        return self._cells(Groups(np.zeros(len(self.samples), np.int64), ("",)))
+        return self._counts(Groups.named(np.zeros(len(self.samples), np.int64), ("",)))
 
-    def _cells(self, groups: Groups, share: np.ndarray | None = None) -> Cells:
+    def _counts(self, groups: Groups, share: np.ndarray | None = None) -> Counts:
         weight, replicates = self.weight, self.replicates
         if share is not None:
             weight = share if weight is None else weight * share
             replicates = None if replicates is None else replicates * share[:, None]
-        return Cells.of(
+        return Counts.of(
             groups, self.samples.y, self.prediction, self.samples.classes, weight, replicates,
             share, self.units,
         )  # fmt: skip
@@ -220,12 +223,25 @@ class Predictions:
         """Weights of the rows ``[n]``."""
         return self.samples.sample_weight
 
-    def groups(self, intersections: bool) -> dict[str, Groups]:
-        """Groups by categorical attribute, and of the intersections of all of them."""
-        attributes = self.samples.attributes
-        alone = [(str(name),) for name in attributes.select_dtypes("category")]
+    def groupings(self, intersections: bool) -> list[tuple[str, ...]]:
+        """Columns of every categorical attribute, and of the intersection of all of them."""
+        alone = [(str(name),) for name in self.samples.attributes.select_dtypes("category")]
         together = [tuple(name for (name,) in alone)] if intersections and len(alone) > 1 else []
-        return {" & ".join(names): groups_of(attributes, names) for names in [*alone, *together]}
+        return [*alone, *together]
+
+    def groups(self, intersections: bool) -> dict[str, Groups]:
+        """Groups by name of the attribute or the intersection."""
+        attributes = self.samples.attributes
+        return {
+            attribute_name(columns, attributes): groups_of(attributes, columns)
+            for columns in self.groupings(intersections)
+        }
+
+
+def attribute_name(columns: Sequence[str], existing: Collection[str]) -> str:
+    """The name of an attribute, or of an intersection, which no column has."""
+    name = shown(columns)
+    return f"({name})" if len(columns) > 1 and name in existing else name
 
 
 def check(

@@ -17,14 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.bounds import Strata, bounds_in_cells, bounds_in_strata
-from robust_fairness.auditing.cells import TWO, Cells, in_cells, scores_of
+from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
 from robust_fairness.auditing.intervals import (
     Compared,
-    compared_in_cells,
+    compared_in_counts,
     compared_in_scores,
-    ratio_in_cells,
-    row_values,
+    ratio_in_counts,
     wilson,
 )
 from robust_fairness.auditing.predictions import Options, Predictions
@@ -33,10 +31,13 @@ from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
 from robust_fairness.inference.adjust import holm
+from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
 from robust_fairness.metrics.base import GROUPED, WEIGHTS
+from robust_fairness.metrics.counted import in_counts, scores_of
 from robust_fairness.metrics.evaluation import rows_of
 from robust_fairness.metrics.find import is_mean
+from robust_fairness.metrics.gaps import row_values
 from robust_fairness.samples import Groups
 
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
@@ -125,6 +126,9 @@ def offered_names(continuous: bool) -> list[str]:
     return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
 
 
+SETS = ("conventional", "all")  # of metrics
+
+
 def selected(options: Options) -> list[str]:
     """Names of metrics, without those that every audit has.
 
@@ -173,7 +177,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
     metrics = {key: find_metric(key) for key in names if key not in kernel}
     groups = predictions.groups(options.intersections)
-    cells = predictions.cells(options.intersections) if samples.classes else {}
+    cells = predictions.counts(options.intersections) if samples.classes else {}
     everyone = {"": predictions.everyone()} if samples.classes else {}
     of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
     strata = {
@@ -181,8 +185,8 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         for attribute, (_, share) in predictions.membership.items()
         if samples.classes
     }
-    of_rows = [key for key in metrics if not (samples.classes and in_cells(metrics[key]))]
-    evaluated = _evaluated(predictions, of_rows, groups)
+    of_rows = [key for key in metrics if not (samples.classes and in_counts(metrics[key]))]
+    evaluated = _evaluated(predictions, of_rows, options.intersections)
     compared = dict(_compared_rows(evaluated, metrics))
     rows: list[dict[str, Any]] = []
     for key, metric in metrics.items():
@@ -192,7 +196,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
             continue
         for attribute, counts in (cells if GROUPED in metric.needs else everyone).items():
             of_strata = strata.get(attribute)
-            rows += _rows_in_cells(metric, attribute, counts, compared, of_strata, options.small)
+            rows += _rows_in_counts(metric, attribute, counts, compared, of_strata, options.small)
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
@@ -210,7 +214,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
 
 
 def _evaluated(
-    predictions: Predictions, names: Sequence[str], groups: Mapping[str, Groups]
+    predictions: Predictions, names: Sequence[str], intersections: bool
 ) -> list[dict[str, Any]]:
     """Rows of metrics that are no functions of cells; variances only of independent rows."""
     if not names:
@@ -218,18 +222,17 @@ def _evaluated(
     per_row = {"y_pred": predictions.prediction}
     if predictions.weight is not None:
         per_row[WEIGHTS] = predictions.weight
-    attributes = predictions.samples.attributes
-    together = [tuple(name.split(" & ")) for name in groups if name not in attributes]
+    together = [columns for columns in predictions.groupings(intersections) if len(columns) > 1]
     rows = evaluate(names, predictions.samples, predictions.outputs, per_row, groupings=together)
     if predictions.units is None and predictions.replicates is None:
         return rows
     return [row | {"variance": None} for row in rows]
 
 
-def _rows_in_cells(
+def _rows_in_counts(
     metric: Metric,
     attribute: str,
-    cells: Cells,
+    cells: Counts,
     compared: dict[tuple[str, str], Compared],
     strata: Strata | None = None,
     small: int = 0,
@@ -239,7 +242,7 @@ def _rows_in_cells(
         large = cells.known() >= small
         left_out = [name for name, kept in zip(cells.groups, large, strict=True) if not kept]
         if left_out and large.any():
-            rows = _rows_in_cells(metric, attribute, cells.take(large), compared)
+            rows = _rows_in_counts(metric, attribute, cells.take(large), compared)
             note = f"without {', '.join(left_out)}, fewer than {small} rows"
             return [row | {"note": "; ".join(filter(None, (row["note"], note)))} for row in rows]
     if metric.definition.binary and len(cells.classes) != TWO:
@@ -262,12 +265,12 @@ def _rows_in_cells(
     if row["value"] is None:
         return rows
     row["lowest"], row["highest"] = (
-        bounds_in_cells(metric, cells) if strata is None else bounds_in_strata(metric, strata)
+        bounds_in_counts(metric, cells) if strata is None else bounds_in_strata(metric, strata)
     )
-    comparison = compared_in_cells(metric, cells)
+    comparison = compared_in_counts(metric, cells)
     if comparison is not None:
         compared[attribute, metric.name] = comparison
-    bound = comparison.bound() if comparison else ratio_in_cells(metric, cells)
+    bound = comparison.bound() if comparison else ratio_in_counts(metric, cells)
     row.update(asdict(bound) if bound else {})
     return rows
 
@@ -345,13 +348,13 @@ def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
 
 
 def _share_rows(
-    predictions: Predictions, groups: Mapping[str, Groups], cells: Mapping[str, Cells]
+    predictions: Predictions, groups: Mapping[str, Groups], cells: Mapping[str, Counts]
 ) -> Iterator[dict[str, Any]]:
     """Share of every group in the rows whose group is known; ``n`` is the size of the group."""
     if not cells:  # a continuous target: all rows are of one class
         nothing = np.zeros(len(predictions.samples), np.int64)
         cells = {
-            name: Cells.of(of_attribute, nothing, nothing, ("",), predictions.weight)
+            name: Counts.of(of_attribute, nothing, nothing, ("",), predictions.weight)
             for name, of_attribute in groups.items()
         }
     for attribute, of_attribute in cells.items():
@@ -383,7 +386,7 @@ def _small_group(
     row: Mapping[str, Any],
     classes: Sequence[str],
     groups: Mapping[str, Groups],
-    cells: Mapping[str, Cells],
+    cells: Mapping[str, Counts],
     small: int,
     is_worst: bool,
 ) -> dict[str, Any]:

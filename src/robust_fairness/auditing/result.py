@@ -13,7 +13,7 @@ from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.monitor import Monitor
-from robust_fairness.auditing.predictions import Options, Predictions, check
+from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
 from robust_fairness.auditing.report import offered_names, scored
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
@@ -212,7 +212,9 @@ def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Ga
     """
     names = options.sensitive_features
     sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
-    attributes = {" & ".join(some) for size in sizes for some in combinations(names, size)}
+    attributes = {
+        attribute_name(some, names) for size in sizes for some in combinations(names, size)
+    }
     parsed = [
         gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
     ]

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from robust_fairness.inference.estimate import Array
 from robust_fairness.inference.gaps import Rates
+from robust_fairness.samples.groups import Groups
 
 TWO = 2
 
@@ -49,8 +50,9 @@ class Counts:
         replicates: sums of replicate weights ``[replicates, groups + 1, ...]``.
         units: sums of weights by unit, such as households, sparse ``[units, cells]``.
 
-    >>> counts = Counts.of(np.array([0, 0, 1, 1]), ("f", "m"), np.array([1, 1, 1, 0]),
-    ...                    np.array([1, 0, 1, 0]), ("no", "yes"))
+    >>> sex = Groups.named(np.array([0, 0, 1, 1]), ["f", "m"])
+    >>> y_true, y_pred = np.array([1, 1, 1, 0]), np.array([1, 0, 1, 0])
+    >>> counts = Counts.of(sex, y_true, y_pred, ("no", "yes"))
     >>> decided = counts.grid()[1]
     >>> counts.means(decided == 1).value
     array([0.5, 0.5])
@@ -67,8 +69,7 @@ class Counts:
     @classmethod
     def of(
         cls,
-        codes: Array,
-        groups: tuple[str, ...],
+        groups: Groups,
         y: Array,
         decision: Array,
         classes: tuple[str, ...],
@@ -79,12 +80,11 @@ class Counts:
     ) -> "Counts":
         """Those of rows ``[n]``; replicate weights are ``[n, replicates]``, units numbers from 0.
 
-        ``codes`` are the groups of the rows, -1 without one. Where a row belongs to its group with
-        a probability only, ``share`` is that, and counts as so much of a row; the weights contain
-        it.
+        Where a row belongs to its group with a probability only, ``share`` is that, and counts as
+        so much of a row; the weights contain it.
         """
-        shape = (len(groups) + 1, len(classes), len(classes))
-        index = np.remainder(codes, shape[0], dtype=np.int64)
+        shape = (len(groups.values) + 1, len(classes), len(classes))
+        index = np.remainder(groups.codes, shape[0], dtype=np.int64)
         for size, numbers in zip(shape[1:], (y, decision), strict=True):
             index *= size
             index += numbers
@@ -102,7 +102,7 @@ class Counts:
             weight, squares = summed(sample_weight), summed(sample_weight**2)
         if replicate_weights is not None:
             replicates = np.stack([summed(weight) for weight in replicate_weights.T])
-        return cls(groups, classes, n, weight, squares, replicates, units)
+        return cls(groups.names, classes, n, weight, squares, replicates, units)
 
     @classmethod
     def of_rows(cls, n: Array, groups: Sequence[str] = (), classes: Sequence[str] = ()) -> "Counts":
@@ -130,15 +130,26 @@ class Counts:
         )  # fmt: skip
 
     def sum(self) -> "Counts":
-        """Those of all entries of the first axis together."""
-        return Counts(
-            self.groups, self.classes, self.n.sum(0), self.weight.sum(0), self.squares.sum(0)
-        )
+        """Those of all entries of the first axis together, without weights."""
+        return Counts.of_rows(self.n[..., :-1, :, :].sum(0), self.groups, self.classes)
+
+    def before(self, other: "Counts") -> "Counts":
+        """With the entries of other counts after these, or after this single one, as first axis."""
+        n = np.concatenate([self.n.reshape(-1, *other.n.shape[1:]), other.n])[..., :-1, :, :]
+        return Counts.of_rows(n, self.groups, self.classes)
 
     def __getitem__(self, entries: Any) -> "Counts":
-        """Some entries of the first axis."""
-        n, weight, squares = (part[entries] for part in (self.n, self.weight, self.squares))
-        return Counts(self.groups, self.classes, n, weight, squares)
+        """Some entries of the first axis, without weights."""
+        return Counts.of_rows(self.n[entries][..., :-1, :, :], self.groups, self.classes)
+
+    def of_groups(self, names: Sequence[str]) -> "Counts":
+        """Those of groups in another order; 0 of groups that are not here."""
+        known = {name: number for number, name in enumerate(self.groups)}
+        rows = np.zeros((*self.n.shape[:-3], len(names), *self.n.shape[-2:]), self.n.dtype)
+        for place, name in enumerate(names):
+            if name in known:
+                rows[..., place, :, :] = self.n[..., known[name], :, :]
+        return Counts.of_rows(rows, names, self.classes)
 
     def merged(self, index: Array, names: tuple[str, ...]) -> "Counts":
         """Groups joined: the known group g becomes part of ``index[g]``; none is unknown.
@@ -198,6 +209,11 @@ class Counts:
         """Class and decision of the sums of a group, ``[classes, classes]`` each."""
         y, decision = np.indices(self.n.shape[-2:])
         return np.asarray(y), np.asarray(decision)
+
+    def hits(self, values: Array, among: Array | None = None) -> tuple[Array, Array]:
+        """Rows with a value of 1 and all rows ``among``, of every group ``[..., groups]``."""
+        rows = self.n[..., :-1, :, :] * (1.0 if among is None else np.asarray(among, np.float64))
+        return (rows * values).sum((-2, -1)), rows.sum((-2, -1))
 
     def means(self, values: Array, among: Array | None = None) -> Means:
         r"""Means of values ``[classes, classes]`` over the rows ``among`` of every group.

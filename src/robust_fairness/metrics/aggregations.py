@@ -258,15 +258,15 @@ def _by_group(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str,
 
 
 def _by_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
-    """Subgroups of these rows or the training rows, named ``group & class``."""
+    """Subgroups of these rows or the training rows: a group's values and a class."""
     here, there = arrays["sensitive_features"], arrays["sensitive_features_train"]
     keys, index, _ = subgroups(arrays["y_true"], here.index, arrays["y_train"], there.index)
-    names = [f"{here.names[group]} & {arrays['classes'][label]}" for group, label in keys.tolist()]
-    return quantity.by_group(arrays, Groups(index, tuple(names)), options)
+    values = [(*here.values[group], arrays["classes"][label]) for group, label in keys.tolist()]
+    return quantity.by_group(arrays, Groups(index, tuple(values)), options)
 
 
 def _worst_subgroup(quantity: Quantity, arrays: Arrays, options: Options) -> dict[str, Score]:
-    none = Groups(np.empty(0, np.int64), arrays["sensitive_features"].names)
+    none = Groups(np.empty(0, np.int64), arrays["sensitive_features"].values)
     without = {**arrays, "y_train": none.index, "sensitive_features_train": none}
     return {"": worst_group(_by_subgroup(quantity, without, options), quantity.better == "higher")}
 
@@ -276,7 +276,7 @@ def _one_vs_rest(quantity: Quantity, arrays: Arrays, options: Options) -> dict[s
     groups = arrays["sensitive_features"]
     gaps = []
     for number, name in enumerate(groups.names):
-        inside = Groups((groups.index != number).astype(np.int64), (name, f"not {name}"))
+        inside = Groups.named((groups.index != number).astype(np.int64), (name, f"not {name}"))
         if inside.counts.all():
             gaps.append(difference(quantity.by_group(arrays, inside, options)))
     undefined = [score for score in gaps if score.value is None]

@@ -95,7 +95,7 @@ class NotApplicable(Undefined):
 
 def everyone(rows: int) -> Groups:
     """All rows in one group without a name."""
-    return Groups(np.zeros(rows, dtype=np.int64), ("",))
+    return Groups.named(np.zeros(rows, dtype=np.int64), [""])
 
 
 def _needs_extra(error: ModuleNotFoundError) -> NotApplicable:

@@ -138,7 +138,7 @@ def _by_side(
     """Accuracy within the minority and within the majority."""
     groups, groups_train = as_groups_of_both(sensitive_features, sensitive_features_train)
     majority = in_majority(y_true, groups.index, y_train, groups_train.index)
-    return mean_scores(RowValues(y_pred == y_true), Groups(majority.astype(np.int64), SIDES))
+    return mean_scores(RowValues(y_pred == y_true), Groups.named(majority.astype(np.int64), SIDES))
 
 
 def _absent(from_training: int, from_these: int) -> str:

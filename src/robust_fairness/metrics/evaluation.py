@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import GROUPED, WEIGHTS, Array, Arrays, NotApplicable, Score
+from robust_fairness.metrics.base import (
+    GROUPED,
+    WEIGHTS,
+    Array,
+    Arrays,
+    NotApplicable,
+    Score,
+    everyone,
+)
 from robust_fairness.metrics.find import Metric, find_metric
-from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, width_of
+from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, shown, width_of
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
@@ -98,8 +106,8 @@ def count(
     """Rows of every group by class and decision, from which rates and gaps follow.
 
     Args:
-        samples: the rows that were predicted, of classes.
-        outputs: logits ``[n, classes]``.
+        samples: the rows that were predicted.
+        outputs: logits ``[n, classes]``, or outcomes ``[n, 1]``.
         per_row: further arrays; ``DECISION`` are probabilities of deciding class 1.
         groupings: combinations of attributes, each an attribute of its own.
         before: outputs of the same rows before a shift.
@@ -107,31 +115,29 @@ def count(
     Returns:
         A row per attribute (the first one, "", has all rows), group, class, decision before the
         shift (-1 without one) and decision that occurs, in this order, with its number of rows
-        ``n``; a random decision counts as its probability. Attributes of more than ``MOST_GROUPS``
-        groups are left out.
+        ``n``; a random decision counts as its probability, rows without classes as of one. An
+        attribute of more than ``MOST_GROUPS`` groups is counted as one group without a name.
     """
     decided = (per_row or {}).get(DECISION)
+    classes = samples.classes or ("",)
+    label = samples.y if samples.classes else np.zeros(len(samples), np.int64)
     earlier = np.full(len(samples), -1) if before is None else before.argmax(-1)
-    codes = {"label": samples.y, "before": earlier, "decision": outputs.argmax(-1)}
+    codes = {"label": label, "before": earlier, "decision": outputs.argmax(-1)}
     weight = np.ones(len(samples))
     if decided is not None:
         codes = {name: np.tile(part, 2) for name, part in codes.items()}
         codes["decision"] = np.repeat([0, 1], len(samples))
         weight = np.concatenate([1 - decided, decided])
-    sizes = len(samples.classes), len(samples.classes) + 1, len(samples.classes)
+    sizes = len(classes), len(classes) + 1, len(classes)
     cell = np.ravel_multi_index(
         (codes["label"], codes["before"] + 1, codes["decision"]), sizes
     )  # fmt: skip
-    groups = {"": Groups(np.zeros(len(samples), np.int64), ("",))}
-    for columns in [
-        *((name,) for name in samples.attributes.select_dtypes("category")),
-        *groupings,
-    ]:
-        groups[" & ".join(columns)] = groups_of(samples.attributes, columns)
+    alone = ((str(name),) for name in samples.attributes.select_dtypes("category"))
     frames = []
-    for attribute, of_attribute in groups.items():
-        if len(of_attribute.names) > MOST_GROUPS:
-            continue
+    for columns in [(), *alone, *groupings]:
+        of_attribute = groups_of(samples.attributes, columns) if columns else everyone(len(samples))
+        if len(of_attribute.values) > MOST_GROUPS:
+            of_attribute = everyone(len(samples))
         group = np.resize(of_attribute.index, len(cell))
         known = group >= 0
         place, index = np.unique((group * np.prod(sizes) + cell)[known], return_inverse=True)
@@ -139,9 +145,11 @@ def count(
         frames.append(
             pd.DataFrame(
                 {
-                    "attribute": attribute,
+                    "attribute": shown(columns) if columns else "",
+                    "sensitive": set(columns) <= set(samples.sensitive),
                     "group": np.array(of_attribute.names, dtype=object)[group],
-                    "label": label, "before": earlier - 1, "decision": decision,
+                    "label": label, "class": np.array(classes, dtype=object)[label],
+                    "before": earlier - 1, "decision": decision,
                     "n": np.bincount(index, weight[known], len(place)),
                 }
             )
@@ -236,12 +244,12 @@ def by_attribute(
         group, group_train = np.split(groups.index, [len(attributes)])
         rows = slice(None) if (group >= 0).all() else group >= 0  # a view where all are known
         of_known: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
-        of_known[GROUPED] = Groups(group[rows], groups.names)
+        of_known[GROUPED] = Groups(group[rows], groups.values)
         if y_train is not None:
             known = group_train >= 0
             of_known["y_train"] = y_train[known]
-            of_known["sensitive_features_train"] = Groups(group_train[known], groups.names)
-        result[" & ".join(columns)] = of_known
+            of_known["sensitive_features_train"] = Groups(group_train[known], groups.values)
+        result[shown(columns)] = of_known
     return result
 
 
@@ -269,7 +277,7 @@ def by_columns(
         of_known: dict[str, Any] = {name: array[rows] for name, array in arrays.items()}
         of_known[COLUMNS] = NumericColumns(values[rows])
         of_known["conditioning_columns"] = NumericColumns(conditioning[rows])
-        result[" & ".join(names)] = of_known
+        result[shown(names)] = of_known
     return result
 
 

@@ -61,7 +61,7 @@ def metric_function(name: str) -> Callable[..., Value]:
         groups, weights = rows.pop("sensitive_features", None), rows.pop("sample_weight", None)
         encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
         if groups is not None:
-            encoded["sensitive_features"] = as_groups(_labels(groups))
+            encoded["sensitive_features"] = as_groups(groups)
         scores = _weighted(metric, encoded, weights).scores(encoded)
         return _values(metric, scores)
 
@@ -152,15 +152,6 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         codes, classes = 1 - codes, classes[::-1]
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
-
-
-def _labels(frame: pd.DataFrame) -> pd.Series:
-    """One label per row; those of several columns are joined."""
-    if frame.shape[1] == 1:
-        return frame.iloc[:, 0].reset_index(drop=True)
-    if frame.isna().any(axis=None):
-        raise InputError("sensitive_features: a row has a missing value")
-    return frame.astype(str).agg(" & ".join, axis=1)
 
 
 def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:

@@ -8,15 +8,21 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import NO_ROWS, Score
-from robust_fairness.samples import Groups
+from robust_fairness.samples import Groups, intersection
 
 MOST_NAMES = 20  # in a note
 
 
 def as_groups(sensitive_features: Any) -> Groups:
-    """Groups of rows, from themselves or from one label per row; none may be missing."""
+    """Groups of rows: themselves, by one label per row or by a frame; none may be missing.
+
+    Of several columns the combinations that occur are the groups.
+    """
     if isinstance(sensitive_features, Groups):
         return sensitive_features
+    if isinstance(sensitive_features, pd.DataFrame):
+        columns = [as_groups(values) for _, values in sensitive_features.items()]
+        return columns[0] if len(columns) == 1 else intersection(columns)
     labels = pd.Categorical(sensitive_features)
     index = labels.codes.astype(np.int64)
     if (index < 0).any():
@@ -26,7 +32,7 @@ def as_groups(sensitive_features: Any) -> Groups:
         raise InputError(
             "sensitive_features: different labels have the same text, such as 1 and '1'"
         )
-    return Groups(index, names)
+    return Groups.named(index, names)
 
 
 def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:
@@ -35,7 +41,7 @@ def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:
         return here, there
     both = as_groups(np.concatenate([here, there]))
     first, second = np.split(both.index, [len(here)])
-    return Groups(first, both.names), Groups(second, both.names)
+    return Groups(first, both.values), Groups(second, both.values)
 
 
 def listed(names: Sequence[str], between: str = ", ") -> str:

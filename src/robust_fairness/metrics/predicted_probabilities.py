@@ -58,4 +58,4 @@ def probability_shares_by_subgroup(
     """
     groups = as_groups(sensitive_features)
     names = tuple(f"{name} & {label}" for name in groups.names for label in classes)
-    return _shares(y_score, Groups(groups.index * 2 + y_true, names))
+    return _shares(y_score, Groups.named(groups.index * 2 + y_true, names))

@@ -24,7 +24,7 @@ def _by_side(
     """Accuracy on the head and on the tail."""
     classes = int(y_true.max(initial=0)) + 1
     tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
-    return mean_scores(RowValues(y_pred == y_true), Groups(tail.astype(np.int64), SIDES))
+    return mean_scores(RowValues(y_pred == y_true), Groups.named(tail.astype(np.int64), SIDES))
 
 
 @measure(better="higher", options={"beta": BETA})

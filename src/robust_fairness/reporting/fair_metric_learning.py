@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import Results, where, with_metrics
+from robust_fairness.reporting.results import UNSHIFTED, Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import (
     beside,
@@ -170,14 +170,11 @@ def table_22(results: Results) -> pd.DataFrame:
 def class_sizes(results: Results) -> pd.DataFrame:
     """Figures 4 to 7: test rows of every class; columns dataset, class, rows."""
     datasets = published(PAPER)["dataset"].unique()
-    rows = where(results.unshifted, metric="accuracy_by_subgroup", dataset=datasets)
+    rows = where(results.counts, dataset=datasets, attribute="", shift=UNSHIFTED, domain="")
     # the rows of one replica of each dataset
-    first = ["dataset", "attribute", "method", "trial", "seed"]
+    first = ["dataset", "method", "trial", "seed"]
     rows = rows.merge(rows.drop_duplicates("dataset")[first], on=first)
-    # a subgroup is named "group & class", and no group of these attributes contains "&"
-    classes = rows["group"].map(lambda subgroup: subgroup.split(" & ", 1)[1])
-    keys = ["dataset", "class"]
-    by_class = rows.assign(**{"class": classes}).groupby(keys, as_index=False, sort=False)
+    by_class = rows.groupby(["dataset", "class"], as_index=False, sort=False)
     return by_class.agg(rows=("n", "sum"))
 
 

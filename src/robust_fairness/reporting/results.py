@@ -99,23 +99,20 @@ class Results:
         return sizes_of_splits(self.splits).set_index("dataset")
 
     @cached_property
-    def sensitive(self) -> dict[str, tuple[str, ...]]:
-        """The declared sensitive attributes by dataset; none where the tables do not tell."""
-        if "sensitive" not in self.splits:
-            return {}
-        result = self.splits.drop_duplicates("dataset").set_index("dataset")["sensitive"]
-        return {str(name): tuple(filter(None, text.split(", "))) for name, text in result.items()}
+    def sensitive(self) -> frozenset[tuple[str, str]]:
+        """Datasets with their declared sensitive attributes, intersections of these among them."""
+        rows = self.counts.loc[self.counts["sensitive"], ["dataset", "attribute"]]
+        return frozenset(rows.drop_duplicates().itertuples(index=False, name=None))
 
     def declares(self, dataset: str, attribute: str) -> bool:
         """Whether an attribute, or each of an intersection, is a sensitive one of a dataset.
 
-        Where the tables do not tell, the first attribute that is scored is.
+        Where nothing was counted, the first attribute that is scored is.
         """
-        declared = self.sensitive.get(dataset)
-        if not declared:
-            rows = where(self.metrics, dataset=dataset)["attribute"]
-            return attribute in ("", next(iter(rows[rows != ""]), ""))
-        return not attribute or set(attribute.split(" & ")) <= set(declared)
+        if any(name == dataset for name, _ in self.sensitive):
+            return (dataset, attribute) in self.sensitive
+        rows = where(self.metrics, dataset=dataset)["attribute"]
+        return attribute in ("", next(iter(rows[rows != ""]), ""))
 
     def with_facets(
         self, rows: pd.DataFrame, names: Sequence[str], otherwise: Mapping[str, str] = NOTHING

@@ -3,8 +3,10 @@
 from robust_fairness.samples.groups import (
     Groups,
     groups_of,
+    intersection,
     numbers_of,
     require_categorical,
+    shown,
     values_of,
     width_of,
 )
@@ -18,8 +20,10 @@ __all__ = [
     "Groups",
     "Samples",
     "groups_of",
+    "intersection",
     "numbers_of",
     "require_categorical",
+    "shown",
     "values_of",
     "width_of",
 ]

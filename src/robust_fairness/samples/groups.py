@@ -1,6 +1,11 @@
-"""Groups of rows by their attributes, and attributes as numbers."""
+"""Groups of rows by their attributes, and attributes as numbers.
 
-from collections.abc import Sequence
+A group is a code. Its values stand in a table beside the codes, and its name is made of them where
+it is shown: names are never joined, split or compared to find a group.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,16 +17,31 @@ from robust_fairness.core.errors import InputError, unknown_name
 
 @dataclass(frozen=True)
 class Groups:
-    """Group number of every row, with the readable name of each number.
+    """Group number of every row, with the values of each number.
 
     Attributes:
-        codes: integers ``[n]`` of any size, 0 to ``len(names) - 1``; -1 where an attribute is
+        codes: integers ``[n]`` of any size, 0 to ``len(values) - 1``; -1 where an attribute is
             missing.
-        names: one per group, for example ``"female"`` or ``"female & black"``.
+        values: of every group one value per column, such as ``("female",)`` or ``("female",
+            "black")``.
     """
 
     codes: np.ndarray
-    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def named(cls, codes: np.ndarray, names: Iterable[str]) -> "Groups":
+        """Groups by a single column, with these values."""
+        return cls(codes, tuple((name,) for name in names))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """A name per group to show, ``female`` or ``female & black``, no two of them equal."""
+        return tuple(map(shown, self.values))
+
+    def take(self, rows: np.ndarray) -> "Groups":
+        """The groups of some rows, by number."""
+        return Groups(self.codes[rows], self.values)
 
     @property
     def index(self) -> np.ndarray:
@@ -31,7 +51,38 @@ class Groups:
     @cached_property
     def counts(self) -> np.ndarray:
         """Rows in each group, int64 ``[groups]``; missing values are not counted."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+
+
+def shown(values: Sequence[str]) -> str:
+    """The values of a group, or the columns of an intersection, as one text.
+
+    A part that contains the separator is quoted, so that different values never look the same.
+
+    >>> shown(["Black", "Asian & White"]), shown(["Black & Asian", "White"])
+    ('Black & "Asian & White"', '"Black & Asian" & White')
+    """
+    if len(values) == 1:
+        return values[0]
+    return " & ".join(
+        json.dumps(part, ensure_ascii=False) if "&" in part or part.startswith('"') else part
+        for part in values
+    )
+
+
+def intersection(parts: Sequence[Groups]) -> Groups:
+    """Every combination that occurs of groups by several columns of the same rows."""
+    complete = np.all([part.codes >= 0 for part in parts], axis=0)
+    # Numbers of the combinations of the first columns, in order; never more than there are rows.
+    inverse = np.zeros(complete.sum(), dtype=np.int64)
+    for part in parts:
+        code = inverse * len(part.values) + part.index[complete]
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+    codes = np.full(len(complete), -1, dtype=np.int64)
+    codes[complete] = inverse
+    rows = np.flatnonzero(complete)[first]
+    values = [[part.values[code] for code in part.index[rows].tolist()] for part in parts]
+    return Groups(codes, tuple(sum(row, ()) for row in zip(*values, strict=True)))
 
 
 def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
@@ -56,25 +107,11 @@ def groups_of(attributes: pd.DataFrame, columns: Sequence[str]) -> Groups:
     several, the combinations found in the data are counted, never enumerated.
     """
     require_categorical(attributes, columns)
-    if len(columns) == 1:
-        only = attributes[columns[0]].cat
-        return Groups(only.codes.to_numpy(), tuple(map(str, only.categories)))
-    codes = [attributes[column].cat.codes.to_numpy() for column in columns]
-    complete = np.all([code >= 0 for code in codes], axis=0)
-    # Numbers of the combinations of the first columns, in order; never more than there are rows.
-    inverse = np.zeros(complete.sum(), dtype=np.int64)
-    for column, code in zip(columns, codes, strict=True):
-        joined = inverse * len(attributes[column].cat.categories) + code[complete]
-        _, first, inverse = np.unique(joined, return_index=True, return_inverse=True)
-    index = np.full(len(attributes), -1, dtype=np.int64)
-    index[complete] = inverse
-    names = [
-        np.array([str(name) for name in attributes[column].cat.categories], dtype=object)[
-            code[complete][first]
-        ]
-        for column, code in zip(columns, codes, strict=True)
+    alone = [
+        Groups.named(values.cat.codes.to_numpy(), map(str, values.cat.categories))
+        for values in (attributes[column] for column in columns)
     ]
-    return Groups(index, tuple(map(" & ".join, zip(*names, strict=True))))
+    return alone[0] if len(alone) == 1 else intersection(alone)
 
 
 def numbers_of(values: pd.Series) -> np.ndarray:

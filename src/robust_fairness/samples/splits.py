@@ -1,6 +1,5 @@
 """Random named splits of rows into training, validation and test parts."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
@@ -146,7 +145,7 @@ def _splits(
     return pd.DataFrame(splits)
 
 
-def described(dataset: str, splits: pd.DataFrame, sensitive: Sequence[str] = ()) -> pd.DataFrame:
+def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:
     """Sizes of splits, as ``tables.SPLITS``, a row per split.
 
     ``reused`` is the mean over the other splits of the share of its test rows that they train on.
@@ -164,7 +163,6 @@ def described(dataset: str, splits: pd.DataFrame, sensitive: Sequence[str] = ())
         "train_rows": trained.sum(0),
         "test_rows": sizes,
         "reused": shared.sum(1) / (others * sizes.clip(min=1)),
-        "sensitive": ", ".join(sensitive),
     }
     return pd.DataFrame(result).astype(tables.SPLITS)
 

@@ -43,7 +43,7 @@ def mitigated_groups(samples: Samples, method: MethodParameters) -> Groups:
     """
     mitigated = mitigated_attributes(samples, method)
     if not mitigated:
-        return Groups(np.zeros(len(samples), dtype=np.int64), ("everyone",))
+        return Groups.named(np.zeros(len(samples), dtype=np.int64), ["everyone"])
     if not all(isinstance(item.dtype, pd.CategoricalDtype) for item in mitigated):
         return Groups(np.full(len(samples), -1, dtype=np.int64), ())
     return groups_of(samples.attributes, [str(item.name) for item in mitigated])

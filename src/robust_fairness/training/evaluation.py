@@ -79,8 +79,6 @@ def count(
     shifted: Mapping[str, Samples],
 ) -> pd.DataFrame:
     """Rows by group, class and decision of every replica and test set, ``tables.COUNTS``."""
-    if not samples.classes:
-        return tables.COUNTS.table([])
     test_sets = {UNSHIFTED: samples, **shifted}
     unshifted = _unshifted(predictions)
     frames = []

@@ -43,7 +43,7 @@ def describe_splits(samples: Any, dataset: DatasetConfig) -> Any:
     """Sizes of the named splits of a dataset, and how much they share."""
     from robust_fairness.samples.splits import described
 
-    return described(dataset.name, samples.splits, samples.sensitive)
+    return described(dataset.name, samples.splits)
 
 
 def draw(samples: Any, dataset: DatasetConfig) -> Any:
