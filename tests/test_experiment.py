@@ -129,9 +129,11 @@ def test_wrong_selections_are_refused(selected, message):
         experiment().narrowed(selected)
 
 
-def test_local_datasets_and_methods_are_added():
-    """Nothing that the environment has is hidden."""
+def test_local_datasets_are_added_and_replace_those_of_the_same_name():
+    """With the fields at the top of their own file, whatever the base has under that name."""
     local = """\
+seeds: 4
+metrics: [accuracy]
 datasets:
   one: {methods: {laftr: , erm: {network: wide}}}
   mine: {shifts: {gaussian_noise: [1]}, methods: {cuma: }}
@@ -139,10 +141,12 @@ datasets:
     parameters = PARAMETERS.replace("datasets:\n", "datasets:\n  mine: {source: diabetes}\n")
     made = experiment(local=local, parameters=parameters)
     assert [cell.name for cell in made.cells] == [
-        "one.erm", "one.cuma", "one.wide", "one.laftr", "two.erm", "mine.cuma",
+        "one.laftr", "one.erm", "two.erm", "mine.cuma",
     ]  # fmt: skip
-    assert made.cells[0].network.options == {"hidden": 99}
-    assert made.datasets[2].seeds == 2
+    assert made.cells[1].network.options == {"hidden": 99}
+    assert [dataset.seeds for dataset in made.datasets] == [4, 2, 4]
+    assert [cell.metrics for cell in made.cells][:2] == [("accuracy",)] * 2
+    assert made.cells[2].metrics != ("accuracy",)
 
 
 def with_dataset(fields: str) -> str:

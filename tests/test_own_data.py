@@ -13,7 +13,8 @@ from robust_fairness import training
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import image_folder
 from robust_fairness.datasets.tables import table
-from robust_fairness.diagnosis import diagnose, frontier
+from robust_fairness.diagnosis.runs import diagnose
+from robust_fairness.diagnosis.unprocessing import frontier
 from robust_fairness.samples.domains import hold_out_domains
 from tests.project import Project, blocks
 from tests.training.conftest import make_cell

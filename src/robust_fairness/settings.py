@@ -1,16 +1,14 @@
 """Settings of the Kedro project."""
 
-from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
-
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.session import Session
 from robust_fairness.runs.tracking import MlflowTracking
-from robust_fairness.runs.viz import RunTimes, change_server
+from robust_fairness.runs.viz import FileSizes, RunTimes, change_server
 
 change_server()
 # Hooks of Kedro-Viz are listed here: loaded as a plugin, it records no times of our runner.
-HOOKS = (RunRecord(), MlflowTracking(), DatasetStatsHook(), RunTimes())
+HOOKS = (RunRecord(), MlflowTracking(), FileSizes(), RunTimes())
 SESSION_CLASS = Session
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.diagnosis import diagnose
 from robust_fairness.diagnosis.columns import Columns, domain_columns
 from robust_fairness.diagnosis.decomposition import (
     decompose,
@@ -19,6 +18,7 @@ from robust_fairness.diagnosis.domains import overlap, two_sample_test
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.pairs import compared
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
+from robust_fairness.diagnosis.runs import diagnose
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 

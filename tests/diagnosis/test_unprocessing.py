@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from robust_fairness.core import tables
-from robust_fairness.diagnosis import frontier
+from robust_fairness.diagnosis.unprocessing import frontier
 from robust_fairness.reporting.results import Results
 from robust_fairness.reporting.unprocessing import draw, unprocessing
 from robust_fairness.training.records import Prediction

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.intervals import difference_of
+from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
@@ -43,7 +44,7 @@ def require_comparable(now: Predictions, then: Predictions, names: tuple[str, st
         if current != earlier:
             raise InputError(
                 f"{names[0]} has {what} {current}, {names[1]} has {earlier}; allowed: the same in "
-                "both (see --positive, --prediction-is, --category, --number)"
+                f"both (see {option('pos_label')}, {option('prediction_is')}, {option('types')})"
             )
 
 

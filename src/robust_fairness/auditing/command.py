@@ -15,7 +15,7 @@ from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
-from robust_fairness.auditing.predictions import Options, Predictions, check
+from robust_fairness.auditing.predictions import Options, Predictions, check, without_labels
 from robust_fairness.auditing.report import SELECTIONS, SETS, scored, selected
 from robust_fairness.auditing.result import Audit, audited, audited_tables, gates_of
 from robust_fairness.core import tables
@@ -60,14 +60,14 @@ class Monitored:
 
     Attributes:
         period: column of periods, see ``periods_of``; None: a table of a single period.
-        by: length of a period of dates.
+        by: length of a period of dates; by default a month of ISO dates.
         first: number of periods, from the first on, that are the monitor's reference.
         margin: by how much gaps may grow before the monitor says so.
         state: file of the monitor's counts of earlier periods; none if it does not exist.
     """
 
     period: str | None = None
-    by: Length = "month"
+    by: Length | None = None
     first: int = 1
     margin: float = 0.0
     state: Path | None = None
@@ -101,7 +101,7 @@ def audit_file(
         if gate.change and alone:
             raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
     if options.y_true is None and labels == "all":
-        raise InputError("target: needs a column (--target); without labels: --labels none")
+        raise InputError(f"target: needs a column (--target); without labels: {without_labels()}")
     if labels == "none" and reference is None:
         options = replace(options, y_true=None)
     named = [name for name in options.metrics if name not in SETS]
@@ -159,7 +159,7 @@ def _of_files(source: TableFile, options: Options, reference: Path | None) -> Au
     except InputError as error:
         if options.y_true is None or error.unknown != options.y_true:
             raise
-        raise InputError(f"{error}; without labels: --labels none") from None
+        raise InputError(f"{error}; without labels: {without_labels()}") from None
     if reference is None:
         return audited_tables(table, options, name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")

@@ -109,15 +109,16 @@ class Gate:
             advice = f"; {other} is for any number of groups" if other else ""
             reason = f"{self.text}: {place} has no value: {row.note}{advice}"
             return Judgement(self, "FAIL", reason, row)
+        verdict = self._verdict(row, rule)
         value = number(row.value, row.low, row.high)
         if float(value.replace(",", "")) == self.limit != row.value:
             value = f"{row.value:.6g}"  # the side of the limit that it is on
-        return Judgement(
-            self,
-            self._verdict(row, rule),
-            f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}",
-            row,
+        reason = (
+            f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}"
         )
+        if verdict == "FAIL" and self._verdict(row, "evidence") != "FAIL":
+            reason += "; the estimate fails, its interval does not exclude values that pass"
+        return Judgement(self, verdict, reason, row)
 
     def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
         meets = COMPARED[self.sign]

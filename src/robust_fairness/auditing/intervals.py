@@ -81,6 +81,14 @@ class Compared:
             low, high = np.where(few, 0.0, low), np.where(few, self.most, high)
         return (1 - high, 1 - low) if self.turned else (low, high)
 
+    @property
+    def few(self) -> tuple[int, int] | None:
+        """The rate that rests on too few rows for an interval, and how many; None if none does."""
+        n = self.rates.n[0]
+        place = int(n.argmin())
+        few = self.rates.bounded and n[place] < inference.FEWEST_ROWS
+        return (place, int(n[place])) if few else None
+
     def change_from(self, then: "Compared") -> tuple[float, float]:
         """Interval of the change since an earlier period; of other groups there is none."""
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:

@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -163,7 +164,7 @@ class Monitor:
                 f"{', '.join(self.counts)}"
             )
         new = [name for name in self.periods if name not in state.periods]
-        key: Callable[[str], Any] = float if self.kind == "number" else str
+        key: Callable[[str], Any] = Decimal if self.kind == "number" else str
         for name in new:
             if self.kind != "name" and key(name) <= key(state.periods[-1]):
                 raise InputError(

@@ -15,7 +15,14 @@ from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import MISSING, SHARE
-from robust_fairness.auditing.verdict import gap_names, lacking, sentence_of, suggestion
+from robust_fairness.auditing.verdict import (
+    gap_names,
+    lacking,
+    sentence_of,
+    suggestion,
+    uncertain,
+    undefined,
+)
 from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
 from robust_fairness.metrics import find_metric
@@ -66,7 +73,7 @@ def audit_page(audit: "Audit") -> str:
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
-        lacking=lacking(audit),
+        lacking=[*undefined(rows), *uncertain(rows), *lacking(audit)],
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, name)

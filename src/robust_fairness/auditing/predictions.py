@@ -1,12 +1,13 @@
 """A table of predictions, checked: every mistake in it is found here."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.naming import option
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
@@ -32,6 +33,7 @@ from robust_fairness.samples import Groups, Samples, groups_of, shown
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
+ROUNDING = 1e-6  # by which a probability may be outside of [0, 1], as sums of float32 are
 ROUNDED = 0.01  # by which probabilities may miss their sum of 1
 # Canonical names of the positive class of two if none is declared, and of the other one.
 PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"))
@@ -69,6 +71,9 @@ class Options:
             ``datasets.raw.columns`` decide otherwise or cannot decide.
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins.
         metrics: names of the metrics, see ``report.selected``.
+        functions: further metrics by name, functions of ``y_true`` and ``y_pred`` (numbers of
+            classes, the positive one of two is 1, or outcomes) and, if they take it,
+            ``sample_weight``; see ``report.of_function``.
         intersections: also score the intersections of all categorical attributes.
         small: groups with fewer rows are flagged.
         suppress: groups with fewer rows are not shown; gaps between groups contain them.
@@ -85,6 +90,7 @@ class Options:
     types: Mapping[str, Kind] = field(default_factory=dict)
     bins: Mapping[str, Bins] = field(default_factory=dict)
     metrics: Sequence[str] = ("conventional",)
+    functions: Mapping[str, Callable[..., float]] = field(default_factory=dict)
     intersections: bool = False
     small: int = SMALL
     suppress: int = 0
@@ -308,7 +314,10 @@ def _selections(
         place = f"{name}, column {options.y_pred}"
         y, classes, _ = _classes(cells, options, place)
         if len(classes) != TWO:
-            raise InputError(f"{place}: {len(classes)} classes; declare which is --positive")
+            raise InputError(
+                f"{place}: {len(classes)} classes; declare which is positive "
+                f"({option('pos_label')})"
+            )
         return kind, y, classes, np.empty(0), THRESHOLD
     y, score, threshold = _predicted(table, kind, options, {}, classes, name)
     return kind, y, classes, score, threshold
@@ -338,7 +347,9 @@ def _weights(
         raise InputError("replicate weights: only for classes")
     if options.sample_weight is None:
         if columns:
-            raise InputError("replicate weights: need the weights themselves (--weight)")
+            raise InputError(
+                f"replicate weights: need the weights themselves ({option('sample_weight')})"
+            )
         return None, None
     place = f"{name}, column {options.sample_weight}"
     weight = as_numbers(table[options.sample_weight], place).to_numpy()
@@ -415,12 +426,12 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
             )
     attributes = options.sensitive_features
     typed_columns = [*attributes, *options.features]
-    for option, named, allowed in (
+    for place, named, allowed in (
         ("types", options.types, typed_columns), ("bins", options.bins, attributes)
     ):  # fmt: skip
         for column in named:
             if column not in allowed:
-                raise unknown_name("attribute", column, allowed, option)
+                raise unknown_name("attribute", column, allowed, place)
 
 
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
@@ -435,13 +446,13 @@ def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.Data
         if missing.any() and not options.drop_unlabelled:
             raise InputError(
                 f"{name}, column {column}, row {row_of(missing)}: no {role}; {missing.sum()} rows "
-                "lack one, but every row needs a value; allowed: --drop-unlabelled "
-                "(drop_unlabelled=True) leaves them out"
+                "lack one, but every row needs a value; "
+                f"{option('drop_unlabelled', 'True')} leaves them out"
             )
         lacking |= missing
     if lacking.all():
         raise InputError(
-            f"{name}: no row has a target and a prediction; without labels: --labels none"
+            f"{name}: no row has a target and a prediction; without labels: {without_labels()}"
         )
     if not lacking.any():
         return table, 0
@@ -489,14 +500,13 @@ def _classes(
         )
     if positive is None:
         raise InputError(
-            f"{place}: values {' and '.join(names)}; declare which is positive (--positive)"
+            f"{place}: values {' and '.join(names)}; declare which is positive "
+            f"({option('pos_label')})"
         )
     positive = by_name.get(canonical(positive), positive)
     negative = tuple(by_name.get(canonical(label), label) for label in options.neg_labels)
-    try:
-        target = two_classes(values, (positive,), place, negative).cat
-    except InputError as error:
-        raise InputError(str(error).replace("negative: rest", "--negative rest")) from None
+    rest = option("neg_labels", "'rest'")
+    target = two_classes(values, (positive,), place, negative, rest).cat
     codes = {canonical(name): int(name == positive) for name in names}
     return target.codes.to_numpy(np.int64), tuple(target.categories), codes
 
@@ -522,10 +532,11 @@ def _kind(
                 f"{', '.join(allowed)}; probabilities of several classes are one column per class"
             )
         return declared
-    if has_at_most(cells, len(codes)) and codes.keys() >= {
-        canonical(str(category)) for category in as_categories(cells, place).cat.categories
-    }:
-        return "class"
+    if has_at_most(cells, len(codes)):
+        named = as_categories(cells, place)
+        values = {canonical(str(category)) for category in named.cat.categories}
+        if values <= _codes_of(named, codes).keys():
+            return "class"
     return "probability" if len(classes) == TWO else "class"
 
 
@@ -547,11 +558,15 @@ def _predicted(
         if threshold is not None:
             raise InputError("threshold: only allowed if predictions are probabilities or scores")
         return _predicted_classes(cells, codes, place), np.empty(0), THRESHOLD
-    values = as_numbers(percentages(cells), place).to_numpy()
+    values = as_numbers(percentages(_as_written(cells)), place).to_numpy()
     if kind == "score" and threshold is None:
-        raise InputError(f"{place}: a score needs a threshold of the positive class (--threshold)")
+        raise InputError(
+            f"{place}: a score needs a threshold of the positive class ({option('threshold')})"
+        )
     threshold = THRESHOLD if threshold is None else threshold
     if kind != "score":
+        ends = np.clip(values, 0.0, 1.0)
+        values = np.where(np.abs(values - ends) <= ROUNDING, ends, values)
         _require_probabilities(values, threshold, place)
     return (values >= threshold).astype(np.int64), values, threshold
 
@@ -592,23 +607,51 @@ def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> 
     wrong = (values < 0) | (values > 1)
     if wrong.any():
         row = row_of(wrong)
+        score = option("prediction_is", "'score'")
+        percent = "50" if 2 <= values.max() <= PERCENT and values.min() >= 0 else "X"  # noqa: PLR2004
         raise InputError(
-            f"{place}, row {row}: {values[row - 1]:g}, allowed: a class of the target or a "
-            "probability from 0 to 1; of percentages and other numbers: --prediction-is score "
-            f"--threshold {50 if 1 < values.max() <= PERCENT and values.min() >= 0 else 'X'}"
+            f"{place}, row {row}: {values[row - 1]}, allowed: a class of the target or a "
+            "probability from 0 to 1; of percentages and other numbers: "
+            f"{score} {option('threshold', percent)}"
         )
     if not 0 <= threshold <= 1:
         raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
 
 
+def _as_written(cells: pd.Series) -> pd.Series:
+    """Numbers of less precision as the decimals that a file has of them.
+
+    A float32 of 0.7 is 0.69999998 in float64, below a threshold of 0.7 that a CSV file reaches.
+    """
+    if cells.dtype not in (np.float32, np.float16):
+        return cells
+    values, index = np.unique(cells.to_numpy(), return_inverse=True)
+    return pd.Series(np.array([float(str(value)) for value in values])[index], cells.index)
+
+
+def without_labels() -> str:
+    """How an audit without labels is asked for."""
+    return option("labels", "none") if option("y_true") != "y_true" else "leave out y_true"
+
+
 def _predicted_classes(cells: pd.Series, codes: Codes, place: str) -> np.ndarray:
     """Predicted classes int64 ``[n]``."""
     named = as_categories(cells, place)
+    code_of = _codes_of(named, codes)
     for category in named.cat.categories:
-        if canonical(str(category)) not in codes:
+        if canonical(str(category)) not in code_of:
             row = row_of((named == category).to_numpy())
             raise unknown_name("class", category, codes, f"{place}, row {row}")
     places = np.array(
-        [codes[canonical(str(category))] for category in named.cat.categories], np.int64
+        [code_of[canonical(str(category))] for category in named.cat.categories], np.int64
     )
     return places[named.cat.codes.to_numpy()]
+
+
+def _codes_of(named: pd.Series, codes: Codes) -> Codes:
+    """Class by value of a prediction; of two classes 0 and 1, or -1 and 1, also as truth values."""
+    values = {canonical(str(category)) for category in named.cat.categories}
+    for positive, *negative in PAIRS[:2]:
+        if {positive, *negative} == {*codes} and values <= {"true", "false"}:
+            return {"true": codes[positive], "false": codes[negative[0]]}
+    return codes

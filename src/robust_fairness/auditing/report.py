@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
+from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.intervals import (
     Compared,
     compared_in_counts,
@@ -30,6 +31,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
+from robust_fairness.inference import FEWEST_ROWS
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
@@ -46,6 +48,7 @@ AUDIT = {
     "low": "float64", "high": "float64", "interval": "str", "n": "int64", "small": "bool",
     "note": "str", "applies": "bool", "lowest": "float64", "highest": "float64",
 }  # fmt: skip
+ALL_VALUES = "all possible values"  # an interval of a gap with too few rows of a rate
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
 SIGNED = ("mean_error", "mean_calibration_error")  # of which neither end is the better one
@@ -176,6 +179,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     samples, names = predictions.samples, selected(options)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
     metrics = {key: find_metric(key) for key in names if key not in kernel}
+    metrics |= metrics_of_functions(options.functions)
     groups = predictions.groups(options.intersections)
     cells = predictions.counts(options.intersections) if samples.classes else {}
     everyone = {"": predictions.everyone()} if samples.classes else {}
@@ -186,7 +190,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         if samples.classes
     }
     of_rows = [key for key in metrics if not (samples.classes and in_counts(metrics[key]))]
-    evaluated = _evaluated(predictions, of_rows, options.intersections)
+    evaluated = _evaluated(predictions, [metrics[key] for key in of_rows], options.intersections)
     compared = dict(_compared_rows(evaluated, metrics))
     rows: list[dict[str, Any]] = []
     for key, metric in metrics.items():
@@ -214,16 +218,16 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
 
 
 def _evaluated(
-    predictions: Predictions, names: Sequence[str], intersections: bool
+    predictions: Predictions, metrics: Sequence[Metric], intersections: bool
 ) -> list[dict[str, Any]]:
     """Rows of metrics that are no functions of cells; variances only of independent rows."""
-    if not names:
+    if not metrics:
         return []
     per_row = {"y_pred": predictions.prediction}
     if predictions.weight is not None:
         per_row[WEIGHTS] = predictions.weight
     together = [columns for columns in predictions.groupings(intersections) if len(columns) > 1]
-    rows = evaluate(names, predictions.samples, predictions.outputs, per_row, groupings=together)
+    rows = evaluate(metrics, predictions.samples, predictions.outputs, per_row, groupings=together)
     if predictions.units is None and predictions.replicates is None:
         return rows
     return [row | {"variance": None} for row in rows]
@@ -272,6 +276,15 @@ def _rows_in_counts(
         compared[attribute, metric.name] = comparison
     bound = comparison.bound() if comparison else ratio_in_counts(metric, cells)
     row.update(asdict(bound) if bound else {})
+    if comparison is not None and comparison.few is not None:
+        place, n = comparison.few
+        words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
+        rate, group = divmod(place, len(comparison.groups))
+        reason = f"{comparison.groups[group]} has {n} rows for the {words[rate % len(words)]}"
+        row |= {
+            "interval": ALL_VALUES,
+            "note": "; ".join(filter(None, (row["note"], f"{reason}, {FEWEST_ROWS} are needed"))),
+        }  # fmt: skip
     return rows
 
 

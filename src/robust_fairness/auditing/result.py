@@ -1,5 +1,6 @@
 """An audit with all that is made of it: values, changes, verdicts of gates, the page."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -19,6 +20,7 @@ from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
+NOT_IN_MLFLOW = re.compile(r"[^\w\-. ]")  # characters of names
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
@@ -73,14 +75,27 @@ class Audit:
     def metrics(self) -> dict[str, float]:
         """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
 
-        The names are valid in MLflow; values that are not defined are left out.
+        The names are valid in MLflow: characters that it refuses are replaced by ``_``, and of
+        names that would be equal the later ones end in ``_2``, ``_3`` and so on. Columns of an
+        intersection are separated by dots. Values that are not defined are left out.
         """
         rows = self.rows[(self.rows["group"] == "") & self.rows["value"].notna()]
-        names = [
-            ".".join(filter(None, [*attribute.split(" & "), metric]))
-            for attribute, metric in zip(rows["attribute"], rows["metric"], strict=True)
-        ]
-        return dict(zip(names, rows["value"], strict=True))
+        groupings = self.predictions.groupings(self.options.intersections)
+        existing = self.predictions.samples.attributes
+        columns_of = {attribute_name(columns, existing): columns for columns in groupings}
+        sections: dict[str, str] = {}
+        for attribute in rows["attribute"].unique():
+            plain = ".".join(columns_of.get(attribute, (attribute,)))
+            name = base = NOT_IN_MLFLOW.sub("_", plain)
+            while name in sections.values():
+                name = f"{base}_{sum(other.startswith(base) for other in sections.values()) + 1}"
+            sections[attribute] = name
+        return {
+            ".".join(filter(None, [sections[attribute], metric])): value
+            for attribute, metric, value in zip(
+                rows["attribute"], rows["metric"], rows["value"], strict=True
+            )
+        }
 
     def judged(self, conditions: str | Sequence[str], rule: Rule = "estimate") -> "Audit":
         """The audit with the verdicts of conditions that must not hold.

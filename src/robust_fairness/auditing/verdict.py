@@ -7,7 +7,9 @@ import pandas as pd
 
 from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
-from robust_fairness.auditing.report import MISSING, SHARE
+from robust_fairness.auditing.naming import option
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.auditing.report import ALL_VALUES, MISSING, SHARE
 
 if TYPE_CHECKING:
     from robust_fairness.auditing.result import Audit
@@ -27,6 +29,7 @@ GAPS_OF_CLASSES = {
     "delta_eo_one_vs_rest": "equalized odds gap of a group and the rest",
     "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
+MISSING_TEXTS = ("na", "n/a", "nan", "null", "none", "missing", "?", "-", "#n/a")
 SUGGESTED = 0.1  # limit of the gate that an audit without one names
 
 
@@ -54,7 +57,7 @@ def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
 
 def gap_names(rows: pd.DataFrame) -> dict[str, str]:
     """Names of the gaps that an audit begins with, by metric: of two classes, numbers or more."""
-    known = rows.loc[rows["value"].notna(), "metric"]
+    known = rows.loc[rows["applies"], "metric"]
     return GAPS if known.isin(list(GAPS)).any() else GAPS_OF_CLASSES
 
 
@@ -65,14 +68,19 @@ def suggestion(audit: "Audit") -> str:
     if audit.judgements or not metric:
         return ""
     if audit.options.continuous:
-        return f"--fail-if '{metric}>LIMIT' would test every attribute"
+        return f"{_gate_option(f'{metric}>LIMIT')} would test every attribute"
     gate = f"{metric}>{SUGGESTED:g}"
-    told = [
-        f"{judged.row.attribute} {estimate(judged.row.value, judged.row.low, judged.row.high)} "
-        f"{judged.verdict}"
-        for judged in audit.judged(gate).judgements
+    judged = [
+        f"{item.row.attribute} {estimate(item.row.value, item.row.low, item.row.high)} "
+        f"{item.verdict}"
+        for item in audit.judged(gate).judgements
     ]
-    return f"--fail-if '{gate}' would say: {', '.join(told)}"
+    return f"{_gate_option(gate)} would say: {', '.join(judged)}"
+
+
+def _gate_option(gate: str) -> str:
+    """How a gate is written."""
+    return f"failures({gate!r})" if option("fail_if") == "fail_if" else f"--fail-if '{gate}'"
 
 
 def worst_group(rows: pd.DataFrame) -> str:
@@ -120,6 +128,11 @@ def lacking(audit: "Audit") -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
     lines = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
+    lines += [
+        f"{name}: {value!r} is a group of {count:,} rows; if it means a missing value: "
+        f"{option('missing', repr(value)) if option('missing') != 'missing' else 'make it NaN'}"
+        for name, value, count in _like_missing(audit.predictions)
+    ]
     for attribute, of_attribute in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
         shares = of_attribute[of_attribute["metric"] == SHARE]
         missing = of_attribute[(of_attribute["metric"] == MISSING) & (of_attribute["value"] > 0)]
@@ -141,10 +154,54 @@ def lacking(audit: "Audit") -> list[str]:
             lines.append(f"{attribute}: too few rows of {some}; gaps contain them")
         if shares.empty and (of_attribute["metric"] == MISSING).any():
             lines.append(
-                f"{attribute} is continuous and has no groups, allowed: --bins {attribute}=30,60 "
-                f"(edges) or --bins {attribute}=4 (quantiles)"
+                f"{attribute} is continuous and has no groups, allowed: "
+                f"{_bins(attribute, '30,60')} (edges) or {_bins(attribute, '4')} (quantiles)"
             )
     return lines
+
+
+def _like_missing(predictions: Predictions) -> Iterator[tuple[str, str, int]]:
+    """Attributes with values that other programs write for missing ones, and their rows."""
+    for name, values in predictions.samples.attributes.select_dtypes("category").items():
+        counts = values.value_counts()
+        for value in counts.index[counts > 0]:
+            if str(value).strip().casefold() in MISSING_TEXTS:
+                yield str(name), str(value), int(counts[value])
+
+
+def _bins(attribute: str, cuts: str) -> str:
+    """How bins of an attribute are written."""
+    of_function = {"30,60": "[30, 60]"}.get(cuts, cuts)
+    return (
+        option("bins", f"'{attribute}={cuts}'")
+        if option("bins") != "bins"
+        else (f"bins={{{attribute!r}: {of_function}}}")
+    )
+
+
+def undefined(rows: pd.DataFrame) -> list[str]:
+    """The gaps between groups that are not defined, by attribute, with group, count and reason."""
+    names = gap_names(rows)
+    lacking_value = rows[
+        rows["metric"].isin(list(names)) & rows["value"].isna() & rows["applies"]
+        & (rows["attribute"] != "")
+    ]  # fmt: skip
+    lines = []
+    for (attribute, note), part in lacking_value.groupby(["attribute", "note"], sort=False):
+        gaps_of = ", ".join(names[metric] for metric in part["metric"])
+        lines.append(f"{attribute}: {gaps_of} not defined: {note}")
+    return lines
+
+
+def uncertain(rows: pd.DataFrame) -> list[str]:
+    """Why gaps have no narrower interval than all possible values."""
+    names = gap_names(rows)
+    of_gaps = rows[rows["metric"].isin(list(names)) & (rows["interval"] == ALL_VALUES)]
+    return [
+        f"{attribute}: any value of the {', '.join(names[metric] for metric in part['metric'])} "
+        f"is possible: {note}"
+        for (attribute, note), part in of_gaps.groupby(["attribute", "note"], sort=False)
+    ]
 
 
 def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
@@ -168,6 +225,8 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
         yield from ((f"why: {line}", False) for line in _first(audit.why.sentences(), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
+    yield from ((line, False) for line in _first(undefined(rows), MOST_LINES))
+    yield from ((line, False) for line in _first(uncertain(rows), MOST_LINES))
     yield from ((line, False) for line in _first(lacking(audit), MOST_LINES))
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from robust_fairness.cli.commands import force_option, write_files
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.extras import needed_by
 
 
@@ -21,24 +22,43 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
+class Fault(click.ClickException):
+    """A fault of this software: a gate neither passed nor failed."""
+
+    exit_code = 3
+
+
 class AuditCommand(click.Command):
-    """A command that ends with status 2 where the input is wrong."""
+    """A command that ends with status 2 where the input is wrong, with 3 after a fault of ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with _bad_input():
+        with _statuses():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _bad_input():
+        with _statuses():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _bad_input() -> Iterator[None]:
+def _statuses() -> Iterator[None]:
+    from robust_fairness.auditing.naming import of_command
+
     try:
-        yield
+        with of_command():
+            yield
     except InputError as error:
         raise BadInput(str(error)) from None
+    except BrokenPipeError:  # nobody reads what is printed
+        raise SystemExit(Fault.exit_code) from None
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        raise Fault(
+            f"this is a bug: {type(error).__name__}: {first_line(error)}; no gate was judged. "
+            "Please report it with the lines above"
+        ) from error
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:
@@ -207,10 +227,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option("--fail-on-growth", is_flag=True, help="Exit with status 1 if the monitor alarms.")
 @click.option(
     "--by",
-    type=click.Choice(["month", "quarter", "year"]),
-    default="month",
-    show_default=True,
-    help="Length of a period.",
+    type=click.Choice(["day", "week", "month", "quarter", "year"]),
+    help="Length of a period of dates; months by default, single days if written as 20240531.",
 )
 @click.option(
     "--labels",
@@ -282,8 +300,8 @@ def audit(
     """Audit a table of predictions, CSV or Parquet.
 
     Nothing is trained. Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two
-    periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
-    (nothing is written).
+    periods are compared. Exit status: 0; 1 if a gate of --fail-if failed; 2 if the input is wrong
+    (nothing is written); 3 after a fault of this software.
     """
     from robust_fairness.auditing.command import Monitored, TableFile, audit_file, files_of
     from robust_fairness.auditing.export import record

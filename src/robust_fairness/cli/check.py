@@ -45,6 +45,8 @@ def _print_text(findings: "Findings", seconds: float) -> None:
     for mistake in findings.mistakes:
         click.echo(_line(mistake))
     checked = f"{_count(findings.datasets, 'dataset')} with {_count(findings.cells, 'cell')}"
+    for line in findings.runs:
+        click.echo(line)
     rows = _count(sum(findings.tables.values()), "row")
     for sentence in sentences(foretold(findings.counts)):
         click.echo(sentence)
@@ -78,6 +80,7 @@ def _print_json(findings: "Findings") -> None:
         "datasets": findings.datasets,
         "cells": findings.cells,
         "trainings": findings.trainings,
+        "runs": findings.runs,
         "rows": findings.tables,
         "seconds": findings.seconds,
         "foretold": json.loads(foretold(findings.counts).to_json(orient="records")),

@@ -26,6 +26,7 @@ class Findings:
         tables: rows by name of the tables that were read.
         seconds: CPU time that the trainings of tables will take; None unless it is asked for.
         counts: rows by group and class, at home and in every other domain.
+        runs: what will run, a line per dataset.
         datasets, cells, trainings: their numbers; a search may end some trainings early.
     """
 
@@ -36,6 +37,7 @@ class Findings:
     datasets: int = 0
     cells: int = 0
     trainings: int = 0
+    runs: list[str] = field(default_factory=list)
 
     @contextmanager
     def noting(self, place: str, of: str = "") -> Iterator[None]:
@@ -67,9 +69,25 @@ def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False)
         findings.mistakes += error.mistakes
         return findings
     findings.datasets, findings.cells = len(experiment.datasets), len(experiment.cells)
+    findings.runs = [_in_words(dataset) for dataset in experiment.datasets]
     findings.trainings = sum(cell.budget * len(cell.seeds) for cell in experiment.cells)
     _check_data(experiment, loader, findings)
     return findings
+
+
+def _in_words(dataset: DatasetConfig) -> str:
+    """What a dataset runs: its cells, seeds, metrics and criteria."""
+    cells = dataset.cells
+    trials = {cell.label: cell.budget for cell in cells if cell.budget > 1}
+    shown = [f"{cell.label}{f' ({trials[cell.label]} trials)' if cell.label in trials else ''}"
+             for cell in cells]  # fmt: skip
+    seeds = sorted({seed for cell in cells for seed in cell.seeds})
+    metrics = {name for cell in cells for name in cell.metrics}
+    criteria = dict.fromkeys(name for cell in cells for name in cell.selections)
+    return (
+        f"{dataset.name}: {', '.join(shown)}; {len(seeds)} seeds, {len(dataset.test_sets)} shifted "
+        f"test sets, {len(metrics)} metrics, selection by {', '.join(criteria)}"
+    )
 
 
 def _check_data(experiment: Experiment, loader: ConfigLoader, findings: Findings) -> None:

@@ -13,6 +13,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.files import atomic_path
 
+INTERRUPTED = 128 + signal.SIGINT  # the exit status, as of shells
 # Options that select a part of the grid.
 GRID = (
     click.Option(["--datasets"], help="Datasets of the grid, separated by commas."),
@@ -32,9 +33,10 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except InputError as error:
             raise click.ClickException(str(error)) from None
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends
-            raise
+            click.echo(f"Interrupted. {error}".rstrip(), err=True)
+            raise SystemExit(INTERRUPTED) from None
         except OSError as error:  # a full or read-only disk, say
             place = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{place}{error.strerror or error}") from None

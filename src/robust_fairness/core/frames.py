@@ -13,13 +13,14 @@ from robust_fairness.core.extras import needed_by
 
 
 def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
-    """Check that arrays have the same number of rows, in the same order as far as indices tell.
+    """Check that arrays have the same number of rows, and the same ones as far as indices tell.
 
-    Rows are matched by position, as in scikit-learn. A pandas index that has the labels of another
-    one in another order is an error, since the rows would be mixed up.
+    Rows are matched by position, as in scikit-learn. Values of pandas whose indices differ would
+    mix rows up, unless one of them has no labels of its own: an index 0, 1, 2 ... as new values
+    have it, beside one that is no part of such a range.
 
     Raises:
-        InputError: lengths differ, or two indices are permuted.
+        InputError: lengths differ, or two indices do.
     """
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
@@ -31,12 +32,19 @@ def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
         if isinstance(array, pd.Series | pd.DataFrame)
     }
     for (name, here), (other, there) in combinations(indices.items(), 2):
-        if not here.equals(there) and (here.isin(there).all() or there.isin(here).all()):
+        if here.equals(there):
+            continue
+        counted = [isinstance(index, pd.RangeIndex) for index in (here, there)]
+        fresh = any(_is_default(index) for index in (here, there)) and not all(counted)
+        if not fresh or here.isin(there).all() or there.isin(here).all():
             raise InputError(
-                f"{place}: the index of {other} has the labels of {name} in another order, but "
-                "rows are matched by position; allowed: the same order, or values without an "
-                "index (.to_numpy())"
+                f"{place}: the indices of {name} and {other} differ, but rows are matched by "
+                "position; allowed: the same index, or values without one (.to_numpy())"
             )
+
+
+def _is_default(index: pd.Index) -> bool:
+    return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:

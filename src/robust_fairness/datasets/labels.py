@@ -265,12 +265,16 @@ def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:
 
 
 def two_classes(
-    values: pd.Series, positive: Sequence[str], place: str, negative: Sequence[str] = (REST,)
+    values: pd.Series,
+    positive: Sequence[str],
+    place: str,
+    negative: Sequence[str] = (REST,),
+    rest: str = "negative: rest",
 ) -> pd.Series:
     """Categories merged into two classes, of which the second is positive.
 
     ``negative`` are the values of the first class, all others if it is ``rest``; it is needed if
-    there are several.
+    there are several. ``rest`` is how a user writes that, for messages.
 
     The classes are named after their values: ``not good`` if several values are negative,
     ``good or fair`` if several are positive.
@@ -289,7 +293,7 @@ def two_classes(
             rows = ", ".join(f"{name!r} ({counts[name]:,} rows)" for name in left)
             raise InputError(
                 f"{place}: neither positive nor negative: {rows}, allowed: every value in one of "
-                "them; negative: rest takes all other values"
+                f"them; {rest} takes all other values"
             )
     if tuple(negative) != (REST,):
         for name in negative:

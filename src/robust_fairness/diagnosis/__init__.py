@@ -1,6 +1,5 @@
-"""Why a model does otherwise in another domain: what differs, and how much each part explains."""
+"""Why a model does otherwise in another domain: what differs, and how much each part explains.
 
-from robust_fairness.diagnosis.runs import diagnose
-from robust_fairness.diagnosis.unprocessing import frontier
-
-__all__ = ["diagnose", "frontier"]
+``runs.diagnose`` and ``unprocessing.frontier`` are of runs, ``periods.explained`` of audits, which
+need no torch.
+"""

@@ -9,6 +9,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 FOLDS = 5
+MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
+FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 LITTLE_OVERLAP = 0.95  # AUC above which a shared distribution rests on few rows
 FEWEST_EFFECTIVE = 0.1  # of the rows
 

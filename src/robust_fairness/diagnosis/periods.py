@@ -39,9 +39,8 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.diagnosis.columns import MOST_LEVELS, NAMES_DOMAIN, Columns, domain_columns
-from robust_fairness.diagnosis.domains import FOLDS, Overlap, folds
+from robust_fairness.diagnosis.domains import FEWEST, FOLDS, MOST, Overlap, folds
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
-from robust_fairness.diagnosis.runs import FEWEST, MOST
 
 TWO = 2
 EXACT = 12  # decimals of a part that no row has
@@ -68,7 +67,7 @@ def explained(audit: Audit) -> Audit:
     """
     now, then = audit.predictions, audit.earlier
     if then is None:
-        raise InputError("features: why values changed needs a --reference or a --period")
+        raise InputError("features: why values changed needs an earlier period to compare with")
     if len(now.samples.classes) != TWO or not now.labelled or not then.labelled:
         raise InputError("features: why values changed needs labels of two classes in both periods")
     both = Both.of(_some(then), _some(now))

@@ -16,6 +16,7 @@ from robust_fairness.diagnosis.decomposition import (
     rate_difference,
     weighted_mean,
 )
+from robust_fairness.diagnosis.domains import FEWEST, MOST
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.pairs import Pair, compared
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
@@ -24,8 +25,6 @@ from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.decisions import MISSING
 from robust_fairness.training.records import Prediction
 
-MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
-FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 BINARY = 2
 REGIONS = 3  # shown of every tree
 

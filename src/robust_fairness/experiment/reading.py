@@ -47,7 +47,7 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
 
     Fields at the top of a file are defaults of its datasets; those of ``base`` are defaults of
     all. The datasets of the environment replace those of ``base``; those of ``local`` are added,
-    and add methods and shifts where a dataset has the same name.
+    and replace a dataset of the same name with all its methods and shifts.
 
     Raises:
         InputError: a section is not a mapping, or a field is unknown or belongs to no dataset; a
@@ -74,27 +74,26 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
         named = {name: file.fields[name] for name in SECTIONS[1:] if name in file.fields}
         sections = deep_merged(sections, Node(named))
     datasets: dict[str, Node] = {}
-    for name, fields, complete in _datasets(chosen, defaults):
-        if name in datasets:
-            places = f"{datasets[name].place}, {fields.place}"
-            raise InputError(f"Dataset {name!r} is defined twice ({places})")
-        datasets[name] = complete
-    for name, fields, complete in _datasets(local, defaults):
-        datasets[name] = deep_merged(datasets[name], fields) if name in datasets else complete
+    for layer in (chosen, local):
+        of_layer = dict[str, Node]()
+        for name, fields in _datasets(layer, defaults):
+            if name in of_layer:
+                places = f"{of_layer[name].place}, {fields.place}"
+                raise InputError(f"Dataset {name!r} is defined twice ({places})")
+            of_layer[name] = fields
+        datasets |= of_layer
     return Node({**sections.value, "datasets": Node(datasets)})
 
 
-def _datasets(
-    files: Sequence[Node], defaults: Mapping[str, Node]
-) -> Iterator[tuple[str, Node, Node]]:
-    """Names and fields of the datasets of files, the fields also with their defaults."""
+def _datasets(files: Sequence[Node], defaults: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
+    """Names and fields of the datasets of files, with the defaults of their file."""
     for file in files:
         with_defaults = {**defaults, **without(file, SECTIONS)}
         for name, fields in file.fields.get("datasets", NOTHING).fields.items():
             if isinstance(fields.value, dict | None):
-                yield name, fields, Node({**with_defaults, **fields.fields}, fields.place)
+                yield name, Node({**with_defaults, **fields.fields}, fields.place)
             else:
-                yield name, fields, fields
+                yield name, fields
 
 
 def read(experiment: Node, parameters: Node, *, fully: bool) -> Experiment:

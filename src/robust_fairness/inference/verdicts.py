@@ -106,6 +106,10 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
         tests: rows of ``tested``, of a gap between any numbers of groups; p-values are adjusted by
             Holm over all of them.
     """
+    known = tests["error"] > 0
+    p_values = [name for name in tests if str(name).startswith("p_")]
+    tests = tests.assign(error=tests["error"].where(known))
+    tests[p_values] = tests[p_values].where(known, np.nan, axis=0)
     grew, shrank, turned = (tests[f"p_{name}"] for name in ("grew", "shrank", "reversed"))
     verdicts = tests.drop(columns=["p_grew", "p_shrank"]).assign(
         p=holm(np.fmin(np.fmin(grew, shrank), turned)),
@@ -117,7 +121,7 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
     certain = changed & (verdicts["p"] < LEVEL)
     state = np.select(
         [
-            ~(verdicts["error"] > 0),
+            ~known,
             certain & (verdicts["p_reversed"] < LEVEL),
             certain & (grew <= shrank),
             certain,

@@ -1,6 +1,6 @@
 """``rf.audit``: the audit of a table of predictions, as a notebook shows it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from inspect import Parameter, signature
 from typing import Any
@@ -10,9 +10,13 @@ from robust_fairness.auditing.result import Audit, audited_tables
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
+from robust_fairness.metrics.base import DEFINITIONS
+from robust_fairness.metrics.functions import metric_function
 
 COLUMNS = ("y_true", "y_pred", "sensitive_features", "sample_weight", "unit")
-FURTHER = {field.name: field for field in fields(Options) if field.name not in COLUMNS}
+FURTHER = {
+    field.name: field for field in fields(Options) if field.name not in (*COLUMNS, "functions")
+}
 
 
 def audit(
@@ -41,7 +45,9 @@ def audit(
         reference: a frame of earlier predictions with the same columns, to compare with.
         name: name of the table, for the page and for messages.
         **options: further fields of ``robust_fairness.auditing.Options``, such as ``metrics``,
-            ``pos_label``, ``threshold``, ``bins`` or ``intersections``.
+            ``pos_label``, ``threshold``, ``bins`` or ``intersections``. ``metrics`` are names,
+            functions ``f(y_true, y_pred)`` with or without ``sample_weight``, or both in a list;
+            or functions by name. Classes are numbers there, of two the positive one 1.
 
     Raises:
         InputError: a column or option does not exist, is constant or has values that do not fit,
@@ -85,9 +91,54 @@ def _as_text(options: dict[str, Any]) -> dict[str, Any]:
         options["pos_label"] = str(options["pos_label"])
     if "neg_labels" in options:
         options["neg_labels"] = tuple(map(str, options["neg_labels"]))
-    if isinstance(options.get("metrics"), str):
-        options["metrics"] = (options["metrics"],)
+    if "metrics" in options:
+        options |= _metrics(options["metrics"])
     return options
+
+
+def _metrics(metrics: Any) -> dict[str, Any]:
+    """Names of metrics, and functions by name, of what a user gives as ``metrics``."""
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    if isinstance(metrics, Mapping):
+        named = dict(metrics)
+    else:
+        try:
+            named = {_name(metric): metric for metric in metrics}
+        except TypeError:
+            raise InputError(
+                f"metrics: {metrics!r}, allowed: names of metrics, functions of y_true and y_pred, "
+                "or both in a list or by name"
+            ) from None
+    ours = {name: metric for name, metric in named.items() if callable(metric) and _is_ours(metric)}
+    functions = {name: metric for name, metric in named.items() if callable(metric)}
+    names = [
+        getattr(named[name], "__name__", named[name])
+        for name in named
+        if name in ours or not callable(named[name])
+    ]
+    return {
+        "metrics": names,
+        "functions": {name: functions[name] for name in functions if name not in ours},
+    }
+
+
+def _name(metric: Any) -> str:
+    if isinstance(metric, str):
+        return metric
+    if not callable(metric):
+        raise InputError(
+            f"metrics: {metric!r}, allowed: a name of a metric or a function of y_true and y_pred"
+        )
+    return str(getattr(metric, "__name__", type(metric).__name__))
+
+
+def _is_ours(function: Any) -> bool:
+    """Whether a function is a metric of this package or of a plug-in."""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__module__", "") == metric_function.__module__:
+        return True
+    return name in DEFINITIONS and DEFINITIONS[name].function is function
 
 
 # The signature that ``help`` and editors show has the further options by name.

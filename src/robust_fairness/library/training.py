@@ -86,14 +86,15 @@ def train(
     samples: Samples,
     method: str = "erm",
     *,
-    network: str = "mlp",
+    network: str | Mapping[str, Any] = "mlp",
     seeds: int | Sequence[int] = 1,
     name: str = "samples",
     **settings: Any,
 ) -> Trained:
     """Train a method on the training rows of a dataset, with a number of seeds or these ones.
 
-    ``network`` is a plug-in or a name of the default configuration, such as ``boosted_trees``.
+    ``network`` is a plug-in or a name of the default configuration, such as ``boosted_trees``, or
+    such a name with parameters: ``{"name": "mlp", "hidden": 64}``.
     ``settings`` are fields of the method, the network or the training protocol:
     ``rf.train(samples, "cuma", epochs=20, gamma=1.0)``. Nothing is written.
 
@@ -110,7 +111,7 @@ def train(
             "dataset": name,
             "label": method,
             "method": method,
-            "network": {"name": network, **_configured("networks", network)},
+            "network": network_of(network),
             "settings": settings,
             "seeds": tuple(range(seeds) if isinstance(seeds, int) else seeds),
             "selections": ("accuracy" if samples.classes else "mean_squared_error",),
@@ -119,6 +120,16 @@ def train(
     with checkpoints.not_kept():
         fitted, validation, history, _ = training.train(samples, cell)
     return Trained(samples, cell, fitted, history, training.select(samples, validation, cell))
+
+
+def network_of(network: str | Mapping[str, Any]) -> dict[str, Any]:
+    """A network with the parameters of the default configuration and those that replace them."""
+    further = {"name": network} if isinstance(network, str) else dict(network)
+    if "name" not in further:
+        raise InputError(f"network: {dict(network)!r} has no name, allowed: {{'name': 'mlp', ...}}")
+    configured = _configured("networks", further["name"])
+    name = configured.get("name", further["name"])
+    return configured | further | {"name": name}
 
 
 def evaluate(

@@ -247,6 +247,8 @@ class Method(Plugin, nn.Module, ABC):
     occur among the training rows of every replica.
 
     Attributes:
+        table_network: the network that its classifier for tables has by default.
+        binary: whether it is defined for two classes only.
         trains_head: whether it trains the network's head; otherwise the network must defer its
             classifier until the features are trained, and ``embeddings`` are kept.
         estimators: whether it fits estimators as well as networks: plain training except for the
@@ -263,6 +265,8 @@ class Method(Plugin, nn.Module, ABC):
     """
 
     Parameters: ClassVar[type[BaseModel]] = MethodParameters
+    table_network: ClassVar[str | dict[str, str]] = "mlp"
+    binary: ClassVar[bool] = False
     trains_head: ClassVar[bool] = True
     estimators: ClassVar[Literal["no", "also", "only"]] = "no"
     reads: ClassVar[tuple[Literal["sample_weight", "attributes"], ...]] = ()

@@ -32,6 +32,8 @@ class Donini(Method):
     Source: "Empirical Risk Minimization under Fairness Constraints" (NeurIPS 2018).
     """
 
+    table_network = "linear"
+
     class Parameters(GroupMethodParameters):
         """Rows that must score alike, and the loss.
 

@@ -20,6 +20,7 @@ from robust_fairness.methods.base import (
 from robust_fairness.models.base import Model
 
 LOGGER = logging.getLogger(__name__)
+MOST_SPREAD = 1e6  # above it subgroups are as good as absent
 LEAST_SPREAD = 1.1  # largest over smallest weight of a subgroup; below it sampling is balanced
 
 
@@ -29,9 +30,9 @@ class GroupDro(Method):
     .. math:: q_g \leftarrow q_g e^{\eta L_g} / \sum_{g'} q_{g'} e^{\eta L_{g'}},
               \quad L = \sum_g q_g L_g
 
-    with L_g the mean loss of the subgroup in the batch, 0 where it has no row there; the weights
-    are updated before they are used, and are constants in the gradient. Rows of unknown group do
-    not contribute to the loss.
+    with L_g the mean loss of the subgroup in the batch by ``sample_weight``, 0 where it has no row
+    there; the weights are updated before they are used, and are constants in the gradient. Rows of
+    unknown group do not contribute to the loss.
 
     The default step is that of the published code.
 
@@ -41,6 +42,8 @@ class GroupDro(Method):
     Fails if the network fits all training rows, or if weights stay nearly uniform because the step
     is small or updates are few, which a warning says.
     """
+
+    reads = ("sample_weight",)
 
     class Parameters(SubgroupMethodParameters):
         """Step size of the subgroup weights, and how rows are drawn.
@@ -76,7 +79,16 @@ class GroupDro(Method):
         for seed, spread in zip(
             self.problem.seeds, (largest - smallest).exp().tolist(), strict=True
         ):
-            LOGGER.info("group_dro, seed %d: weights differ by a factor of %.3g", seed, spread)
+            LOGGER.info(
+                "group_dro, seed %d: the largest weight of a subgroup is %.3g times the smallest",
+                seed, spread,
+            )  # fmt: skip
+            if spread > MOST_SPREAD:
+                LOGGER.warning(
+                    "group_dro, seed %d: one subgroup has %.3g times the weight of another, which "
+                    "hardly counts any more, allowed: a smaller step_size or fewer epochs",
+                    seed, spread,
+                )  # fmt: skip
             if spread < LEAST_SPREAD and self.hparams.sampler != "uniform":
                 LOGGER.warning(
                     "group_dro, seed %d: weights of subgroups differ by a factor of %.3g only: "
@@ -87,11 +99,11 @@ class GroupDro(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
-        known = (batch.subgroup >= 0).to(losses.dtype)
+        known = (batch.subgroup >= 0).to(losses.dtype) * batch.sample_weight
         subgroup = batch.subgroup.clamp(min=0)
         zeros = torch.zeros_like(self.log_weight)
         rows = zeros.scatter_add(1, subgroup, known)
-        means = zeros.scatter_add(1, subgroup, known * losses) / rows.clamp(min=1)
+        means = zeros.scatter_add(1, subgroup, known * losses) / rows.where(rows > 0, 1)
         step_size = self.hparams.step_size.unsqueeze(-1)
         self.log_weight = (self.log_weight + step_size * means.detach()).log_softmax(1)
         yield Step({"model": (self.group_weight * means).sum(1)})

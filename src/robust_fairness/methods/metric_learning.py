@@ -82,6 +82,7 @@ class MetricLearning(Method):
         embedding_learning_rate: float | None = Field(None, gt=0)
 
     trains_head = False
+    table_network = {"name": "embedding", "backbone": "mlp", "classifier": "logistic_regression"}
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

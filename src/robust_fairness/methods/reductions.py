@@ -52,6 +52,8 @@ class Reduction(Method):
 
     Parameters = ReductionParameters
     estimators = "only"
+    table_network = "estimator"
+    binary = True
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

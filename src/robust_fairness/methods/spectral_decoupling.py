@@ -19,6 +19,8 @@ class SpectralDecoupling(Method):
     Fails if the penalty outweighs the loss, so that outputs are nearly constant.
     """
 
+    reads = ("sample_weight",)
+
     class Parameters(MethodParameters):
         """Weight and shift of the output decay; default: Table A6 for Biased MNIST.
 
@@ -57,7 +59,8 @@ class SpectralDecoupling(Method):
             decay = decay.sum(-1)
         else:
             decay = decay.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
-        yield Step({"model": (model.task_loss(outputs, batch.y) + weight / 2 * decay).mean(-1)})
+        losses = model.task_loss(outputs, batch.y) + weight / 2 * decay
+        yield Step({"model": (batch.sample_weight * losses).mean(-1)})
 
     def _of_rows(
         self, by_class: tuple[float, ...], of_all: Tensor, y: Tensor, outputs: Tensor

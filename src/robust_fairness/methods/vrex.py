@@ -24,6 +24,8 @@ class Vrex(AnnealedPenalty):
     means instead of sums.
     """
 
+    reads = ("sample_weight",)
+
     class Parameters(SubgroupMethodParameters):
         """Weight of the penalty, by default that of DomainBed; an environment is a subgroup.
 
@@ -38,20 +40,19 @@ class Vrex(AnnealedPenalty):
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         environments = self.problem.subgroup_counts.shape[1]
-        mean, variance = mean_and_variance(
-            losses, indicators(batch.subgroup, environments, losses.dtype)
-        )
+        members = indicators(batch.subgroup, environments, losses.dtype)
+        mean, variance = mean_and_variance(losses, members * batch.sample_weight.unsqueeze(-1))
         yield self.penalised(mean, variance)
 
 
 def mean_and_variance(losses: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and population variance over environments of their mean losses, ``[replica]`` each.
 
-    ``losses`` are ``[replica, row]``, ``members`` 1 where a row is of an environment and 0
-    elsewhere ``[replica, row, environment]``. Environments without rows do not count.
+    ``losses`` are ``[replica, row]``, ``members`` the weight of a row in its environment and 0
+    elsewhere ``[replica, row, environment]``. Environments without weight do not count.
     """
     rows = members.sum(1)
-    means = (losses.unsqueeze(-1) * members).sum(1) / rows.clamp(min=1)
+    means = (losses.unsqueeze(-1) * members).sum(1) / rows.where(rows > 0, 1)
     share = (rows > 0).to(losses.dtype)
     share = share / share.sum(1, keepdim=True).clamp(min=1)
     mean = (share * means).sum(1)

@@ -32,6 +32,7 @@ from robust_fairness.inference.moments import Moments
 from robust_fairness.samples import Groups
 
 NO_ROWS = "no rows"
+NO_WEIGHT = "a value is not finite, or no row has weight"
 WEIGHTS, GROUPED = "sample_weight", "sensitive_features"
 OF_TRAIN = ("torch", "sklearn")  # libraries that metrics import when they are computed
 
@@ -201,7 +202,7 @@ class Quantity(Definition):
             return reason.score(count)
         except ModuleNotFoundError as error:
             return _needs_extra(error).score(count)
-        return result if isinstance(result, Score) else Score(float(result), count)
+        return as_score(result, count)
 
     def by_group(self, arrays: Arrays, groups: Groups, options: Options) -> dict[str, Score]:
         """The score of every group, also of those without rows."""
@@ -250,8 +251,15 @@ def mean_scores(rows: RowValues, groups: Groups, sample_weight: Weights = None) 
 
 def _no_mean(rows: RowValues, n: int, count: int) -> str:
     if n:
-        return "a value is not finite, or no row has weight"
+        return NO_WEIGHT
     return rows.none if count else NO_ROWS
+
+
+def as_score(result: Any, n: int) -> Score:
+    """What a quantity returned of n rows as a score; NaN is a missing value."""
+    if isinstance(result, Score):
+        return result
+    return Score(None, n, "not a number") if np.isnan(result) else Score(float(result), n)
 
 
 DEFINITIONS: dict[str, Definition] = {}

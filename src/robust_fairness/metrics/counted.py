@@ -10,10 +10,12 @@ from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics.base import (
     GROUPED,
     NO_ROWS,
+    NO_WEIGHT,
     WEIGHTS,
     Quantity,
     Score,
     Undefined,
+    as_score,
 )
 from robust_fairness.metrics.find import Metric, is_mean
 from robust_fairness.metrics.gaps import Gap
@@ -24,8 +26,12 @@ NEEDS = frozenset(("y_true", "y_pred", "classes", "sensitive_features"))
 
 def in_counts(metric: Metric) -> bool:
     """Whether a metric is a function of counts by group, class and decision."""
-    known = NEEDS.issuperset(metric.needs) and metric.task != "regression"
-    return known and (is_mean(metric.definition) or metric.definition.takes_weights)
+    definition = metric.definition
+    if not NEEDS.issuperset(metric.needs) or metric.task == "regression":
+        return False
+    if isinstance(definition, Quantity) and definition.by_groups is not None:
+        return False
+    return is_mean(definition) or definition.takes_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +70,7 @@ class CountedQuantity(Quantity):
                 float(value), int(n), variance=None if np.isnan(variance) else float(variance)
             )
             if np.isfinite(value)
-            else _none(int(count), rows.none if count else NO_ROWS)
+            else _none(int(count), NO_WEIGHT if n else rows.none if count else NO_ROWS)
             for name, value, variance, n, count in zip(
                 counts.groups, means.value, means.variance, means.n, rows_of, strict=True
             )
@@ -86,7 +92,7 @@ def _called(
         score = definition.function(y, prediction, **weights, **options)
     except Undefined as reason:
         return reason.score(n)
-    return score if isinstance(score, Score) else Score(float(score), n)
+    return as_score(score, n)
 
 
 def scores_of(metric: Metric, counts: Counts) -> dict[str, Score]:

@@ -30,7 +30,7 @@ OF_COLUMNS = frozenset((COLUMNS, "conditioning_columns"))
 
 
 def evaluate(
-    names: Sequence[str],
+    names: Sequence[str | Metric],
     samples: Samples,
     outputs: Array,
     per_row: Mapping[str, Array] | None = None,
@@ -50,7 +50,7 @@ def evaluate(
     every class, weighted by its probability. Metrics of scores do not apply to them.
 
     Args:
-        names: names of metrics, with their options.
+        names: names of metrics, with their options, or metrics.
         samples: the rows that were predicted.
         outputs: logits ``[n, classes]`` or outcomes ``[n, 1]``.
         per_row: further arrays ``[n, ...]`` by name.
@@ -63,7 +63,7 @@ def evaluate(
         InputError: no such metric or option, or a grouping names an attribute that does not exist
             or is continuous.
     """
-    metrics = [find_metric(name) for name in names]
+    metrics = [find_metric(name) if isinstance(name, str) else name for name in names]
     # sensitive attributes first: who shows one attribute shows the first
     order = dict.fromkeys([*samples.sensitive, *samples.attributes])
     samples = replace(samples, attributes=samples.attributes[list(order)])

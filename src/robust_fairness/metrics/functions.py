@@ -25,9 +25,9 @@ def metric_function(name: str) -> Callable[..., Value]:
 
     The function takes:
 
-    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
-      order is positive unless ``pos_label`` says otherwise) or outcomes ``[n]``; metrics of
-      probabilities take that of the positive class instead of ``y_pred``;
+    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last word in alphabetical order is
+      positive unless ``pos_label`` says otherwise; of other numbers it must) or outcomes
+      ``[n]``; metrics of probabilities take that of the positive class instead of ``y_pred``;
     - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
     - ``sample_weight``: weights ``[n]``, if the metric has weights;
     - by keyword, any further array that the metric needs, such as ``embedding``.
@@ -142,7 +142,8 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         )
     if metric.definition.binary and len(classes) != 2:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
-    unclear = pos_label is None and all(kinds.values()) and classes[1:] != [1]
+    of_numbers = all(kinds.values()) or all(_is_number(label) for label in classes)
+    unclear = pos_label is None and of_numbers and classes[1:] not in ([1], ["1"])
     if metric.definition.binary and unclear:
         raise InputError(
             f"metric {metric.name}: classes {classes[0]} and {classes[1]}, allowed: 1 and a "
@@ -152,6 +153,14 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         codes, classes = 1 - codes, classes[::-1]
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
+
+
+def _is_number(label: Any) -> bool:
+    try:
+        float(label)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:

@@ -11,7 +11,7 @@ positives and false negatives; both are taken the usual way here.
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import Weights, quantity
+from robust_fairness.metrics.base import Undefined, Weights, quantity
 from robust_fairness.metrics.groups import rates
 
 
@@ -43,7 +43,12 @@ def macro_precision_present(y_true: np.ndarray, y_pred: np.ndarray) -> float:
 def balanced_accuracy(
     y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: Weights = None
 ) -> float:
-    """Mean recall of the classes that the rows have (scikit-learn)."""
+    """Mean recall of the classes that the rows have (scikit-learn); rows of weight 0 are none."""
+    if sample_weight is not None:
+        weighty = sample_weight > 0
+        y_true, y_pred, sample_weight = y_true[weighty], y_pred[weighty], sample_weight[weighty]
+        if not len(y_true):
+            raise Undefined("no row has weight")
     return _mean_share(y_pred, y_true, y_true, sample_weight)
 
 

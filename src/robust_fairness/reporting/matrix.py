@@ -556,7 +556,12 @@ def test_set_name(shift: str, severity: float, domain: str) -> str:
     return domain or f"{shift} {severity:g}"
 
 
+def _error_name(name: str) -> str:
+    """The name of a metric as the matrix has its values: what should be low."""
+    return name if find_metric(name).better == "lower" else f"1 - {name}"
+
+
 def table(results: Results) -> pd.DataFrame:
     """The matrices of all gaps, with the column metric."""
-    parts = [rows.assign(metric=name) for name, rows in matrices(results).items()]
+    parts = [rows.assign(metric=_error_name(name)) for name, rows in matrices(results).items()]
     return pd.concat(parts)[["metric", *MATRIX]] if parts else pd.DataFrame()

@@ -220,6 +220,12 @@ class ConfigLoader(OmegaConfigLoader):
         files = (file for layer in self._layers("parameters") for file in layer)
         return reduce(deep_merged, files, Node({}))
 
+    @property
+    def written_experiment(self) -> dict[str, Any]:
+        """The sections of the experiment as they are written, joined over files and layers."""
+        written: dict[str, Any] = self._written[0].plain
+        return written
+
     @cached_property
     def _written(self) -> tuple[Node, Node]:
         """The sections of the experiment, and the parameters with their lines."""

@@ -19,6 +19,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import SequentialRunner
+from robust_fairness.runs.runners.fault_tolerant import completion
 from robust_fairness.runs.secrets import hidden
 
 # Options of ``run``, and the environment variables by which every process of a run knows them.
@@ -86,9 +87,10 @@ class Session(KedroServiceSession):
                     ) from None
                 raise
             except KeyboardInterrupt:  # Kedro calls no hook for it
-                if provenance.manifest_path(run_id).exists():
-                    provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
-                raise
+                if not provenance.manifest_path(run_id).exists():
+                    raise
+                provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
+                raise KeyboardInterrupt(f"Continue with: {completion(run_id)}") from None
 
 
 @contextmanager

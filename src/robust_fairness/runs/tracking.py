@@ -201,7 +201,7 @@ class MlflowTracking:
             elif "report" in made:
                 texts["report.html"] = made["report"]
             if self._configuration is not None:
-                experiment = hidden(self._configuration["experiment"])
+                experiment = hidden(self._configuration.written_experiment)
                 texts["experiment.json"] = json.dumps(experiment, indent=2, default=str)
             cells = [f"params:{failure.namespace}.cell" for failure in failures]
             failed = [
@@ -478,7 +478,8 @@ class Record:
 
         now = get_current_time_millis()
         logged = [
-            Param(key(str(name)), str(value)[:LONGEST_PARAMETER]) for name, value in params.items()
+            Param(key(str(name)), plain(value)[:LONGEST_PARAMETER])
+            for name, value in params.items()
         ]
         scored = [
             Metric(name, float(value), now, step, model_id=model) for name, value, step in metrics
@@ -492,6 +493,15 @@ class Record:
         )
         for some_metrics, some_params, some_tags in requests:
             self._client.log_batch(run, metrics=some_metrics, params=some_params, tags=some_tags)
+
+
+def plain(value: Any) -> str:
+    """A parameter as text: numbers and words as they are, collections as JSON.
+
+    >>> plain("erm"), plain(0.1), plain(("sex", "race"))
+    ('erm', '0.1', '["sex", "race"]')
+    """
+    return json.dumps(value, default=str) if isinstance(value, dict | list | tuple) else str(value)
 
 
 def hyperparameters(

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
+from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
 from kedro_viz.integrations.kedro.run_hooks import PipelineRunStatusHook
 
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 
 SITE, API = "build", "api"
@@ -45,6 +47,19 @@ class RunTimes(PipelineRunStatusHook):
         """Start recording if all nodes run in this process."""
         if "SequentialRunner" in str(run_params.get("runner") or "SequentialRunner"):
             super().before_pipeline_run({**run_params, "runner": None}, pipeline)
+
+
+class FileSizes(DatasetStatsHook):
+    """Records rows, columns and sizes of files for Kedro-Viz, of the version that was saved.
+
+    Kedro-Viz asks for the size of the folder of versions.
+    """
+
+    def get_file_size(self, dataset: Any) -> int | None:
+        if isinstance(dataset, AtomicDataset):
+            return dataset.size()
+        size: int | None = super().get_file_size(dataset)
+        return size
 
 
 def with_first_look(page: str) -> str:

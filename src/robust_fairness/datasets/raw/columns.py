@@ -9,8 +9,10 @@
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -23,6 +25,11 @@ MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of 
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
+# Texts that tables use for a missing value.
+MARKS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
+TEN_DIGITS = 16  # decimals up to which float32 is read by arithmetic; 10 ** 16 is exact in float64
+WHOLE = 2**24  # up to which each whole number is one of float32
 
 Kind = Literal["number", "category"]
 Period = Literal["year", "quarter", "month", "day", "number"]
@@ -61,9 +68,9 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     wrong = known & ~np.isfinite(values)
     if wrong.any():
         row = row_of(wrong)
-        raise InputError(
-            f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: a finite number"
-        )
+        text = str(cells.iloc[row - 1])
+        hint = "; if it means missing, declare it (missing)" if text.strip() in MARKS else ""
+        raise InputError(f"{place}, row {row}: {text!r}, allowed: a finite number{hint}")
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row = row_of(too_large)
@@ -96,10 +103,34 @@ def canonical(name: str) -> str:
     """
     text = unicodedata.normalize("NFKC", name)
     visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
-    number = _parsed(np.array([visible.strip()], dtype=object))[0]
-    if np.isfinite(number) and float(number).is_integer():
+    number = as_decimal(visible)
+    if number is not None and number == int(number):
         return str(int(number))
     return " ".join(visible.split()).casefold()
+
+
+def as_decimal(text: str) -> Decimal | None:
+    """The number that a text says, exactly; None of other texts.
+
+    >>> as_decimal("20240624"), as_decimal(" 1e3 "), as_decimal("spring")
+    (Decimal('20240624'), Decimal('1E+3'), None)
+    """
+    written = text.strip()
+    return Decimal(written) if NUMBER.fullmatch(written) else None
+
+
+def exact(number: float | Decimal) -> str:
+    """The shortest text that says exactly this number; a whole one has no decimal point.
+
+    >>> exact(10000010.0), exact(78.5), exact(1 / 3), exact(Decimal("1.50"))
+    ('10000010', '78.5', '0.3333333333333333', '1.5')
+    """
+    text = f"{Decimal(str(number)):f}"  # no exponent; Decimal rounds nothing here
+    return (
+        (text.rstrip("0").rstrip(".") if "." in text else text).replace("-0", "0")
+        if not Decimal(text)
+        else (text.rstrip("0").rstrip(".") if "." in text else text)
+    )
 
 
 def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
@@ -118,7 +149,8 @@ def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
             merged = json.dumps({names[0]: names[1:]})
             raise InputError(
                 f"{place}: {rows} differ only in case, blanks or invisible characters, allowed: "
-                f"one spelling of each, in the table or by values: {{{values.name}: {merged}}}"
+                "one spelling of each in the table; of a dataset, "
+                f"values: {{{values.name}: {merged}}}"
             )
     return values
 
@@ -206,16 +238,19 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
 
 
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
-    """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``."""
+    """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``.
+
+    Names have the edges in full: rounded ones could be equal, and would name other rows.
+    """
     if bins == 1:
         raise InputError(f"{place}: 1 bin, allowed: 2 or more")
     cuts = list(quantile_edges(values, bins) if isinstance(bins, int) else bins)
     if not cuts or sorted(set(cuts)) != cuts:
         raise InputError(
-            f"{place}: bin edges {', '.join(f'{cut:g}' for cut in cuts) or '(none)'} must "
+            f"{place}: bin edges {', '.join(map(str, cuts)) or '(none)'} must "
             "increase; with quantile bins, choose fewer"
         )
-    edges = [f"{cut:g}" for cut in cuts]
+    edges = [_name(float(cut), place) for cut in cuts]
     column = str(values.name)
     between = [f"{low} <= {column} < {high}" for low, high in zip(edges, edges[1:], strict=False)]
     names = [f"{column} < {edges[0]}", *between, f"{column} >= {edges[-1]}"]
@@ -278,7 +313,10 @@ def _name(value: object, place: str) -> str:
     if isinstance(value, float | np.floating):
         return str(int(value)) if float(value).is_integer() else repr(float(value))
     kind = type(value).__name__
-    raise InputError(f"{place}: cells are of type {kind}, allowed: text, numbers, booleans")
+    raise InputError(
+        f"{place}: cells are of type {kind}, allowed: text, numbers, booleans; convert them to "
+        "text, such as column.astype(str)"
+    )
 
 
 def typed_as_number(cells: pd.Series) -> bool:

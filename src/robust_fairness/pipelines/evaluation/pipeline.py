@@ -95,8 +95,9 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
-    from robust_fairness import diagnosis
     from robust_fairness.compute.checkpoints import threads
+    from robust_fairness.diagnosis.runs import diagnose as diagnosed
+    from robust_fairness.diagnosis.unprocessing import frontier
 
     done = {name: value for name, value in parts.items() if not isinstance(value, Failure)}
     predicted, validation = (
@@ -111,8 +112,8 @@ def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
         label: (validation[label], predicted[label]) for label in validation if label in predicted
     }
     with threads(1):
-        tables = diagnosis.diagnose(dataset.name, samples, predicted)
-        return tables | {"frontier": diagnosis.frontier(dataset.name, samples, plain)}
+        tables = diagnosed(dataset.name, samples, predicted)
+        return tables | {"frontier": frontier(dataset.name, samples, plain)}
 
 
 def create_pipeline() -> Pipeline:

@@ -1,0 +1,39 @@
+"""Names of options in messages: of the command line, or arguments of ``rf.audit``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Arguments whose options of the command have other names.
+COMMAND = {
+    "y_true": "--target", "y_pred": "--prediction", "sensitive_features": "--attributes",
+    "sample_weight": "--weight", "pos_label": "--positive", "neg_labels": "--negative",
+    "types": "--category, --number",
+}  # fmt: skip
+_of_command: ContextVar[bool] = ContextVar("of_command", default=False)
+
+
+@contextmanager
+def of_command() -> Iterator[None]:
+    """Messages name the options of the command within the block."""
+    token = _of_command.set(True)
+    try:
+        yield
+    finally:
+        _of_command.reset(token)
+
+
+def option(name: str, value: str = "") -> str:
+    """How an option is written, with its value in the syntax of Python.
+
+    >>> option("pos_label"), option("prediction_is", "'score'")
+    ('pos_label', "prediction_is='score'")
+    >>> with of_command():
+    ...     option("pos_label"), option("prediction_is", "'score'")
+    ('--positive', '--prediction-is score')
+    """
+    if not _of_command.get():
+        return f"{name}={value}" if value else name
+    flag = COMMAND.get(name, f"--{name.replace('_', '-')}")
+    plain = "" if value == "True" else value.strip("'")
+    return f"{flag} {plain}".strip()

@@ -1,0 +1,280 @@
+"""Tables as people write them: periods, truth values, rounded scores, empty groups, functions."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.metrics as oracle
+from click.testing import CliRunner
+
+import robust_fairness as rf
+from robust_fairness.auditing import verdict
+from robust_fairness.auditing.periods import periods_of
+from robust_fairness.cli.audit import audit as command
+
+COMMAND = ["--target", "y", "--prediction", "p", "--attributes", "sex"]
+
+
+def table(rows: int = 400, seed: int = 0, **columns) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    sex, y = rng.choice(["f", "m"], rows), rng.integers(0, 2, rows)
+    score = np.clip(0.3 + 0.3 * y + 0.1 * (sex == "m") + rng.normal(0, 0.2, rows), 0, 1)
+    return pd.DataFrame({"sex": sex, "y": y, "p": score.round(4)}).assign(**columns)
+
+
+def run(folder, frame: pd.DataFrame, *options: str):
+    frame.to_csv(folder / "t.csv", index=False)
+    arguments = [str(folder / "t.csv"), *COMMAND, "--output", str(folder), "--force", *options]
+    return CliRunner().invoke(command, arguments)
+
+
+PERIODS = {
+    "seven digits": ([1000002, 1000001, 1000002], None, ("1000001", "1000002"), [1, 0, 1]),
+    "days as numbers": ([20240702, 20240630], None, ("20240630", "20240702"), [1, 0]),
+    "days by week": ([20240624, 20240630, 20240701], "week", ("2024-W26", "2024-W27"), [0, 0, 1]),
+    "dates by week": (["2024-12-30", "2024-12-29"], "week", ("2024-W52", "2025-W01"), [1, 0]),
+    "weeks": (["2024-W07", "2024-W07", "2024-W08"], None, ("2024-W07", "2024-W08"), [0, 0, 1]),
+    "dates by day": (["2024-05-31", "2024-06-01"], "day", ("2024-05-31", "2024-06-01"), [0, 1]),
+    "decimals": ([1.25, 1.2500001, 1.25], None, ("1.25", "1.2500001"), [0, 1, 0]),
+    "beyond float64": ([10**17 + 1, 10**17], None, (str(10**17), str(10**17 + 1)), [1, 0]),
+    "months by default": (["2024-05-31", "2024-06-01"], None, ("2024-05", "2024-06"), [0, 1]),
+}
+
+
+@pytest.mark.parametrize("name", PERIODS)
+def test_no_two_periods_are_one(name):
+    cells, length, names, codes = PERIODS[name]
+    periods = periods_of(pd.Series(cells), length, "t")
+    assert periods.names == names and periods.codes.tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("cells", "length"),
+    [
+        (["31.12.2024", "01.01.2025"], None), (["12/31/2024", "1/1/2025"], None),
+        (["31.12.2024", "01.01.2025"], "month"), (["spring", "summer"], "month"),
+        ([2024, 2025], "month"), (["2024-05-31", "June"], None),
+    ],
+)  # fmt: skip
+def test_dates_of_another_form_are_refused_with_the_form_to_write(cells, length):
+    with pytest.raises(rf.InputError, match="write dates as 2024-05-31"):
+        periods_of(pd.Series(cells), length, "t.csv, column day")
+
+
+def test_a_daily_job_adds_a_day_to_its_state(tmp_path):
+    for day in (20240624, 20240625, 20240626):
+        frame = table(600, day, day=day)
+        done = run(tmp_path, frame, "--period", "day", "--state", str(tmp_path / "s.json"))
+        assert done.exit_code == 0, done.output
+    assert "2 periods" in done.output
+
+
+def test_bins_keep_their_edges(tmp_path):
+    frame = table(income=np.random.default_rng(1).integers(10_000_000, 10_000_040, 400))
+    edges = "10000010.25,10000010.75,10000030"
+    done = run(tmp_path, frame, "--attributes", "sex,income", "--bins", f"income={edges}")
+    assert done.exit_code == 2 and "is empty" in done.output
+    done = run(tmp_path, frame, "--attributes", "sex,income", "--bins", "income=10000010,10000030")
+    rows = pd.read_csv(tmp_path / "t_audit.csv")
+    groups = rows.loc[rows["attribute"] == "income", "group"].dropna().unique()
+    assert done.exit_code == 0
+    assert {*groups} == {
+        "income < 10000010", "10000010 <= income < 10000030", "income >= 10000030",
+    }  # fmt: skip
+    counts = rows[rows["metric"] == "group_share"].set_index("group")["n"]
+    assert counts["income < 10000010"] == (frame["income"] < 10_000_010).sum()
+
+
+STATUSES = {
+    "passed": (["--fail-if", "accuracy<0"], 0, ""),
+    "gate": (["--fail-if", "accuracy<1"], 1, "accuracy"),
+    "input": (["--prediction", "nothing"], 2, "unknown column"),
+    "fault": ([], 3, "this is a bug: ZeroDivisionError"),
+}
+
+
+@pytest.mark.parametrize("name", STATUSES)
+def test_exit_statuses(tmp_path, monkeypatch, name):
+    options, status, text = STATUSES[name]
+    if name == "fault":
+        monkeypatch.setattr(verdict, "sentence_of", lambda *_: 1 // 0)
+    done = run(tmp_path, table(), *options)
+    assert done.exit_code == status and text in done.output + str(done.stderr)
+
+
+def test_truth_values_are_classes_of_0_and_1(tmp_path):
+    frame = table()
+    decided = frame.assign(p=(frame["p"] >= 0.5).astype(int))
+    as_truth = frame.assign(p=frame["p"] >= 0.5)
+    expected = rf.audit(decided, y_true="y", y_pred="p", sensitive_features=["sex"]).to_frame()
+    audits = [
+        rf.audit(as_truth, y_true="y", y_pred="p", sensitive_features=["sex"]).to_frame(),
+        rf.audit(as_truth.astype({"p": str}), y_true="y", y_pred="p", sensitive_features="sex"),
+    ]
+    pd.testing.assert_frame_equal(audits[0], expected)
+    pd.testing.assert_frame_equal(audits[1].to_frame(), expected)
+    assert run(tmp_path, as_truth).exit_code == 0
+    rows = pd.read_csv(tmp_path / "t_audit.csv")
+    values = rows.loc[rows["metric"] == "equalized_odds_difference", "value"]
+    assert values.item() == pytest.approx(
+        rf.metrics.equalized_odds_difference(
+            frame["y"], as_truth["p"].astype(int), sensitive_features=frame["sex"]
+        )
+    )
+
+
+LOST = {
+    "no positives in a group": (
+        lambda t: t.assign(y=np.where(t["sex"] == "f", 0, t["y"])), [],
+        r"sex: equal opportunity difference, equalized odds difference not defined: group f: no "
+        r"rows of class 1.*f, class 1 has 0 rows",
+    ),
+    "a group without weight": (
+        lambda t: t.assign(w=(t["sex"] == "m").astype(int)), ["--weight", "w"],
+        r"sex: demographic parity difference.* not defined: group f: a value is not finite, or no "
+        "row has weight",
+    ),
+    "few positives": (
+        lambda t: t.assign(y=np.where((t["sex"] == "f") & (t.index > 15), 0, t["y"])), [],
+        r"sex: any value of the .*equal opportunity difference.* is possible: .*f has \d rows for "
+        r"the true positive rate, 8 are needed",
+    ),
+    "a text of R": (
+        lambda t: t.assign(sex=np.where(t.index < 40, "NA", t["sex"])), [],
+        r"sex: 'NA' is a group of 40 rows; if it means a missing value: --missing NA",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_what_is_not_compared_is_said(tmp_path, name):
+    change, options, line = LOST[name]
+    done = run(tmp_path, change(table()), *options)
+    assert done.exit_code == 0
+    assert re.search(line, done.output), done.output
+    page = unescape((tmp_path / "t_audit.html").read_text())
+    assert re.search(line.partition(";")[0], page)
+
+
+def test_scores_of_float32_are_decided_as_their_decimals(tmp_path):
+    frame = table(p=np.random.default_rng(2).choice([0.3, 0.5, 0.7], 400))
+    run(tmp_path, frame, "--threshold", "0.7")
+    of_file = pd.read_csv(tmp_path / "t_audit.csv")
+    narrow = frame.astype({"p": np.float32})
+    audit = rf.audit(narrow, y_true="y", y_pred="p", sensitive_features="sex", threshold=0.7)
+    assert audit.to_frame()["value"].to_numpy() == pytest.approx(of_file["value"], nan_ok=True)
+
+
+def test_rounding_errors_of_probabilities_are_accepted_and_percentages_are_not():
+    frame = table()
+    frame.loc[3, "p"] = 1.000000001
+    assert len(rf.audit(frame, y_true="y", y_pred="p", sensitive_features="sex").to_frame())
+    frame = table()
+    for factor, advice in ((100, "threshold=50"), (1.5, "threshold=X")):
+        with pytest.raises(rf.InputError, match=f"prediction_is='score' {advice}"):
+            scaled = frame.assign(p=frame["p"] * factor)
+            rf.audit(scaled, y_true="y", y_pred="p", sensitive_features="sex")
+
+
+def test_errors_name_the_arguments_of_the_function_and_the_options_of_the_command(tmp_path):
+    frame = table(y=np.where(table()["y"], "good", "bad"))
+    with pytest.raises(rf.InputError, match=r"declare which is positive \(pos_label\)"):
+        rf.audit(frame, y_true="y", y_pred="p", sensitive_features="sex")
+    assert "declare which is positive (--positive)" in run(tmp_path, frame).output
+    for values in (
+        pd.cut(frame["p"], 3),
+        pd.to_datetime("2024-01-01") + pd.to_timedelta(frame.index % 3, "D"),
+    ):
+        with pytest.raises(rf.InputError, match=r"column.astype\(str\)"):
+            rf.audit(frame.assign(sex=values), y_true="y", y_pred="p", sensitive_features="sex",
+                     pos_label="good")  # fmt: skip
+    with pytest.raises(rf.InputError, match="pos_label, the positive one"):
+        rf.metrics.selection_rate(["1", "2", "2"], ["1", "2", "1"])
+
+
+NAMES = ("sex", "Alter (Jahre)", "income>50K", "sex[self-reported]", "<b>", "income_50K", "a:b/c")
+
+
+def test_names_of_metrics_are_valid_in_mlflow_and_distinct():
+    frame = table(**{name: table(seed=k)["sex"] for k, name in enumerate(NAMES)})
+    audit = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=list(NAMES))
+    names = audit.metrics()
+    assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in names)
+    known = audit.to_frame()
+    assert len(names) == ((known["group"] == "") & known["value"].notna()).sum()
+
+
+def test_functions_are_metrics_with_intervals():
+    frame = table(3000)
+    y, decided = frame["y"].to_numpy(), (frame["p"] >= 0.5).to_numpy().astype(int)
+
+    def tpr(y_true, y_pred, sample_weight=None):
+        return oracle.recall_score(y_true, y_pred, sample_weight=sample_weight)
+
+    audit = rf.audit(
+        frame, y_true="y", y_pred="p", sensitive_features="sex",
+        metrics=[oracle.f1_score, tpr, "accuracy", rf.metrics.precision],
+    )  # fmt: skip
+    rows = audit.to_frame().set_index(["metric", "group"])
+    assert rows.loc[("f1_score", ""), "value"] == pytest.approx(oracle.f1_score(y, decided))
+    for group in "fm":
+        of_group = (frame["sex"] == group).to_numpy()
+        row = rows.loc[("f1_score_by_group", group)]
+        assert row["value"] == pytest.approx(oracle.f1_score(y[of_group], decided[of_group]))
+        assert row["low"] < row["value"] < row["high"]
+        # the jackknife has about the binomial error of a rate
+        row, n = rows.loc[("tpr_by_group", group)], (of_group & (y == 1)).sum()
+        error = np.sqrt(row["value"] * (1 - row["value"]) / n)
+        assert 0.5 < (row["high"] - row["low"]) / 2 / (1.96 * error) < 1.6
+    f, m = (rows.loc[("tpr_by_group", group), "value"] for group in "fm")
+    assert rows.loc[("tpr_difference", ""), "value"] == pytest.approx(abs(f - m))
+    assert {"accuracy", "precision"} <= {*rows.index.get_level_values("metric")}
+    named = rf.audit(
+        frame, y_true="y", y_pred="p", sensitive_features="sex",
+        metrics={"right": lambda y_true, y_pred: float(np.mean(y_true == y_pred))},
+    )  # fmt: skip
+    rows = named.to_frame().set_index(["metric", "group"])
+    assert rows.loc[("right", ""), "value"] == pytest.approx(np.mean(y == decided))
+    weighted = rf.audit(
+        frame.assign(w=2.0), y_true="y", y_pred="p", sensitive_features="sex", sample_weight="w",
+        metrics=[tpr],
+    ).to_frame()  # fmt: skip
+    assert weighted.set_index(["metric", "group"]).loc[("tpr", ""), "value"] == pytest.approx(
+        oracle.recall_score(y, decided)
+    )
+
+
+@pytest.mark.parametrize(
+    ("metrics", "message"),
+    [
+        (5, "metrics: 5, allowed"), ([None], "metrics: None, allowed"),
+        ([lambda y_true, y_pred: 0.0], "'<lambda>' is no name"),
+        ({"accuracy": lambda y_true, y_pred: 0.0}, "accuracy is a metric already"),
+        (["acuracy"], "unknown metric 'acuracy'"),
+    ],
+)  # fmt: skip
+def test_other_metrics_are_one_line(metrics, message):
+    with pytest.raises(rf.InputError, match=re.escape(message)) as error:
+        rf.audit(table(), y_true="y", y_pred="p", sensitive_features="sex", metrics=metrics)
+    assert "\n" not in str(error.value)
+
+
+def test_a_function_that_fails_in_a_group_says_so():
+    def fragile(y_true, y_pred):
+        if len(y_true) < 300:
+            raise ValueError("too few")
+        return 0.5
+
+    rows = rf.audit(
+        table(400), y_true="y", y_pred="p", sensitive_features="sex", metrics=[fragile]
+    ).to_frame()
+    notes = rows.loc[rows["metric"] == "fragile_by_group", "note"]
+    assert notes.tolist() == ["ValueError: too few"] * 2
+
+
+def test_an_estimate_that_fails_without_evidence_says_so(tmp_path):
+    done = run(tmp_path, table(120), "--fail-if", "equalized_odds_difference>0.1")
+    assert done.exit_code == 1
+    assert "the estimate fails, its interval does not exclude values that pass" in done.stderr
