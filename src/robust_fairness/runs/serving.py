@@ -168,12 +168,22 @@ def save(
                 *_schemas(about), ParamSchema([ParamSpec(PROBABILITIES, DataType.boolean, False)])
             ),
             model_config={"device": "cpu"},
-            pip_requirements=[f"robust-fairness=={__version__}"],
+            pip_requirements=[f"robust-fairness[{_extras(about)}]=={__version__}"],
             metadata=about.model_dump(
                 include={"dataset", "method", "network", "selection", "trial"}
             ),
         )
     return True
+
+
+def _extras(about: About) -> str:
+    """The extras that a model needs where it is loaded."""
+    extras = ["serve"]
+    if len(about.shape) > 1:
+        extras.append("images")
+    if any(package in about.network for package in ("lightgbm", "xgboost")):
+        extras.append("trees")
+    return ",".join(extras)
 
 
 def _selected(

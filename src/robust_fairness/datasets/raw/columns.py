@@ -9,10 +9,8 @@
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -25,11 +23,6 @@ MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of 
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
-# Texts that tables use for a missing value.
-MARKS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
-TEN_DIGITS = 16  # decimals up to which float32 is read by arithmetic; 10 ** 16 is exact in float64
-WHOLE = 2**24  # up to which each whole number is one of float32
 
 Kind = Literal["number", "category"]
 Period = Literal["year", "quarter", "month", "day", "number"]
@@ -68,9 +61,9 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     wrong = known & ~np.isfinite(values)
     if wrong.any():
         row = row_of(wrong)
-        text = str(cells.iloc[row - 1])
-        hint = "; if it means missing, declare it (missing)" if text.strip() in MARKS else ""
-        raise InputError(f"{place}, row {row}: {text!r}, allowed: a finite number{hint}")
+        raise InputError(
+            f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: a finite number"
+        )
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row = row_of(too_large)
@@ -103,34 +96,10 @@ def canonical(name: str) -> str:
     """
     text = unicodedata.normalize("NFKC", name)
     visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
-    number = as_decimal(visible)
-    if number is not None and number == int(number):
+    number = _parsed(np.array([visible.strip()], dtype=object))[0]
+    if np.isfinite(number) and float(number).is_integer():
         return str(int(number))
     return " ".join(visible.split()).casefold()
-
-
-def as_decimal(text: str) -> Decimal | None:
-    """The number that a text says, exactly; None of other texts.
-
-    >>> as_decimal("20240624"), as_decimal(" 1e3 "), as_decimal("spring")
-    (Decimal('20240624'), Decimal('1E+3'), None)
-    """
-    written = text.strip()
-    return Decimal(written) if NUMBER.fullmatch(written) else None
-
-
-def exact(number: float | Decimal) -> str:
-    """The shortest text that says exactly this number; a whole one has no decimal point.
-
-    >>> exact(10000010.0), exact(78.5), exact(1 / 3), exact(Decimal("1.50"))
-    ('10000010', '78.5', '0.3333333333333333', '1.5')
-    """
-    text = f"{Decimal(str(number)):f}"  # no exponent; Decimal rounds nothing here
-    return (
-        (text.rstrip("0").rstrip(".") if "." in text else text).replace("-0", "0")
-        if not Decimal(text)
-        else (text.rstrip("0").rstrip(".") if "." in text else text)
-    )
 
 
 def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
