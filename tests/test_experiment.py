@@ -1,6 +1,7 @@
 """The experiment: read from YAML, narrowed, and all of its mistakes with file and line."""
 
 import itertools
+import re
 import shutil
 from functools import cache
 from pathlib import Path
@@ -144,7 +145,7 @@ datasets:
         "one.laftr", "one.erm", "two.erm", "mine.cuma",
     ]  # fmt: skip
     assert made.cells[1].network.options == {"hidden": 99}
-    assert [dataset.seeds for dataset in made.datasets] == [4, 2, 4]
+    assert [dataset.seeds for dataset in made.datasets] == [4, 1, 4]
     assert [cell.metrics for cell in made.cells][:2] == [("accuracy",)] * 2
     assert made.cells[2].metrics != ("accuracy",)
 
@@ -559,3 +560,45 @@ def test_a_file_that_is_no_archive_is_refused(tmp_path):
     (tmp_path / "conf.zip").write_text("text")
     with pytest.raises(InputError, match=r"conf\.zip: not a readable tar or zip archive"):
         ConfigLoader(tmp_path / "conf.zip", "smoke", **CONFIG_LOADER_ARGS)
+
+
+def examples(page: str) -> list[str]:
+    """Grids in a page of the documents: blocks of YAML with datasets that have methods."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    return [block for block in blocks if "datasets:" in block and "methods:" in block]
+
+
+SEARCHED = {"diabetes.erm": 1, "diabetes.adv_debias": 1 + 12 + 3}
+DIABETES = {"diabetes.erm": 1, "diabetes.group_dro": 1, "diabetes.cuma": 3}
+GRIDS = {
+    "getting_started.md": [(DIABETES, 5, 4, 1)],
+    "search.md": [(SEARCHED, 2, 3, 2)],
+    "methods.md": [
+        ({"adult.trees": 1, "adult.trees_reduced": 1}, None, 2, None),
+        (
+            dict.fromkeys(
+                [f"adult.{name}" for name in ("erm", "group_dro", "jtt", "trees", "trees_reduced")],
+                20,
+            ),
+            None, 2, None,
+        ),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "place"), [(p, k) for p in GRIDS for k in range(len(GRIDS[p]))])
+def test_an_example_of_the_documents_runs_what_it_says(page, place):
+    """Its cells, trials, seeds, metrics and criteria, as a file of ``conf/local``."""
+    text = examples(page)[place]
+    trials, seeds, metrics, criteria = GRIDS[page][place]
+    base = [parse((ROOT / "conf/base/experiment.yml").read_text(), "base.yml")]
+    parameters = parse((ROOT / "conf/base/parameters.yml").read_text(), "parameters.yml")
+    made = read(layered(base, [], [parse(text, "local.yml")]), parameters, fully=True)
+    name = next(iter(trials)).partition(".")[0]
+    (dataset,) = (dataset for dataset in made.datasets if dataset.name == name)
+    assert {cell.name: cell.budget for cell in dataset.cells} == trials
+    for cell in dataset.cells:
+        assert len(cell.metrics) == metrics
+        assert seeds is None or len(cell.seeds) == seeds
+        assert criteria is None or len(cell.selections) == criteria
