@@ -137,6 +137,16 @@ def test_changes_between_states_are_those_of_scipy():
     told = answer(changes, GAP)
     assert told["answer"] == f"The gap changed in {len(changed)} of 56 pairs"
     assert "trained in" in told["told"] and "at most" in told["told"]
+    largest = changed.loc[changed["change"].abs().idxmax()]
+    gap, home, change, low, high = (
+        100 * largest[name] for name in ("elsewhere", "at_home", "change", "low", "high")
+    )
+    expected = (
+        f"Changed, in points: erm trained in {largest['trained_on']}, tested in "
+        f"{largest['domain']}: gap {gap:.0f}, at home {home:.0f}, change {change:+.0f} "
+        f"({low:+.0f} to {high:+.0f} at 95%)"
+    )
+    assert expected.replace("-0 ", "0 ") in told["told"].replace("−", "-")
 
 
 def test_a_planted_change_is_found_and_no_other():

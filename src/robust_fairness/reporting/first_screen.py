@@ -243,15 +243,21 @@ def _largest(run: pd.DataFrame) -> str:
     several = run["trained_on"].nunique() > 1
     named = [pair_in_words(row, several) for row in changed.loc[order[:LISTED]].to_dict("records")]
     more = f" and {len(order) - LISTED} more" if len(order) > LISTED else ""
-    return f" Changed: {'; '.join(named)}{more}."
+    return f" Changed, in points: {'; '.join(named)}{more}."
 
 
 def pair_in_words(row: Mapping[Any, Any], several: bool) -> str:
-    """A pair with its gaps: ``erm trained in HI, tested in NE: 4 to 15 points``."""
+    """A pair with its gaps and its change in points, and the interval of the change.
+
+    Such as ``erm trained in HI, tested in NE: gap 15, at home 4, change +11 (+6 to +16 at 95%)``.
+    """
     trained = f" trained in {row['trained_on']}, tested" if several else ""
     place = test_set_name(row["shift"], row["severity"], row["domain"])
-    ends = f"{points(row['at_home'])} to {points(row['elsewhere'])} points"
-    return f"{row['method']}{trained} {'in' if row['domain'] else 'under'} {place}: {ends}"
+    gaps = f"gap {points(row['elsewhere'])}, at home {points(row['at_home'])}"
+    interval = f"{signed(row['low'])} to {signed(row['high'])} at {1 - LEVEL:.0%}"
+    change = f"change {signed(row['change'])} ({interval})"
+    where = "in" if row["domain"] else "under"
+    return f"{row['method']}{trained} {where} {place}: {gaps}, {change}"
 
 
 def _limit(run: pd.DataFrame) -> str:
