@@ -106,7 +106,9 @@ def coverage(name: str, true: float, now: list[Counts], then: list[Counts] | Non
         else:
             earlier, before = together(name, then)
             assert earlier is not None and (place == before).all()
-            low, high = compared.changes_from(earlier)
+            tests = compared.tests_from(earlier)
+            assert tests is not None
+            low, high = compared.changes(tests)
     known = np.isfinite(low)
     return float(((low <= true) & (true <= high))[known].mean())
 

@@ -13,7 +13,7 @@ from robust_fairness.inference import Rates, linear_gap
 from robust_fairness.inference.verdicts import judged
 from robust_fairness.inference.verdicts import tested as unadjusted
 from robust_fairness.reporting import Results
-from robust_fairness.reporting.first_screen import answer, answers, deployable, panel, panels
+from robust_fairness.reporting.first_screen import answer, answers, panel, panels, trade_off
 from robust_fairness.reporting.matrix import (
     home_against_plain,
     matrices,
@@ -86,6 +86,14 @@ def counted(metrics: list[dict], sensitive: str = "sex") -> pd.DataFrame:
             (score["n"] * (1 - score["value"]), score["n"] * score["value"])
         )
     ]
+    counted_of = {(entry["dataset"], entry["attribute"]) for entry in rows}
+    rows += [  # every attribute is counted, whether it has rates or not
+        score
+        | {"group": "x", "label": 1, "before": -1, "decision": 1, "n": 1,
+           "sensitive": score["attribute"] in sensitive.split(", ")}
+        for score in metrics
+        if score["attribute"] and (score["dataset"], score["attribute"]) not in counted_of
+    ]  # fmt: skip
     return tables.table(tables.COUNTS, rows)
 
 
@@ -135,7 +143,9 @@ def test_changes_between_states_are_those_of_scipy():
         zip(certain["trained_on"], certain["tested_on"], strict=True)
     )
     told = answer(changes, GAP)
-    assert told["answer"] == f"The gap changed in {len(changed)} of 56 pairs"
+    assert told["answer"].startswith(
+        f"Partly: the gap by sex changed in {len(changed)} of 56 pairs"
+    )
     assert "trained in" in told["told"] and "at most" in told["told"]
     largest = changed.loc[changed["change"].abs().idxmax()]
     gap, home, change, low, high = (
@@ -203,8 +213,8 @@ def test_refits_count_for_the_method_and_not_for_the_model():
     assert states(run, question="this method") == {("erm", "a"): "inconclusive"}
     assert states(run, question="this model") == states(run) == {("erm", "a"): "grew"}
     (told,) = answers(run)
-    assert told["answer"] == "No"
-    assert "The methods, trained again: No growth found" in told["other"]
+    assert told["answer"] == "No: the gap by sex grew in a, by up to 10 points"
+    assert "The methods, trained again: Unknown: changes up to" in told["other"]
     assert "5 refits" in told["other"]
     assert "Another seed moves a gap by 11 points" in told["refits"]
 
@@ -227,16 +237,20 @@ def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
         ]  # fmt: skip
     told = answers(with_splits(rows, "sex, race, creed, nation"))
     assert [answer["attribute"] for answer in told] == ["sex", "race", "creed", "nation"]
-    assert [answer["answer"] for answer in told[2:]] == ["Not estimable"] * 2
+    assert [answer["answer"] for answer in told[2:]] == [
+        f"Unknown: the gap by {name} cannot be estimated" for name in ("creed", "nation")
+    ]
     assert "no rows of class 1" in told[2]["told"] and "Merge groups" in told[2]["limit"]
     assert "20 groups" in told[3]["told"]
     assert "fewer than 30 rows of a class in a test set: n00; merge" in told[3]["limit"]
     alone = with_splits([entry for entry in rows if entry["attribute"] == "nation"], "nation")
     (told,) = answers(alone)
-    assert told["attribute"] == "nation" and told["answer"] == "Not estimable"
+    assert told["attribute"] == "nation" and told["answer"].startswith("Unknown")
     (shown,) = panels(alone)
-    assert [line["answer"] for line in shown["answers"]] == ["Not estimable"]
-    assert shown["matrices"] == shown["deployable"] == []
+    assert [line["answer"] for line in shown["answers"]] == [
+        "Unknown: the gap by nation cannot be estimated"
+    ]
+    assert shown["matrices"] == shown["trade_off"] == []
     (only,) = answers(results(rows))  # an older table does not tell which are declared
     assert only["attribute"] == "sex"
 
@@ -307,7 +321,7 @@ def test_trivial_predictors_and_failed_cells_are_marked():
     assert {line["name"]: line["cells"][0]["mark"] for line in shown["lines"]} == {
         "skill": "=", "one_class": "T", "no_skill": "T", "z": "–",
     }  # fmt: skip
-    assert answer(matrices(run, failed)[GAP], GAP)["answer"] == "Yes"
+    assert answer(matrices(run, failed)[GAP], GAP)["answer"].startswith("Yes: the gap by sex held")
 
 
 @pytest.mark.parametrize(
@@ -342,7 +356,7 @@ def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
     assert matrix[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
 
 
-def test_models_worth_deploying_are_those_that_no_other_dominates():
+def test_models_that_are_marked_are_those_that_no_other_dominates():
     """By brute force over all pairs, on random accuracies and gaps."""
     rng, rows = np.random.default_rng(3), []
     for number in range(12):
@@ -364,8 +378,8 @@ def test_models_worth_deploying_are_those_that_no_other_dominates():
             a >= accuracy and b <= bound and (a, b) != (accuracy, bound) for a, b in models.values()
         )
     }
-    shown = deployable(matrix, run, GAP)
-    assert {model["name"] for model in shown if model["worth"]} == worth
+    shown = trade_off(matrix, run, GAP)
+    assert {model["name"] for model in shown if model["undominated"]} == worth
     assert 1 < len(worth) < 12
 
 

@@ -12,12 +12,14 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference.verdicts import judged
 
 CHANGES = {
     "attribute": "str", "group": "str", "metric": "str",
     "then": "float64", "then_low": "float64", "then_high": "float64", "then_n": "int64",
     "now": "float64", "now_low": "float64", "now_high": "float64", "now_n": "int64",
     "change": "float64", "low": "float64", "high": "float64", "note": "str",
+    "state": "str", "p": "float64",
 }  # fmt: skip
 KEYS = ["attribute", "group", "metric"]
 MIX = "accuracy_due_to_mix"
@@ -52,10 +54,24 @@ def _kind(values: pd.Series) -> str:
     return "category" if isinstance(values.dtype, pd.CategoricalDtype) else "number"
 
 
+def verdicts(tests: Mapping[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, str], pd.Series]:
+    """What is known of the change of every gap, by attribute and metric: state and p-value.
+
+    As in the matrix of a run: a family is all attributes of a gap, adjusted by Holm.
+    """
+    known = {}
+    for name in dict.fromkeys(metric for _, metric in tests):
+        keys = [key for key in tests if key[1] == name]
+        family = judged(pd.concat([tests[key] for key in keys], ignore_index=True))
+        known |= {key: row for key, (_, row) in zip(keys, family.iterrows(), strict=True)}
+    return known
+
+
 def changes(
     now: pd.DataFrame,
     then: pd.DataFrame,
     between: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+    known: Mapping[tuple[str, str], pd.Series] | None = None,
 ) -> pd.DataFrame:
     """Every value then and now, and its change, now less then.
 
@@ -71,6 +87,7 @@ def changes(
         now: rows of an audit of the current period, with the columns ``AUDIT``.
         then: rows of an audit of the earlier period.
         between: intervals of changes by attribute and metric.
+        known: verdicts about changes likewise, see ``verdicts``; others have none.
 
     Returns:
         One row per value, with the columns ``CHANGES``.
@@ -90,6 +107,12 @@ def changes(
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
         change=current[0] - earlier[0], low=low, high=high, note=_notes(both),
     )  # fmt: skip
+    of_gaps = [
+        (known or {}).get(key) if gap else None
+        for gap, key in zip(gaps, zip(both["attribute"], both["metric"], strict=True), strict=True)
+    ]
+    table["state"] = ["" if verdict is None else verdict["state"] for verdict in of_gaps]
+    table["p"] = [np.nan if verdict is None else verdict["p"] for verdict in of_gaps]
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return tables.table(CHANGES, [*rows, *_mix_rows(table)])
 

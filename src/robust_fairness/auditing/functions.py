@@ -49,8 +49,8 @@ def metrics_of_functions(functions: Mapping[str, Callable[..., float]]) -> dict[
 def _quantity(name: str, function: Callable[..., float]) -> Quantity:
     r"""A function as a quantity with the variance of a jackknife over blocks of rows.
 
-    The rows of a group are dealt to ``BLOCKS`` blocks in turn, or to as many as it has rows; with
-    the values :math:`v_b` without block b the variance is
+    The rows of a group are dealt to ``BLOCKS`` blocks in random order (of seed 0), or to as many as
+    it has rows; with the values :math:`v_b` without block b the variance is
     :math:`\frac{B - 1}{B} \sum_b (v_b - \bar v)^2` (Shao and Tu 1995, section 2.3), widened from
     Student's distribution of n - 1 to that of B - 1 degrees of freedom.
     """
@@ -93,7 +93,7 @@ def _score(function: Callable[..., float], arrays: list[Array]) -> Score:
     if not n:
         return Score(None, 0, "no rows")
     blocks = min(BLOCKS, n)
-    block = np.arange(n) % blocks
+    block = np.random.default_rng(0).permutation(n) % blocks
     try:
         value, *others = (
             _called(function, [array[kept] for array in arrays])

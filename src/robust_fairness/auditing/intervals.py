@@ -21,6 +21,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import special
 
 from robust_fairness import inference
@@ -89,17 +90,18 @@ class Compared:
         few = self.rates.bounded and n[place] < inference.FEWEST_ROWS
         return (place, int(n[place])) if few else None
 
-    def change_from(self, then: "Compared") -> tuple[float, float]:
-        """Interval of the change since an earlier period; of other groups there is none."""
-        if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
-            return np.nan, np.nan
-        low, high = self.changes_from(then)
-        return float(low[0]), float(high[0])
+    def tests_from(self, then: "Compared") -> pd.DataFrame | None:
+        """Tests of the change since an earlier period (``inference.verdicts``), as of a run.
 
-    def changes_from(self, then: "Compared") -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the change of every test ``[tests]``."""
-        change = tested(then.rates, self.rates, self.gap)
-        low, high = change["low"].to_numpy(), change["high"].to_numpy()
+        None where both have other groups.
+        """
+        if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
+            return None
+        return tested(then.rates, self.rates, self.gap)
+
+    def changes(self, tests: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the change of every test ``[tests]``, from ``tests_from``."""
+        low, high = tests["low"].to_numpy(), tests["high"].to_numpy()
         unknown = np.isnan(low)
         low, high = np.where(unknown, -self.most, low), np.where(unknown, self.most, high)
         return (-high, -low) if self.turned else (low, high)

@@ -16,6 +16,7 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import MISSING, SHARE
 from robust_fairness.auditing.verdict import (
+    Lack,
     gap_names,
     lacking,
     sentence_of,
@@ -73,7 +74,7 @@ def audit_page(audit: "Audit") -> str:
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
-        lacking=[*undefined(rows), *uncertain(rows), *lacking(audit)],
+        lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, name)
@@ -237,7 +238,7 @@ def _lines(rows: pd.DataFrame, named: bool = False) -> list[dict[str, Any]]:
             "definition": definition(row["metric"]),
             **_texts(row),
         }
-        for row in rows.to_dict("records")
+        for row in rows[rows["value"].notna() | rows["then"].notna()].to_dict("records")
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from robust_fairness.auditing import gates
-from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.changes import MIX, changes, require_comparable, verdicts
 from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
@@ -211,12 +211,16 @@ def audited(
         return Audit(current.rows, now, options, name)
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
-    between = {
-        key: gap.change_from(earlier.compared[key])
+    tests = {
+        key: made
         for key, gap in current.compared.items()
-        if key in earlier.compared
+        if key in earlier.compared and (made := gap.tests_from(earlier.compared[key])) is not None
     }
-    changed = changes(current.rows, earlier.rows, between)
+    between = {
+        key: tuple(float(end[0]) for end in current.compared[key].changes(made))
+        for key, made in tests.items()
+    }
+    changed = changes(current.rows, earlier.rows, between, verdicts(tests))
     return Audit(current.rows, now, options, name, changed, then_name, earlier=then)
 
 

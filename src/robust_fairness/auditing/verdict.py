@@ -10,6 +10,7 @@ from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import ALL_VALUES, MISSING, SHARE
+from robust_fairness.metrics import find_metric
 
 if TYPE_CHECKING:
     from robust_fairness.auditing.result import Audit
@@ -179,18 +180,41 @@ def _bins(attribute: str, cuts: str) -> str:
     )
 
 
-def undefined(rows: pd.DataFrame) -> list[str]:
-    """The gaps between groups that are not defined, by attribute, with group, count and reason."""
+class Lack(NamedTuple):
+    """Something that was not compared, with the groups for which it was not."""
+
+    text: str
+    groups: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        few = ", ".join(_first(self.groups, MOST_GATES, "groups are on the page"))
+        return f"{self.text}: {few}" if self.groups else self.text
+
+
+def undefined(rows: pd.DataFrame) -> list[Lack]:
+    """The gaps between groups that are not defined, by attribute, with groups, rows and reasons."""
     names = gap_names(rows)
-    lacking_value = rows[
+    lacks = rows[
         rows["metric"].isin(list(names)) & rows["value"].isna() & rows["applies"]
         & (rows["attribute"] != "")
     ]  # fmt: skip
-    lines = []
-    for (attribute, note), part in lacking_value.groupby(["attribute", "note"], sort=False):
-        gaps_of = ", ".join(names[metric] for metric in part["metric"])
-        lines.append(f"{attribute}: {gaps_of} not defined: {note}")
-    return lines
+    result = []
+    for (attribute, note), part in lacks.groupby(["attribute", "note"], sort=False):
+        text = f"{attribute}: {', '.join(names[metric] for metric in part['metric'])} not defined"
+        of_gaps = [gap for metric in part["metric"] if (gap := find_metric(metric).gap)]
+        rates = {f"{quantity.name}_by_group" for gap in of_gaps for quantity in gap.of}
+        of_rates = rows[rows["metric"].isin(rates) & rows["attribute"].eq(attribute)]
+        groups = of_rates[of_rates["value"].isna()].drop_duplicates(["group", "note"])
+        shown = [
+            f"{row['group']} ({', '.join(filter(None, (row['note'], _rows(row['n']))))})"
+            for row in groups.to_dict("records")
+        ]
+        result.append(Lack(text, tuple(shown)) if shown else Lack(f"{text}: {note}"))
+    return result
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
 def uncertain(rows: pd.DataFrame) -> list[str]:
@@ -225,7 +249,7 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
         yield from ((f"why: {line}", False) for line in _first(audit.why.sentences(), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
-    yield from ((line, False) for line in _first(undefined(rows), MOST_LINES))
+    yield from ((line, False) for line in _first([*map(str, undefined(rows))], MOST_LINES))
     yield from ((line, False) for line in _first(uncertain(rows), MOST_LINES))
     yield from ((line, False) for line in _first(lacking(audit), MOST_LINES))
 
@@ -237,8 +261,8 @@ def _lines(judgements: Sequence[Judgement], verdict: Verdict) -> list[str]:
     )
 
 
-def _first(lines: Sequence[str], most: int) -> list[str]:
+def _first(lines: Sequence[str], most: int, further: str = "are on the page") -> list[str]:
     """The first lines, and how many more there are."""
     if len(lines) <= most:
         return list(lines)
-    return [*lines[: most - 1], f"{len(lines) - most + 1} more are on the page"]
+    return [*lines[: most - 1], f"{len(lines) - most + 1} more {further}"]

@@ -22,12 +22,13 @@ def _answer(run_id: str) -> Iterator[str]:
     """The answers of the first screen, and a line for each method; nothing without a gap."""
     from robust_fairness.cli.report import results_of
     from robust_fairness.reporting.first_screen import answers
-    from robust_fairness.reporting.matrix import STATES, preferred
+    from robust_fairness.reporting.matrix import STATES, preferred, words_of
 
     results = results_of(run_id)
     gaps = preferred(results)
     if gaps is None:
         return
+    yield f"Does fairness survive the shift? Gap: {words_of(gaps[0])}."
     for part in answers(results):
         place = ", ".join(filter(None, (part["data"], part["attribute"])))
         yield f"{place}: {part['answer']}. {part['told']}"
@@ -38,5 +39,7 @@ def _answer(run_id: str) -> Iterator[str]:
     states = pd.crosstab(rows["method"], rows["state"])
     states = states[[state for state in STATES if state in states]]
     home = rows.groupby("method", sort=False)[["accuracy", "at_home"]].mean().mul(100).round()
-    home = home.astype("Int64").rename(columns={"at_home": "gap"})
+    home = home.astype("Int64").rename(
+        columns={"accuracy": "accuracy at home (%)", "at_home": "mean gap at home (points)"}
+    )
     yield from home.join(states).rename_axis(None).to_string().splitlines()

@@ -71,7 +71,8 @@ class RowValues:
     Attributes:
         values: one per row ``[n]``.
         among: the rows that the mean is taken among, bool ``[n]``; all rows if None.
-        none: why there is no mean without any such row, such as ``no rows of class 1``.
+        none: why there is no mean without any such row, such as ``no rows of class {1}``, with the
+            places of the names of classes.
     """
 
     values: Array
@@ -252,7 +253,7 @@ def mean_scores(rows: RowValues, groups: Groups, sample_weight: Weights = None) 
 def _no_mean(rows: RowValues, n: int, count: int) -> str:
     if n:
         return NO_WEIGHT
-    return rows.none if count else NO_ROWS
+    return rows.none.format("0", "1") if count else NO_ROWS
 
 
 def as_score(result: Any, n: int) -> Score:

@@ -19,7 +19,7 @@ from robust_fairness.metrics.base import (
 
 BINS = 10
 SCORED = ("y_true", "y_score")
-OF_POSITIVES, OF_NEGATIVES = (f"{NO_ROWS} of class {label}" for label in (1, 0))
+OF_POSITIVES, OF_NEGATIVES = NO_ROWS + " of class {1}", NO_ROWS + " of class {0}"
 
 
 def _require_probabilities(y_score: Array) -> None:
@@ -66,7 +66,7 @@ def true_negative_rate(y_true: Array, y_pred: Array) -> RowValues:
 @quantity(better="higher", binary=True)
 def precision(y_true: Array, y_pred: Array) -> RowValues:
     """P(Y=1 | Y'=1); undefined without a positive prediction."""
-    return RowValues(y_true == 1, y_pred == 1, f"{NO_ROWS} predicted as class 1")
+    return RowValues(y_true == 1, y_pred == 1, NO_ROWS + " predicted as class {1}")
 
 
 @quantity(better="higher", needs=SCORED, binary=True)

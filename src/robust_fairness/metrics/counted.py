@@ -13,6 +13,7 @@ from robust_fairness.metrics.base import (
     NO_WEIGHT,
     WEIGHTS,
     Quantity,
+    RowValues,
     Score,
     Undefined,
     as_score,
@@ -70,11 +71,18 @@ class CountedQuantity(Quantity):
                 float(value), int(n), variance=None if np.isnan(variance) else float(variance)
             )
             if np.isfinite(value)
-            else _none(int(count), NO_WEIGHT if n else rows.none if count else NO_ROWS)
+            else _none(int(count), _why(rows, counts, n, count))
             for name, value, variance, n, count in zip(
                 counts.groups, means.value, means.variance, means.n, rows_of, strict=True
             )
         }
+
+
+def _why(rows: RowValues, counts: Counts, n: float, count: float) -> str:
+    """Why a group has no mean."""
+    if not count:
+        return NO_ROWS
+    return NO_WEIGHT if n else rows.none.format(*counts.classes)
 
 
 def _none(n: int, note: str = NO_ROWS) -> Score:

@@ -1,4 +1,4 @@
-"""The first screen of the report: the answer, what limits it, the matrix, and what to deploy."""
+"""The first screen of the report: the answer, what limits it, the matrix, accuracy and gap."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -32,6 +32,7 @@ from robust_fairness.reporting.results import Results
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 WIDEST = 0.3  # end of the axis of intervals
+MOST_NAMED = 2  # test sets of an answer
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
 LISTED = 5  # pairs that are named
@@ -99,7 +100,7 @@ def _parts(
 
 
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
-    """Answers, matrices and models worth deploying of some rows of a matrix."""
+    """Answers, matrices and accuracy against gaps of some rows of a matrix."""
     of_attribute = _by_attribute(rows)
     told = _answers(rows, gap, data, results)
     tables = [_matrix(part, place, name, gap) for place, name, part in of_attribute]
@@ -113,8 +114,8 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "matrices": tables,
         "margin": margins(rows),
         "networks": OTHER_NETWORK in notes,
-        "deployable": [
-            {"data": place, "attribute": name, "models": deployable(part, results, gap)}
+        "trade_off": [
+            {"data": place, "attribute": name, "models": trade_off(part, results, gap)}
             for place, name, part in of_attribute
         ],
         "tests": counted({"tests": int(rows["p"].count())}),
@@ -139,7 +140,8 @@ def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[
         for (place, name), part in by_attribute.items()
     ]
     told += [
-        {"data": place, "attribute": name, "answer": "Not estimable", "told": f"{why}.",
+        {"data": place, "attribute": name, "told": f"{why}.",
+         "answer": f"Unknown: the gap by {name} cannot be estimated",
          "limit": _merge(small), "refits": "", "other": ""}
         for (place, name), (why, small) in undefined(results, gap).items()
         if data in (ALL, place) and (place, name) not in by_attribute
@@ -156,7 +158,8 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     """
     run = rows[~rows["state"].isin(["missing", "trivial"])]
     if run.empty:
-        return {"answer": "Only trivial predictors", "told": "", "limit": "", "refits": ""}
+        what = "Unknown: every model predicts one class or learned nothing"
+        return {"answer": what, "told": "", "limit": "", "refits": ""}
     counts = run["state"].value_counts().reindex(STATES, fill_value=0)
     pairs = counted({"pairs": len(run)})
     certain = {
@@ -177,7 +180,7 @@ def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
     what = f"the {words_of(gap)}{by}"
     told = f"Of {pairs} of a model and a test set, {what} {_joined(parts)}."
     return {
-        "answer": _short(counts, len(run)),
+        "answer": _short(run, f"the gap{by}"),
         "told": told + _largest(run),
         "limit": _limit(run),
         "refits": _refits(run),
@@ -211,22 +214,45 @@ def _other_question(rows: pd.DataFrame, results: Results, gap: str) -> dict[str,
     return {"other": f"{who}: {other['answer']}. {other['told']} {limit}".strip()}
 
 
-def _short(counts: pd.Series, pairs: int) -> str:
-    """The first words."""
-    worse = counts["grew"] + counts["reversed"]
-    if counts["not estimable"] == pairs:
-        return "Not estimable"
-    other = counts["changed"] + counts["shrank"]
-    if worse:
-        more = f"; the gap changed in {other} more" if other else ""
-        return "No" if worse == pairs else f"Not in {worse} of {pairs} pairs{more}"
-    if counts["changed"]:
-        return f"The gap changed in {other} of {pairs} pairs"
-    if counts["held"] + counts["shrank"] == pairs:
-        return "Yes"
-    if kept := counts["held"] + counts["shrank"]:
-        return f"Yes in {kept} of {pairs} pairs, no growth found in the others"
-    return "No growth found"
+def _short(run: pd.DataFrame, what: str) -> str:
+    """The answer in one sentence of at most 15 words, from a closed list.
+
+    Unknown is never worded as good news: "Yes" means that every pair held within the margin, or
+    shrank.
+
+    Args:
+        run: rows of a matrix that are neither missing nor trivial.
+        what: the gap in a few words, such as ``the gap by sex``.
+    """
+    pairs, states = len(run), run["state"]
+    worse = run[states.isin(["grew", "reversed"])]
+    changed, fine = run[states == "changed"], run[states.isin(["held", "shrank"])]
+    unknown = run[states.isin(["inconclusive", "not estimable"])]
+    if len(worse):
+        names = list(dict.fromkeys(map(test_set_name, *(worse[name] for name in PLACE))))
+        few = " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} test sets"
+        return f"No: {what} grew in {few}, by up to {points(worse['change'].abs().max())} points"
+    if len(changed):
+        return (
+            f"Partly: {what} changed in {_of(len(changed), pairs)}, in which direction is unknown"
+        )
+    if not len(unknown):
+        return f"Yes: {what} held within {margins(run)} points in {_of(len(fine), pairs)}"
+    if (unknown["state"] == "not estimable").all() and not len(fine):
+        return f"Unknown: {what} cannot be estimated"
+    most = unknown["bound"].max()
+    possible = (
+        f"changes up to {points(most)} points are possible" if np.isfinite(most) else "unknown"
+    )
+    if len(fine):
+        return f"Partly: {what} held in {_of(len(fine), pairs)}; elsewhere {possible}"
+    return f"Unknown: {possible} for {what}"
+
+
+def _of(number: int, pairs: int) -> str:
+    return (
+        f"all {pairs} pairs" if number == pairs > 1 else f"{number} of {counted({'pairs': pairs})}"
+    )
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -411,11 +437,11 @@ def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def deployable(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str, Any]]:
+def trade_off(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str, Any]]:
     """Models by accuracy elsewhere and the bound of their largest gap there, the best first.
 
-    A model is worth deploying if no other is at least as good in both and better in one. It is no
-    choice by test rows: it is shown.
+    A model is marked if no other is at least as good in both and better in one. It is no choice
+    by test rows and no recommendation.
     """
     run = rows[rows["upper"].notna() & rows["accuracy"].notna() & (rows["state"] != "trivial")]
     run = run[run["domain"] != ""] if (run["domain"] != "").any() else run
@@ -433,7 +459,7 @@ def deployable(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str,
     return [
         {
             "name": name,
-            "worth": not row["dominated"],
+            "undominated": not row["dominated"],
             "accuracy": f"{100 * row['accuracy']:.1f}",
             "elsewhere": f"{100 * row['elsewhere']:.1f}",
             "at_home": points(row["at_home"]),
