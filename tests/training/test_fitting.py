@@ -208,7 +208,8 @@ RESUMED = {
     "jtt": {"epochs": 5, "method_warm_up_epochs": 2, "method_upweight": 4.0},
     "lff": {},
     "lnl": {},
-    "rubi": {},
+    # weights of earlier epochs
+    "rubi": {"scored_epochs": 3, "fields": {"metrics": ["accuracy"]}},
 }
 
 

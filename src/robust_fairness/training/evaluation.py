@@ -1,6 +1,7 @@
 """From predictions to rows of the tidy table."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,15 +31,49 @@ def score(
 
     ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
     attributes in addition to each alone; ``only`` the attributes that count, by default all;
-    ``before`` the predictions of the same rows before a shift.
+    ``before`` the predictions of the same rows before a shift. Values are means over the scored
+    epochs.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
-    return metrics.evaluate(
-        names, seen, prediction.outputs, prediction.values, train, groupings, only,
-        before.outputs if before else None,
-    )  # fmt: skip
+    after = prediction.by_epoch()
+    unchanged = before.by_epoch() if before else [None] * len(after)
+    return _averaged([
+        metrics.evaluate(
+            names, seen, item.outputs, item.values, train, groupings, only,
+            same.outputs if same else None,
+        )
+        for item, same in zip(after, unchanged, strict=True)
+    ])  # fmt: skip
+
+
+def _averaged(epochs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rows of scores with means over epochs, missing where an epoch has none.
+
+    The variance is the mean of the epochs' variances, which that of the mean does not exceed; a
+    covariance with scores before a shift is not known. ``n`` and notes are those of the last epoch.
+    """
+    *earlier, last = epochs
+    if not earlier:
+        return last
+    by_key = [
+        {(row["metric"], row["attribute"], row["group"]): row for row in rows} for rows in epochs
+    ]
+    result = []
+    for row in last:
+        key = row["metric"], row["attribute"], row["group"]
+        same = [rows[key] for rows in by_key]
+        missing = [item["note"] for item in same if item["value"] is None]
+        means = {
+            name: None
+            if any(item[name] is None for item in same)
+            else float(np.mean([item[name] for item in same]))
+            for name in ("value", "variance")
+        }
+        note = missing[-1] if missing else row["note"]
+        result.append({**row, **means, "covariance": None, "note": note})
+    return result
 
 
 def evaluate(
