@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness import metrics
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.samples import Samples
@@ -118,6 +119,48 @@ def test_by_hand():
             "worst_group_accuracy": 3 / 4,
         }
     )
+
+
+@pytest.mark.parametrize(("groups", "weighted"), [(2, False), (2, True), (3, False), (4, True)])
+def test_unfolded_disparate_impact_equals_pandas(groups, weighted):
+    """Of two groups it is Eq. 16 and its inverse, of which the folded form is the lower one."""
+    y, p, group = random_rows(7, groups=groups)
+    frame = pd.DataFrame({"p": p, "group": group, "w": 1.0})
+    if weighted:
+        frame["w"] = np.random.default_rng(1).uniform(0.5, 3, len(y))
+    measured = metrics.disparate_impact_by_group(
+        y, p, sensitive_features=group, sample_weight=frame["w"] if weighted else None
+    )
+    for a in range(groups):
+        inside, outside = frame[frame["group"] == a], frame[frame["group"] != a]
+        expected = np.average(inside["p"], weights=inside["w"])
+        expected /= np.average(outside["p"], weights=outside["w"])
+        assert measured[str(a)] == pytest.approx(expected, rel=1e-12)
+    if groups == 2:
+        folded = metrics.disparate_impact(y, p, sensitive_features=group, sample_weight=frame["w"])
+        assert min(measured.values()) == pytest.approx(folded, rel=1e-12)
+        assert measured["0"] * measured["1"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("group", "prediction", "expected"),
+    [
+        ([0, 0, 1, 1], [1, 1, 1, 0], {"g0": 2.0, "g1": 0.5}),
+        ([0, 0, 1, 1], [1, 0, 0, 0], {"g0": "no positive prediction", "g1": 0.0}),
+        ([0, 0, 1, 1], [0, 0, 0, 0], {"g0": "no positive", "g1": "no positive"}),
+        ([0, 0, 0, 0], [1, 0, 0, 0], {"g0": "other than g0", "g1": "no rows of group g1"}),
+    ],
+)
+def test_unfolded_disparate_impact_by_hand(group, prediction, expected):
+    """A zero rate of the others leaves it undefined."""
+    rows = scores(["disparate_impact_by_group"], make([0, 1, 0, 1], group), prediction)
+    for name, value in expected.items():
+        row = rows["disparate_impact_by_group", name]
+        if isinstance(value, str):
+            assert row["value"] is None
+            assert value in row["note"]
+        else:
+            assert row["value"] == value
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3), (4, 3)])

@@ -3,14 +3,22 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from robust_fairness import metrics
+from robust_fairness import metrics, training
 from robust_fairness.training.evaluation import criterion_scores, evaluate, score
-from robust_fairness.training.records import Prediction
+from robust_fairness.training.records import (
+    EARLIER,
+    Fitted,
+    Prediction,
+    from_arrays,
+    to_arrays,
+)
 from robust_fairness.training.selection import choose
 
 from .conftest import make_cell, make_samples
+from .test_images import make_images
 
 METRICS = ("accuracy_at(alpha=1)", "unbiased_accuracy", "majority_accuracy")
 
@@ -30,6 +38,57 @@ def evaluated(samples, predicted, shifted=None, **fields):
     validation = predictions(samples, "val")[:1]
     chosen = choose(criterion_scores(["accuracy"], validation, samples), ["accuracy"])
     return evaluate(samples, predicted, chosen, make_cell(fields=fields), shifted or {})
+
+
+@pytest.mark.parametrize(
+    ("samples", "network", "trials"),
+    [
+        (make_samples(domains=3), None, ({"learning_rate": 0.01},)),
+        (make_images(), {"name": "resnet20", "blocks": 1}, ({"weight_decay": 0.1},)),
+    ],
+)
+def test_scores_are_means_over_the_last_epochs(samples, network, trials):
+    """Of trainings that end after each of them, which a constant learning rate makes equal."""
+    names = ["accuracy", "accuracy_by_group", "unbiased_accuracy", "worst_group_accuracy"]
+    fields = {"metrics": names, "selections": ["every", "accuracy"]}
+
+    def scores(epochs, scored=1):
+        changes = {"epochs": epochs, "scored_epochs": scored, "schedule": "constant"}
+        cell = make_cell(network=network, trials=trials, fields=fields, seeds=(0, 1), **changes)
+        fitted, validation, *_ = training.train(samples, cell)
+        chosen = training.select(samples, validation, cell)
+        arrays, rest = to_arrays(fitted)
+        fitted = from_arrays(Fitted, arrays, rest)  # as a run stores them
+        predicted = training.predict(samples, fitted, chosen, cell, {})
+        rows = training.evaluate(samples, predicted, chosen, cell, {})
+        rows = rows[rows["selection"] == "every"].reset_index(drop=True)
+        return criterion_scores(["accuracy"], validation, samples), rows
+
+    (validated, tested), *alone = scores(3, scored=2), scores(2), scores(3)
+    means = sum(table["value"] for table, _ in alone) / 2
+    np.testing.assert_allclose(validated["value"], means, rtol=1e-12)
+    keys = ["trial", "seed", "domain", "attribute", "group", "metric", "n"]
+    pd.testing.assert_frame_equal(tested[keys], alone[-1][1][keys])
+    for column in ("value", "variance"):
+        means = sum(table[column] for _, table in alone) / 2
+        np.testing.assert_allclose(tested[column], means, rtol=1e-12)
+    assert (tested["value"] != alone[-1][1]["value"]).any()
+    assert tested["covariance"].isna().all()
+
+
+def test_a_score_that_one_epoch_lacks_is_missing():
+    """As the ratio of an epoch without positive decisions; ``n`` and note say so."""
+    samples = make_samples()
+    (item, _) = predictions(samples, "test")
+    none = np.zeros_like(item.outputs)
+    together = replace(item, values={EARLIER: np.stack([none, item.outputs], axis=1)})
+    names = ["demographic_parity_ratio", "accuracy"]
+    rows = {row["metric"]: row for row in score(names, together, samples, samples)}
+    assert rows["demographic_parity_ratio"]["value"] is None
+    assert rows["demographic_parity_ratio"]["note"] == "0 in every group"
+    accuracy = (item.outputs.argmax(1) == samples.y[item.rows]).mean()
+    expected = ((samples.y[item.rows] == 0).mean() + 2 * accuracy) / 3
+    assert rows["accuracy"]["value"] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("part", ["test", "val"])

@@ -45,7 +45,7 @@ TRIALS = {
     "faircocco": ({"weight": 0.1}, {"weight": 5.0}),
     "facl": ({"weight": 0.1}, {"weight": 5.0}),
     "farmi": ({"weight": 3.0}, {"ridge": 0.1}),
-    "group_dro": ({"step_size": 0.1},),
+    "group_dro": ({"step_size": 0.1}, {"sampler": "shuffled_weights"}),
     "group_upweighting": (),
     "importance_weighting": ({"flattening": 0.5}, {"inverse_penalty": 0.01}),
     "irmv1": ({"weight": 3.0},),
@@ -208,7 +208,8 @@ RESUMED = {
     "jtt": {"epochs": 5, "method_warm_up_epochs": 2, "method_upweight": 4.0},
     "lff": {},
     "lnl": {},
-    "rubi": {},
+    # weights of earlier epochs
+    "rubi": {"scored_epochs": 3, "fields": {"metrics": ["accuracy"]}},
 }
 
 

@@ -58,9 +58,14 @@ class Protocol(Hyperparameters):
 
     ``precision`` ``bfloat16`` is that of the networks' passes in training (autocast). Weights,
     losses, penalties, validation and predictions are float32.
+
+    ``scored_epochs``: scores of validation and test rows are means over the scores of the networks
+    after so many last epochs, whose weights are kept. Saved models and figures are those of the
+    last epoch.
     """
 
     epochs: int = Field(50, ge=1)
+    scored_epochs: int = Field(1, ge=1, description="last epochs over which scores are averaged")
     batch_size: int = Field(128, ge=1)
     learning_rate: float = Field(1e-3, gt=0)
     weight_decay: float = Field(1e-5, ge=0)

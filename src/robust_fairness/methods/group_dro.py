@@ -48,21 +48,25 @@ class GroupDro(Method):
     class Parameters(SubgroupMethodParameters):
         """Step size of the subgroup weights, and how rows are drawn.
 
-        ``balanced`` draws every subgroup equally often; ``shuffled_weights`` does so after
-        permuting the weights of the rows, as the published code did; ``uniform`` visits every row
-        once.
+        ``balanced`` draws every subgroup equally often; ``uniform`` visits every row once.
+        ``shuffled_weights`` permutes the weights of ``balanced`` between the rows, once for the
+        whole training, as the study's code did until July 2022: the same few rows are drawn most
+        often in every epoch, whatever their subgroup.
         """
 
         step_size: float = Field(0.01, ge=0, description="eta, step of the group weights")
         sampler: Literal["balanced", "shuffled_weights", "uniform"] = "balanced"
 
     log_weight: Tensor
+    priority: Tensor
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         occurs = (problem.subgroup_counts > 0).to(torch.get_default_dtype())
         # a subgroup without training rows keeps minus infinity
         self.register_buffer("log_weight", occurs.log().log_softmax(1))
+        if hparams.sampler == "shuffled_weights":  # the order of these numbers is the permutation
+            self.register_buffer("priority", problem.heads.uniform((problem.rows,), 1.0))
 
     @property
     def group_weight(self) -> Tensor:
@@ -115,5 +119,5 @@ class GroupDro(Method):
         counts = torch.bincount(rows.subgroup[rows.subgroup >= 0])
         weight = torch.where(rows.subgroup >= 0, 1 / counts[rows.subgroup.clamp(min=0)], 0)
         if sampler == "shuffled_weights":
-            weight = weight[shuffled(rows, generator)]
+            weight = weight[self.priority[rows.replica, rows.rows].argsort(stable=True)]
         return torch.multinomial(weight, len(weight), replacement=True, generator=generator)

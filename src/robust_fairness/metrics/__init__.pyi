@@ -99,6 +99,7 @@ delta_er_small_bandwidths: Function
 demographic_parity_difference: Function
 demographic_parity_ratio: Function
 disparate_impact: Function
+disparate_impact_by_group: ByGroup
 equal_opportunity_difference: Function
 equal_opportunity_ratio: Function
 equalized_odds_difference: Function

@@ -3,6 +3,7 @@
 The positive class is class 1. fairlearn's are defined for any number of groups; the variants of
 *Equalized Robustness* (``delta_dp``, ``delta_eo``, ``delta_eopp``, Eqs. 1 to 3, and the folded
 ``disparate_impact``) for two, with one-vs-rest variants for more, which are the same for two.
+``disparate_impact_by_group`` is unfolded, for any number of groups.
 """
 
 from collections.abc import Sequence
@@ -79,6 +80,27 @@ def disparate_impact() -> None:
 
     Missing where no group has a positive prediction (0/0).
     """
+
+
+@measure(better="higher", binary=True)
+def disparate_impact_by_group(
+    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
+) -> dict[str, Score]:
+    """Unfolded, P(Y'=1 | A=a) / P(Y'=1 | A!=a) of each group a.
+
+    Above 1 where the group has the higher rate. The value of the discriminated group is Eq. 16 of
+    FairCOCCO. Missing where no row of another group has a positive prediction.
+    """
+    groups = as_groups(sensitive_features)
+    inside, counts = rates(y_pred == 1, groups.index, len(groups.names), None, sample_weight)
+    outside, rest = rates_outside(y_pred == 1, groups.index, len(groups.names), None, sample_weight)
+    scores = {}
+    for place, name in enumerate(groups.names):
+        absent = missing(counts[[place]], [name]) or missing(rest[[place]], [f"other than {name}"])
+        if absent is None and not outside[place] > 0:
+            absent = Score(None, len(y_pred), "no positive prediction in any other group")
+        scores[name] = absent or Score(float(inside[place] / outside[place]), len(y_pred))
+    return scores
 
 
 @measure(better="lower")

@@ -7,13 +7,15 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.estimators.base import Estimator
 from robust_fairness.experiment.experiment import Cell, Protocol
-from robust_fairness.methods.base import MethodParameters
+from robust_fairness.methods.base import Method, MethodParameters
 from robust_fairness.samples import Samples
+from robust_fairness.training.prediction import UNSHIFTED, due_quantities
 
 
 def require_trainable(cell: Cell, protocol: Protocol) -> None:
     """Raise unless the method can train the network, which may be an estimator."""
     estimators = find("method", cell.method.name).estimators
+    require_scored_epochs(cell, protocol)
     if not issubclass(find("network", cell.network.name), Estimator):
         if estimators == "only":
             raise InputError(
@@ -39,6 +41,30 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
             f"precision bfloat16: network {cell.network.name} is fitted in one call, "
             "allowed: float32, float64"
         )
+
+
+def require_scored_epochs(cell: Cell, protocol: Protocol) -> None:
+    """Raise unless scores can be averaged over the last epochs."""
+    scored = protocol.scored_epochs
+    if scored == 1:
+        return
+    if scored > protocol.epochs:
+        raise InputError(f"scored_epochs {scored}: allowed: at most epochs, {protocol.epochs}")
+    method: type[Method] = find("method", cell.method.name)
+    quantities = {*due_quantities(cell, UNSHIFTED, "test"), *due_quantities(cell, UNSHIFTED, "val")}
+    reasons = {
+        f"network {cell.network.name} is fitted in one call": issubclass(
+            find("network", cell.network.name), Estimator
+        ),
+        f"method {cell.method.name} has a network that is finished after the last epoch": (
+            method.finish is not Method.finish or not method.trains_head
+        ),
+        "post-processing decides by the network of the last epoch": cell.postprocessing is not None,
+        f"{', '.join(sorted(quantities))} of rows is that of the last epoch": bool(quantities),
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            raise InputError(f"scored_epochs {scored}: {reason}, allowed: scored_epochs 1")
 
 
 def require_head(network: BaseModel, cell: Cell) -> None:

@@ -1,6 +1,7 @@
 """From predictions to rows of the tidy table."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,14 +30,46 @@ def score(
     """Rows attribute, group, metric, value, n, note of one replica on one sample set.
 
     ``unshifted`` has the training rows of the replica's split; ``groupings`` are combinations of
-    attributes in addition to each alone; ``only`` the attributes that count, by default all.
+    attributes in addition to each alone; ``only`` the attributes that count, by default all. Values
+    are means over the scored epochs.
     """
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
-    return metrics.evaluate(
-        names, seen, prediction.outputs, prediction.values, train, groupings, only
+    return _averaged(
+        [
+            metrics.evaluate(names, seen, epoch.outputs, epoch.values, train, groupings, only)
+            for epoch in prediction.by_epoch()
+        ]
     )
+
+
+def _averaged(epochs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Rows of scores with means over epochs, missing where an epoch has none.
+
+    The variance is the mean of the epochs' variances, which that of the mean does not exceed. ``n``
+    and notes are those of the last epoch.
+    """
+    *earlier, last = epochs
+    if not earlier:
+        return last
+    by_key = [
+        {(row["metric"], row["attribute"], row["group"]): row for row in rows} for rows in epochs
+    ]
+    result = []
+    for row in last:
+        key = row["metric"], row["attribute"], row["group"]
+        same = [rows[key] for rows in by_key]
+        missing = [item["note"] for item in same if item["value"] is None]
+        means = {
+            name: None
+            if any(item[name] is None for item in same)
+            else float(np.mean([item[name] for item in same]))
+            for name in ("value", "variance")
+        }
+        note = missing[-1] if missing else row["note"]
+        result.append({**row, **means, "note": note})
+    return result
 
 
 def evaluate(
@@ -87,13 +120,26 @@ def count(
         replica = _described(prediction, cell)
         for domain, part in by_domain(prediction, samples):
             rows = test_sets[prediction.test_set].without_inputs().take(part.rows)
-            counted = metrics.count(
-                rows.of_split(part.split), part.outputs, part.values, cell.groupings,
-                before.outputs if before else None,
-            )  # fmt: skip
-            frames.append(counted.assign(**replica, domain=domain))
+            epochs, earlier = part.by_epoch(), before.by_epoch() if before else ()
+            counted = [
+                metrics.count(
+                    rows.of_split(part.split), epoch.outputs, epoch.values, cell.groupings,
+                    earlier[number].outputs if earlier else None,
+                )
+                for number, epoch in enumerate(epochs)
+            ]  # fmt: skip
+            frames.append(_mean_of(counted).assign(**replica, domain=domain))
     counts = pd.concat(frames, ignore_index=True).drop(columns="network")
     return tables.COUNTS.joined([counts.astype(dict(tables.COUNTS))[list(tables.COUNTS)]])
+
+
+def _mean_of(counts: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Mean numbers of rows over the scored epochs."""
+    if len(counts) == 1:
+        return counts[0]
+    keys = [name for name in counts[0] if name != "n"]
+    together = pd.concat(counts).groupby(keys, sort=False, as_index=False)["n"].sum()
+    return together.assign(n=together["n"] / len(counts))
 
 
 def _unshifted(predictions: Sequence[Prediction]) -> dict[tuple[str, int], Prediction]:

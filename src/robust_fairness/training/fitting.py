@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pydantic import BaseModel
 from torch import Tensor
 
 from robust_fairness.compute import checkpoints
@@ -49,6 +50,7 @@ class Stack:
     Attributes:
         history: mean loss of each player and validation loss of every epoch,
             ``[quantity, replica]``; NaN where there is none.
+        earlier: weights and buffers after the scored epochs before the last one.
         failed: first weight or loss that was not finite, and its epoch, by position of the replica.
     """
 
@@ -86,6 +88,7 @@ class Stack:
         self.optimisation = Optimisation(self.method, self.model, self.protocol)
         self._absent = like.new_full((len(replicas),), torch.nan)
         self.history: list[Tensor] = []
+        self.earlier: list[dict[str, Tensor]] = []
         self.failed: dict[int, str] = {}
 
     @property
@@ -129,6 +132,8 @@ class Stack:
         quantities = [*(f"{player} loss" for player in losses), "validation loss"]
         self.history.append(torch.stack([means.get(name, self._absent) for name in quantities]))
         self._note_failures(means)
+        if 0 < self.epochs - len(self.history) < self.protocol.scored_epochs:
+            self.earlier.append(_copy(self.model))
 
     def _start_epoch(self, epoch: int) -> tuple[Steps, VisitingOrder]:
         """The steps and the order of an epoch at its learning rates: plain during the warm-up."""
@@ -190,6 +195,7 @@ class Stack:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"method.{name}": value for name, value in self.method.state_dict().items()}
         tensors["history"] = torch.stack(self.history)
+        tensors |= _stacked("earlier.", self.earlier)
         return tensors | self.data.state() | self.optimisation.state()
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -197,6 +203,11 @@ class Stack:
         for prefix, module in (("model.", self.model), ("method.", self.method)):
             module.load_state_dict(with_prefix(prefix, state))
         self.history = list(state["history"].to(self.data.device))
+        kept = with_prefix("earlier.", state)
+        self.earlier = [
+            {name: values[epoch].to(self.data.device) for name, values in kept.items()}
+            for epoch in range(max(map(len, kept.values()), default=0))
+        ]
         self.data.restore(state)
         self.optimisation.restore(state)
         self._note_failures({})
@@ -227,11 +238,13 @@ class Stack:
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         preprocessing = self.data.preprocessing.state_dict().items()
         hparams = [item.network for item in replicas]
+        earlier = self._earlier_states(hparams)
         states = self.model.finished_states(hparams, self.data.labelled())
         result = []
         for number, (replica, state) in enumerate(zip(replicas, states, strict=True)):
             place = self._place(number)
             tensors = {f"model.{name}": value for name, value in state.items()}
+            tensors |= _stacked("earlier.model.", [epoch[number] for epoch in earlier])
             tensors |= {f"preprocessing.{name}": value[place] for name, value in preprocessing}
             result.append(
                 Fitted(
@@ -244,6 +257,20 @@ class Stack:
                     state={key: value.cpu().numpy().copy("C") for key, value in tensors.items()},
                 )
             )
+        return result
+
+    def _earlier_states(self, hparams: Sequence[BaseModel]) -> list[list[dict[str, Tensor]]]:
+        """Weights and buffers after the scored epochs before the last one, of every replica."""
+        result = []
+        if self.earlier:
+            last = _copy(self.model)
+            for state in self.earlier:
+                self.model.load_state_dict(state)
+                states = self.model.finished_states(hparams, self.data.labelled())
+                result.append([
+                    {name: value.clone() for name, value in replica.items()} for replica in states
+                ])  # fmt: skip
+            self.model.load_state_dict(last)
         return result
 
     @torch.no_grad()
@@ -290,6 +317,17 @@ class Stack:
             for epoch in range(len(values))
             if not isnan(values[epoch][row][self._place(number)])
         ]
+
+
+def _copy(model: Model) -> dict[str, Tensor]:
+    """A copy of the weights and buffers."""
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def _stacked(prefix: str, states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """States of several epochs as tensors ``[epoch, ...]``; none without an epoch."""
+    names = states[0] if states else ()
+    return {f"{prefix}{name}": torch.stack([state[name] for state in states]) for name in names}
 
 
 def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> str:

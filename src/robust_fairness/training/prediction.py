@@ -26,7 +26,7 @@ from robust_fairness.samples import Samples
 from robust_fairness.training import preprocessing
 from robust_fairness.training.data import device_of, part_rows
 from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
-from robust_fairness.training.records import Fitted, Prediction, with_prefix
+from robust_fairness.training.records import EARLIER, Fitted, Prediction, with_prefix
 
 UNSHIFTED = ""
 TEST_PARTS = ("test", "ood_test")
@@ -175,12 +175,19 @@ def predict(
     """
     predictions = []
     for stack in _stacks(fitted, test_sets, part):
-        together = FittedStack(stack, samples, device_of(cell.protocol))
+        device = device_of(cell.protocol)
+        together = FittedStack(stack, samples, device)
         for name, test_set in test_sets.items():
             rows = part_rows(test_set, [item.split for item in stack], part)
             outputs = _in_blocks(together.outputs, test_set, rows)
             _require_finite(outputs, stack, f"{name or 'unshifted'}, {part}")
             values = _values(together, test_set, rows, due_quantities(cell, name, part))
+            if earlier := list(zip(*(item.earlier() for item in stack), strict=True)):
+                values[EARLIER] = np.stack([
+                    _in_blocks(FittedStack(epoch, samples, device).outputs, test_set, rows)
+                    for epoch in earlier
+                ], axis=2)  # fmt: skip
+                _require_finite(values[EARLIER].reshape(*outputs.shape[:2], -1), stack, "earlier")
             if find("method", cell.method.name).estimators == "only":
                 values[DECISION] = np.stack([probability_of_second(output) for output in outputs])
             predictions += [
@@ -252,7 +259,8 @@ def _stacks(
         matrix = replica.state["preprocessing.matrix"]
         single = issubclass(find("network", replica.network["name"]), SingleModel)
         alone = (replica.trial, replica.seed) if single else ""
-        return repr((replica.network, matrix.ndim, str(matrix.dtype), counts, alone))
+        earlier = [len(value) for value in with_prefix("earlier.", replica.state).values()]
+        return repr((replica.network, matrix.ndim, str(matrix.dtype), counts, alone, earlier))
 
     for _, group in groupby(sorted(fitted, key=shape), key=shape):
         yield list(group)

@@ -9,6 +9,8 @@ import numpy as np
 
 from robust_fairness.metrics.evaluation import DECISION
 
+EARLIER = "outputs_of_earlier_epochs"  # of a prediction, [n, epoch, output]
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -19,7 +21,8 @@ class Fitted:
         split: the named split it was trained on.
         network: name and parameters of its network.
         preprocessing: name of its preprocessing.
-        state: weights as ``model.*`` and fitted preprocessing as ``preprocessing.*``.
+        state: weights as ``model.*``, fitted preprocessing as ``preprocessing.*``, and weights
+            after the scored epochs before the last one as ``earlier.model.*``, ``[epoch, ...]``.
     """
 
     trial: str
@@ -28,6 +31,17 @@ class Fitted:
     network: dict[str, Any]
     preprocessing: str
     state: dict[str, np.ndarray] = field(repr=False)
+
+    def earlier(self) -> list["Fitted"]:
+        """The replica after each scored epoch before the last one, oldest first."""
+        weights = with_prefix("earlier.", self.state)
+        return [
+            replace(
+                self,
+                state=self.state | {name: value[epoch, ...] for name, value in weights.items()},
+            )
+            for epoch in range(max(map(len, weights.values()), default=0))
+        ]
 
 
 @dataclass(frozen=True)
@@ -42,7 +56,8 @@ class Prediction:
         outputs: float32 ``[n, classes]`` logits, or ``[n, 1]`` outcomes in their own units.
         values: further quantities of every row ``[n, ...]``, for example ``curvature`` ``[n]``,
             ``embedding`` ``[n, d]`` or, after post-processing, ``decision`` ``[n]``: the
-            probability that class 1 is decided.
+            probability that class 1 is decided. ``EARLIER`` are the outputs ``[n, epoch, output]``
+            after the scored epochs before the last one.
         network: name of the replica's network in tables.
     """
 
@@ -65,6 +80,14 @@ class Prediction:
         """The predictions of some of its rows, by their places in ``rows``."""
         values = {name: value[places] for name, value in self.values.items()}
         return replace(self, rows=self.rows[places], outputs=self.outputs[places], values=values)
+
+    def by_epoch(self) -> list["Prediction"]:
+        """The predictions after every scored epoch, oldest first."""
+        if EARLIER not in self.values:
+            return [self]
+        last = replace(self, values={k: v for k, v in self.values.items() if k != EARLIER})
+        outputs = self.values[EARLIER].swapaxes(0, 1)
+        return [*(replace(last, outputs=earlier) for earlier in outputs), last]
 
 
 Value = TypeVar("Value")
