@@ -19,7 +19,7 @@ def shifts() -> list[str]: ...
 class Options(TypedDict, total=False):
     """Options of every method."""
 
-    network: str
+    network: NoneType
     random_state: int
     validation_fraction: float
     epochs: int

@@ -115,7 +115,7 @@ def test_several_probabilities_predict_the_largest_and_other_values_need_a_word(
     chosen = rf.audit(table, y_pred="chosen", **of).to_frame()
     pd.testing.assert_frame_equal(several, chosen)
     said = [line for line, _ in console(rf.audit(table, y_pred="chosen", **of))]
-    assert said[1].startswith("--fail-if 'delta_eo_one_vs_rest>0.1' would say: sex ")
+    assert said[1].startswith("failures('delta_eo_one_vs_rest>0.1') would say: sex ")
     assert said[2].startswith("sex: equalized odds gap of a group and the rest ")
     with pytest.raises(InputError, match="one per class"):
         rf.audit(table, y_pred=["p_w", "p_e"], **of)
@@ -126,7 +126,7 @@ def test_several_probabilities_predict_the_largest_and_other_values_need_a_word(
 
 def test_rows_without_labels_are_left_out_when_asked() -> None:
     some = TABLE.astype({"y": float}).assign(y=TABLE["y"].where(TABLE.index >= 7))
-    with pytest.raises(InputError, match="--drop-unlabelled"):
+    with pytest.raises(InputError, match="drop_unlabelled=True"):
         rf.audit(some, **COLUMNS)
     done = rf.audit(some, **COLUMNS, drop_unlabelled=True)
     assert done.predictions.dropped == 7
@@ -251,7 +251,7 @@ def test_bounds_of_probabilities_of_groups_are_those_of_linear_programs() -> Non
         scaled = np.c_[limits["A_eq"], -limits["b_eq"]]
         equal = np.r_[scaled, [np.r_[positive, 0.0]]]
         room = np.c_[np.eye(120), -np.ones(120)]
-        low, high = strata.rates("true_positive_rate")
+        low, high = strata.rates(find_metric("true_positive_rate").definition)
         for sign, expected in ((1, low[0]), (-1, high[0])):
             solved = linprog(
                 sign * np.r_[positive * predicted, 0.0], A_eq=equal, A_ub=room,

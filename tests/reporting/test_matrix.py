@@ -89,7 +89,7 @@ def counted(metrics: list[dict], sensitive: str = "sex") -> pd.DataFrame:
     counted_of = {(entry["dataset"], entry["attribute"]) for entry in rows}
     rows += [  # every attribute is counted, whether it has rates or not
         score
-        | {"group": "x", "label": 1, "before": -1, "decision": 1, "n": 1,
+        | {"group": "x", "label": 1, "before": -1, "decision": 1, "n": 99,
            "sensitive": score["attribute"] in sensitive.split(", ")}
         for score in metrics
         if score["attribute"] and (score["dataset"], score["attribute"]) not in counted_of

@@ -73,7 +73,6 @@ def test_scores_are_means_over_the_last_epochs(samples, network, trials):
         means = sum(table[column] for _, table in alone) / 2
         np.testing.assert_allclose(tested[column], means, rtol=1e-12)
     assert (tested["value"] != alone[-1][1]["value"]).any()
-    assert tested["covariance"].isna().all()
 
 
 def test_a_score_that_one_epoch_lacks_is_missing():

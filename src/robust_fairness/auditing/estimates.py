@@ -125,8 +125,7 @@ def expected_counts(rows: ScoredRows, probability: np.ndarray, groups: Groups) -
     decided = rows.positive.astype(np.int64)
     by_class = [
         Counts.of(
-            groups.codes,
-            groups.names,
+            groups,
             np.full(len(decided), label),
             decided,
             CLASSES,

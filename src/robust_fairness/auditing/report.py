@@ -264,9 +264,10 @@ def _rows_in_counts(
                 place = of.groups.index(row["group"])
                 row.update(low=low[place], high=high[place], interval="Wilson")
         return rows
-    (row,) = rows
-    row["n"] = int(cells.known().sum()) if metric.is_measure and row["n"] else row["n"]
-    if row["value"] is None:
+    row, *others = rows
+    if metric.is_measure and not others and row["n"]:
+        row["n"] = int(cells.known().sum())
+    if others or row["value"] is None:  # others: of a measure of every group
         return rows
     row["lowest"], row["highest"] = (
         bounds_in_counts(metric, cells) if strata is None else bounds_in_strata(metric, strata)

@@ -1,9 +1,8 @@
 """An audit with all that is made of it: values, changes, verdicts of gates, the page."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations, count
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +19,6 @@ from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
-NOT_IN_MLFLOW = re.compile(r"[^\w\-. ]")  # characters of names
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
@@ -86,10 +84,11 @@ class Audit:
         sections: dict[str, str] = {}
         for attribute in rows["attribute"].unique():
             plain = ".".join(columns_of.get(attribute, (attribute,)))
-            name = base = NOT_IN_MLFLOW.sub("_", plain)
-            while name in sections.values():
-                name = f"{base}_{sum(other.startswith(base) for other in sections.values()) + 1}"
-            sections[attribute] = name
+            base = "".join(c if c.isalnum() or c in "_-. " else "_" for c in plain)
+            numbered = (f"{base}_{number}" for number in count(2))
+            sections[attribute] = next(
+                name for name in chain([base], numbered) if name not in sections.values()
+            )
         return {
             ".".join(filter(None, [sections[attribute], metric])): value
             for attribute, metric, value in zip(

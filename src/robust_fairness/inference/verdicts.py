@@ -28,6 +28,8 @@ VERDICTS = {
     "needed_factor": "float64",
 }  # fmt: skip
 
+P_VALUES = ("p_signed", "p_held", "p_reversed", "p_grew", "p_shrank")  # of ``tested``
+
 
 def question_of(refits: int) -> Question:
     """What a verdict answers with so many refits."""
@@ -107,9 +109,7 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
             Holm over all of them.
     """
     known = tests["error"] > 0
-    p_values = [name for name in tests if str(name).startswith("p_")]
-    tests = tests.assign(error=tests["error"].where(known))
-    tests[p_values] = tests[p_values].where(known, np.nan, axis=0)
+    tests = tests.assign(**{name: tests[name].where(known) for name in ("error", *P_VALUES)})
     grew, shrank, turned = (tests[f"p_{name}"] for name in ("grew", "shrank", "reversed"))
     verdicts = tests.drop(columns=["p_grew", "p_shrank"]).assign(
         p=holm(np.fmin(np.fmin(grew, shrank), turned)),

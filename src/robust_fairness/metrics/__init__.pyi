@@ -8,6 +8,7 @@ from robust_fairness.metrics.base import Score as Score
 from robust_fairness.metrics.base import Undefined as Undefined
 from robust_fairness.metrics.base import measure as measure
 from robust_fairness.metrics.base import quantity as quantity
+from robust_fairness.metrics.evaluation import count as count
 from robust_fairness.metrics.evaluation import evaluate as evaluate
 from robust_fairness.metrics.find import Metric as Metric
 from robust_fairness.metrics.find import all_metrics as all_metrics
@@ -15,6 +16,8 @@ from robust_fairness.metrics.find import find_metric as find_metric
 from robust_fairness.metrics.find import metric_names as metric_names
 from robust_fairness.metrics.find import parse_metrics as parse_metrics
 from robust_fairness.metrics.functions import metric_function as metric_function
+from robust_fairness.metrics.gaps import Gap as Gap
+from robust_fairness.metrics.gaps import gap as gap
 
 class Function(Protocol):
     """Value of a metric, see ``metric_function``."""
@@ -87,23 +90,23 @@ curvature_majority_gap: Function
 curvature_one_vs_rest_difference: Function
 curvature_ratio: Function
 curvature_worst_gap: Function
-delta_dp: Function
+delta_dp: ByGroup
 delta_dp_one_vs_rest: Function
-delta_eo: Function
+delta_eo: ByGroup
 delta_eo_one_vs_rest: Function
-delta_eopp: Function
+delta_eopp: ByGroup
 delta_er: Function
 delta_er_large_bandwidths: Function
 delta_er_one_shot: Function
 delta_er_small_bandwidths: Function
-demographic_parity_difference: Function
-demographic_parity_ratio: Function
-disparate_impact: Function
+demographic_parity_difference: ByGroup
+demographic_parity_ratio: ByGroup
+disparate_impact: ByGroup
 disparate_impact_by_group: ByGroup
-equal_opportunity_difference: Function
-equal_opportunity_ratio: Function
-equalized_odds_difference: Function
-equalized_odds_ratio: Function
+equal_opportunity_difference: ByGroup
+equal_opportunity_ratio: ByGroup
+equalized_odds_difference: ByGroup
+equalized_odds_ratio: ByGroup
 expected_calibration_error: Function
 expected_calibration_error_by_group: ByGroup
 expected_calibration_error_by_subgroup: ByGroup

@@ -71,14 +71,14 @@ class CountedQuantity(Quantity):
                 float(value), int(n), variance=None if np.isnan(variance) else float(variance)
             )
             if np.isfinite(value)
-            else _none(int(count), _why(rows, counts, n, count))
+            else _none(int(count), _why(rows, counts, int(n), int(count)))
             for name, value, variance, n, count in zip(
                 counts.groups, means.value, means.variance, means.n, rows_of, strict=True
             )
         }
 
 
-def _why(rows: RowValues, counts: Counts, n: float, count: float) -> str:
+def _why(rows: RowValues, counts: Counts, n: int, count: int) -> str:
     """Why a group has no mean."""
     if not count:
         return NO_ROWS

@@ -49,6 +49,7 @@ GAPS = {
     "worst_group_recall_at": "missing recall of the worst group",
     "faircocco_eo": "FairCOCCO score (equalized odds)",
 }
+LEFT_OUT = ("delta_eopp",)  # a gap that says no more than those above
 SELECTED = "selection_rate_by_group"
 WHOLE = LinearGap(np.array([[1.0], [-1.0]]))  # of a gap as it is, 0 or more
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none
@@ -127,7 +128,7 @@ def _each_gap(
 
 def gaps_among(names: Collection[str]) -> list[str]:
     """The gaps among metrics, the preferred one first; those of plug-ins are the last."""
-    declared = [find_metric(name).definition for name in names if name not in GAPS]
+    declared = [find_metric(name).definition for name in names if name not in (*GAPS, *LEFT_OUT)]
     further = [item.name for item in declared if isinstance(item, Gap) and item.how != "ratio"]
     return [*(name for name in GAPS if name in names), *further]
 

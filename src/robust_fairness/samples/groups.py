@@ -65,8 +65,7 @@ def shown(values: Sequence[str]) -> str:
     if len(values) == 1:
         return values[0]
     return " & ".join(
-        json.dumps(part, ensure_ascii=False) if "&" in part or part.startswith('"') else part
-        for part in values
+        json.dumps(part, ensure_ascii=False) if {"&", '"'} & {*part} else part for part in values
     )
 
 
