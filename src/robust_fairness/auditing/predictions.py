@@ -18,6 +18,7 @@ from robust_fairness.datasets.raw.columns import (
     as_numbers,
     attribute,
     canonical,
+    exact,
     has_at_most,
     percentages,
     quantile_edges,
@@ -33,6 +34,7 @@ THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
 ROUNDED = 0.01  # by which probabilities may miss their sum of 1
+ROUNDING = 1e-6  # by which a probability that was computed may be below 0 or above 1
 # Canonical names of the positive class of two if none is declared, and of the other one.
 PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"))
 
@@ -124,7 +126,7 @@ class Options:
         for column, bins in self.bins.items():
             if isinstance(bins, int) and column in table:
                 cells = as_numbers(table[column], f"{name}, column {column}")
-                edges[column] = quantile_edges(cells, bins)
+                edges[column] = quantile_edges(cells, f"{name}, column {column}", bins)
         return replace(self, bins=edges)
 
 
@@ -329,7 +331,9 @@ def _weights(
     wrong = ~(weight >= 0)
     if wrong.any() or not weight.any():
         row = row_of(wrong) if wrong.any() else 1
-        raise InputError(f"{place}, row {row}: {weight[row - 1]:g}, allowed: weights above 0, or 0")
+        raise InputError(
+            f"{place}, row {row}: {exact(weight[row - 1])}, allowed: weights above 0, or 0"
+        )
     return weight, _numeric(table, columns, name) if columns else None
 
 
@@ -367,7 +371,7 @@ def _samples(
     attributes = {
         column: attribute(
             table[column], f"{name}, column {column}", options.types.get(column),
-            options.bins.get(column),
+            options.bins.get(column), by_values=False,
         )
         for column in options.sensitive_features
     }  # fmt: skip
@@ -461,7 +465,8 @@ def _classes(
             f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
             "continuous"
         )
-    values = require_one_spelling(require_two_values(as_categories(cells, place), place), place)
+    values = require_two_values(as_categories(cells, place), place)
+    values = require_one_spelling(values, place, by_values=False)
     names = [str(category) for category in values.cat.categories]
     by_name = {canonical(name): name for name in names}
     if positive is None and len(names) > TWO:
@@ -537,6 +542,7 @@ def _predicted(
     threshold = THRESHOLD if threshold is None else threshold
     if kind != "score":
         _require_probabilities(values, threshold, place)
+        values = values.clip(0, 1)
     return (values >= threshold).astype(np.int64), values, threshold
 
 
@@ -563,26 +569,26 @@ def _probabilities(
             "allowed: one per class"
         )
     score = _numeric(table, order, name)
-    wrong = (score < 0).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
+    wrong = (score < -ROUNDING).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
     if wrong.any():
         raise InputError(
             f"{name}, columns {', '.join(columns)}, row {row_of(wrong)}: allowed: probabilities "
             "from 0 to 1 whose sum is 1"
         )
-    return score
+    return score.clip(0, 1)
 
 
 def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> None:
-    wrong = (values < 0) | (values > 1)
+    wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
     if wrong.any():
         row = row_of(wrong)
         raise InputError(
-            f"{place}, row {row}: {values[row - 1]:g}, allowed: a class of the target or a "
+            f"{place}, row {row}: {exact(values[row - 1])}, allowed: a class of the target or a "
             "probability from 0 to 1; of percentages and other numbers: --prediction-is score "
-            f"--threshold {50 if 1 < values.max() <= PERCENT and values.min() >= 0 else 'X'}"
+            f"--threshold {50 if 2 < values.max() <= PERCENT and values.min() >= 0 else 'X'}"
         )
     if not 0 <= threshold <= 1:
-        raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
+        raise InputError(f"threshold: {exact(threshold)}, allowed: 0 to 1")
 
 
 def _predicted_classes(cells: pd.Series, codes: Codes, place: str) -> np.ndarray:

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import force_option, write_files
+from robust_fairness.cli.commands import fault, force_option, write_files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
+
+INTERRUPTED = 130  # exit status, as of a shell
 
 
 class BadInput(click.ClickException):
@@ -22,23 +24,39 @@ class BadInput(click.ClickException):
 
 
 class AuditCommand(click.Command):
-    """A command that ends with status 2 where the input is wrong."""
+    """A command whose status 1 comes from a failed gate only.
+
+    It ends with 2 where the input is wrong, with ``FAULT`` after any other error, and with
+    ``INTERRUPTED`` after Ctrl-C.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with _bad_input():
+        with _statuses():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _bad_input():
+        with _statuses():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _bad_input() -> Iterator[None]:
+def _statuses() -> Iterator[None]:
     try:
         yield
     except InputError as error:
         raise BadInput(str(error)) from None
+    except (click.ClickException, click.exceptions.Exit):
+        raise
+    except OSError as error:  # a full disk or a closed pipe, say
+        place = f"{error.filename}: " if error.filename else ""
+        raise BadInput(f"{place}{error.strerror or error}") from None
+    except MemoryError:
+        raise BadInput("not enough memory for this table; audit fewer rows or columns") from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted: nothing was judged", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        raise fault(error) from None
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:
@@ -182,8 +200,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 )
 @click.option(
     "--period",
-    help="Column of dates, numbers or names of periods: gaps are monitored over all of them, the "
-    "last one is compared with all before.",
+    help="Column of ISO dates, numbers or names of periods: gaps are monitored over all of them, "
+    "the last one is compared with all before.",
 )
 @click.option(
     "--first",
@@ -207,10 +225,9 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option("--fail-on-growth", is_flag=True, help="Exit with status 1 if the monitor alarms.")
 @click.option(
     "--by",
-    type=click.Choice(["month", "quarter", "year"]),
-    default="month",
-    show_default=True,
-    help="Length of a period.",
+    type=click.Choice(["day", "week", "month", "quarter", "year"]),
+    help="Length of a period of dates (2024-05-31 or 20240531); default: month, week for weeks "
+    "(2024-W22), and each number or name is a period.",
 )
 @click.option(
     "--labels",
@@ -282,8 +299,10 @@ def audit(
     """Audit a table of predictions, CSV or Parquet.
 
     Nothing is trained. Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two
-    periods are compared. Exit status: 0, 1 if a gate of --fail-if failed, 2 if the input is wrong
-    (nothing is written).
+    periods are compared.
+
+    Exit status: 0, passed; 1, a gate of --fail-if or --fail-on-growth failed; 2, wrong input
+    (nothing is written); 3, a fault of this program, with the line "this is a bug".
     """
     from robust_fairness.auditing.command import Monitored, TableFile, audit_file, files_of
     from robust_fairness.auditing.export import record
