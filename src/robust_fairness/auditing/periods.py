@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.raw.columns import as_decimal, exact, row_of
+from robust_fairness.core.numbers import as_decimal, exact
+from robust_fairness.datasets.raw.columns import row_of
 
 Length = Literal["day", "week", "month", "quarter", "year"]
 FREQUENCY = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}

@@ -9,6 +9,7 @@ import pandas as pd
 
 from robust_fairness.auditing.cells import TWO, Cells
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
     MOST_CODES,
@@ -18,7 +19,6 @@ from robust_fairness.datasets.raw.columns import (
     as_numbers,
     attribute,
     canonical,
-    exact,
     has_at_most,
     percentages,
     quantile_edges,

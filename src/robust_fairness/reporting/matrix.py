@@ -22,6 +22,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.numbers import exact
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.gaps import Gap, Rates, contrast, gap, interval
@@ -523,7 +524,7 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:
     """Name of a test set: the domain, or the shift with its severity."""
-    return domain or f"{shift} {severity:g}"
+    return domain or f"{shift} {exact(severity)}"
 
 
 def table(results: Results) -> pd.DataFrame:

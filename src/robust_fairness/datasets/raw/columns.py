@@ -9,10 +9,8 @@
 """
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Literal
 
 import numpy as np
@@ -20,12 +18,12 @@ import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import as_decimal, exact
 
 MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 # Texts that tables use for a missing value.
 MARKS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
 MOST_DECIMALS = 16  # of a short float that is found by arithmetic; 10 ** 16 is exact in float64
@@ -107,26 +105,6 @@ def canonical(name: str) -> str:
     if number is not None and number == number.to_integral_value():
         return exact(number)
     return " ".join(visible.split()).casefold()
-
-
-def as_decimal(text: str) -> Decimal | None:
-    """The number that a text says, exactly; None of other texts.
-
-    >>> as_decimal("20240624"), as_decimal(" 1e3 "), as_decimal("spring")
-    (Decimal('20240624'), Decimal('1E+3'), None)
-    """
-    written = text.strip()
-    return Decimal(written) if NUMBER.fullmatch(written) else None
-
-
-def exact(number: float | Decimal) -> str:
-    """The shortest text that says exactly this number; a whole one has no decimal point.
-
-    >>> exact(10000010.0), exact(78.5), exact(1 / 3), exact(Decimal("1.50"))
-    ('10000010', '78.5', '0.3333333333333333', '1.5')
-    """
-    text = f"{Decimal(str(number or 0)):f}"  # rounds nothing; -0.0 is 0
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) -> pd.Series:
@@ -341,7 +319,7 @@ def _name(value: object, place: str) -> str:
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return str(value)
     if isinstance(value, float | np.floating):
-        return exact(value)
+        return str(int(value)) if float(value).is_integer() else exact(value)
     kind = type(value).__name__
     raise InputError(
         f"{place}: cells are of type {kind}, allowed: text, numbers, booleans; convert the column "
