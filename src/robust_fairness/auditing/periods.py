@@ -154,7 +154,7 @@ def _dates(texts: pd.Series, codes: np.ndarray, length: str, place: str) -> list
     fits, weeks = texts.str.fullmatch(forms), texts.str.contains("W", regex=False)
     dates = pd.to_datetime(texts.where(fits & ~weeks), format="ISO8601", errors="coerce", utc=True)
     dates = dates.dt.tz_localize(None)
-    dates[fits & weeks] = texts[fits & weeks].map(_day_of_week)
+    dates[fits & weeks] = pd.to_datetime(texts[fits & weeks].map(_day_of_week))
     problem = f"is no date that has a {length}; write {WRITE}; numbers and names take no --by"
     _require(dates.notna(), texts, codes, place, problem)
     if length == "week":
@@ -165,13 +165,13 @@ def _dates(texts: pd.Series, codes: np.ndarray, length: str, place: str) -> list
     return [str(period) for period in dates.dt.to_period(FREQUENCY[length])]
 
 
-def _day_of_week(text: str) -> pd.Timestamp:
-    """The day of an ISO week, its first one by default; NaT if that year has no such week."""
+def _day_of_week(text: str) -> date | None:
+    """The day of an ISO week, its first one by default; None if that year has no such week."""
     year, week, day = re.fullmatch(WEEK, text).groups(default="1")  # type: ignore[union-attr]
     try:
-        return pd.Timestamp(date.fromisocalendar(int(year), int(week), int(day)))
+        return date.fromisocalendar(int(year), int(week), int(day))
     except ValueError:
-        return pd.NaT
+        return None
 
 
 def _require(
