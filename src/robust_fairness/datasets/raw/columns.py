@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import as_decimal, exact
@@ -42,6 +42,8 @@ def row_of(places: np.ndarray) -> int:
 
 def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> pd.Series:
     """The cells as categories."""
+    if is_float_dtype(cells.dtype):
+        cells = pd.Series(_numbers(cells), index=cells.index, name=cells.name)
     codes, values = pd.factorize(cells)
     if not len(values):
         raise InputError(f"{place}: no cell has a value")
@@ -129,8 +131,8 @@ def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) 
             if by_values:
                 merged = f", or values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
             raise InputError(
-                f"{place}: {rows} differ only in case, blanks, invisible characters or how a "
-                f"number is written, allowed: one spelling of each in the table{merged}"
+                f"{place}: {rows} differ only in case, blanks or invisible characters, or in "
+                f"how a number is written, allowed: one spelling of each in the table{merged}"
             )
     return values
 
@@ -230,8 +232,8 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     edges = [exact(cut) for cut in cuts]
     if not cuts or not np.isfinite(cuts).all() or sorted(set(cuts)) != cuts:
         raise InputError(
-            f"{place}: bin edges {', '.join(edges) or '(none)'}, allowed: finite numbers that "
-            "increase; with quantile bins, choose fewer"
+            f"{place}: bin edges {', '.join(edges) or '(none)'} must increase and be "
+            "finite; with quantile bins, choose fewer"
         )
     column = str(values.name)
     between = [f"{low} <= {column} < {high}" for low, high in zip(edges, edges[1:], strict=False)]
