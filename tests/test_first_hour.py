@@ -140,6 +140,53 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     assert run("check", "--datasets", "visits").output.rstrip().endswith("A run trains 60 models.")
 
 
+def test_init_reads_percentages_and_hints_at_dates_and_at_two_names_of_a_value(
+    run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    rates = [f"{rate:.1f}%" for rate in rng.uniform(1, 9, 300)]
+    days = pd.date_range("2023-12-01", periods=300)
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "female", "M"], 300),
+            "rate": np.where(np.arange(300) % 9, rates, "n/a"),
+            "share": rates,
+            "admitted": days.strftime("%d.%m.%Y"),
+            "either": (days[:1].strftime("%m/%m/%Y")).repeat(300).where(days.day > 9, "11/11/2023"),
+            "seen": days.strftime("%Y%m%d"),
+            "grade": rng.choice(["a", "b", "c"], 300),
+            "x": rng.random(300),
+            "y": rng.integers(0, 2, 300),
+        }
+    )
+    table.loc[0, "either"] = "10/10/2023"
+    table.to_csv(tmp_path / "rates.csv", index=False)
+    said = run("init", "rates.csv").output.splitlines()
+    hints = [line.removeprefix("  hint: ") for line in said if "hint" in line]
+    assert [hint.partition(":")[0] for hint in hints] == ["sex", "admitted", "either", "seen"]
+    assert hints[0].endswith('values: {sex: {"female": ["F"]}}')
+    assert "dates: {admitted: quarter} and date_format: '%d.%m.%Y'," in hints[1]
+    assert "date_format: '%d/%m/%Y' or date_format: '%m/%d/%Y'," in hints[2]
+    assert "date_format: '%Y%m%d'," in hints[3]
+    path = tmp_path / "conf/local/parameters_rates.yml"
+    fields = yaml.safe_load(path.read_text())["datasets"]["rates"]
+    assert fields["suffixes"] == {"rate": "%", "share": "%"}
+    assert fields.pop("source") == "table"
+    # what the hints say is read
+    fields |= {
+        "dates": {"admitted": "number"}, "date_format": "%d.%m.%Y", "drop": ["either", "seen"],
+        "values": {"sex": {"female": ["F"]}},
+    }  # fmt: skip
+    samples = TableOfColumns(TableOfColumns.Parameters(**fields)).load(
+        Files(tmp_path / "data" / "01_raw"), 1
+    )
+    columns = dict(zip(samples.features, samples.x.T, strict=True))
+    numbers = [np.nan if text == "n/a" else float(text[:-1]) for text in table["rate"]]
+    np.testing.assert_allclose(columns["rate"], numbers, rtol=1e-6)
+    assert columns["admitted"][0] == (days[0] - pd.Timestamp(0)).days
+    assert {*samples.attributes["sex"]} == {"female", "M"}
+
+
 def test_a_table_without_suggestions_asks_for_options(run, tmp_path: Path) -> None:
     (tmp_path / "bare.csv").write_text("target\n1\n0\n")
     said = run("init", "bare.csv", status=1).output.splitlines()[-1]

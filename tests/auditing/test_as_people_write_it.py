@@ -1,4 +1,4 @@
-"""Tables as people write them: periods, truth values, rounded scores, empty groups, functions."""
+"""Tables as people write them: truth values, empty groups, names of columns, functions."""
 
 import re
 from html import unescape
@@ -10,8 +10,6 @@ import sklearn.metrics as oracle
 from click.testing import CliRunner
 
 import robust_fairness as rf
-from robust_fairness.auditing import verdict
-from robust_fairness.auditing.periods import periods_of
 from robust_fairness.cli.audit import audit as command
 
 COMMAND = ["--target", "y", "--prediction", "p", "--attributes", "sex"]
@@ -28,80 +26,6 @@ def run(folder, frame: pd.DataFrame, *options: str):
     frame.to_csv(folder / "t.csv", index=False)
     arguments = [str(folder / "t.csv"), *COMMAND, "--output", str(folder), "--force", *options]
     return CliRunner().invoke(command, arguments)
-
-
-PERIODS = {
-    "seven digits": ([1000002, 1000001, 1000002], None, ("1000001", "1000002"), [1, 0, 1]),
-    "days as numbers": ([20240702, 20240630], None, ("20240630", "20240702"), [1, 0]),
-    "days by week": ([20240624, 20240630, 20240701], "week", ("2024-W26", "2024-W27"), [0, 0, 1]),
-    "dates by week": (["2024-12-30", "2024-12-29"], "week", ("2024-W52", "2025-W01"), [1, 0]),
-    "weeks": (["2024-W07", "2024-W07", "2024-W08"], None, ("2024-W07", "2024-W08"), [0, 0, 1]),
-    "dates by day": (["2024-05-31", "2024-06-01"], "day", ("2024-05-31", "2024-06-01"), [0, 1]),
-    "decimals": ([1.25, 1.2500001, 1.25], None, ("1.25", "1.2500001"), [0, 1, 0]),
-    "beyond float64": ([10**17 + 1, 10**17], None, (str(10**17), str(10**17 + 1)), [1, 0]),
-    "months by default": (["2024-05-31", "2024-06-01"], None, ("2024-05", "2024-06"), [0, 1]),
-}
-
-
-@pytest.mark.parametrize("name", PERIODS)
-def test_no_two_periods_are_one(name):
-    cells, length, names, codes = PERIODS[name]
-    periods = periods_of(pd.Series(cells), length, "t")
-    assert periods.names == names and periods.codes.tolist() == codes
-
-
-@pytest.mark.parametrize(
-    ("cells", "length"),
-    [
-        (["31.12.2024", "01.01.2025"], None), (["12/31/2024", "1/1/2025"], None),
-        (["31.12.2024", "01.01.2025"], "month"), (["spring", "summer"], "month"),
-        ([2024, 2025], "month"), (["2024-05-31", "June"], None),
-    ],
-)  # fmt: skip
-def test_dates_of_another_form_are_refused_with_the_form_to_write(cells, length):
-    with pytest.raises(rf.InputError, match="write dates as 2024-05-31"):
-        periods_of(pd.Series(cells), length, "t.csv, column day")
-
-
-def test_a_daily_job_adds_a_day_to_its_state(tmp_path):
-    for day in (20240624, 20240625, 20240626):
-        frame = table(600, day, day=day)
-        done = run(tmp_path, frame, "--period", "day", "--state", str(tmp_path / "s.json"))
-        assert done.exit_code == 0, done.output
-    assert "2 periods" in done.output
-
-
-def test_bins_keep_their_edges(tmp_path):
-    frame = table(income=np.random.default_rng(1).integers(10_000_000, 10_000_040, 400))
-    edges = "10000010.25,10000010.75,10000030"
-    done = run(tmp_path, frame, "--attributes", "sex,income", "--bins", f"income={edges}")
-    assert done.exit_code == 2 and "is empty" in done.output
-    done = run(tmp_path, frame, "--attributes", "sex,income", "--bins", "income=10000010,10000030")
-    rows = pd.read_csv(tmp_path / "t_audit.csv")
-    groups = rows.loc[rows["attribute"] == "income", "group"].dropna().unique()
-    assert done.exit_code == 0
-    assert {*groups} == {
-        "income < 10000010", "10000010 <= income < 10000030", "income >= 10000030",
-    }  # fmt: skip
-    counts = rows[rows["metric"] == "group_share"].set_index("group")["n"]
-    assert counts["income < 10000010"] == (frame["income"] < 10_000_010).sum()
-
-
-STATUSES = {
-    "passed": (["--fail-if", "accuracy<0"], 0, ""),
-    "gate": (["--fail-if", "accuracy<1"], 1, "accuracy"),
-    "input": (["--prediction", "nothing"], 2, "unknown column"),
-    "fault": ([], 3, "this is a bug: ZeroDivisionError"),
-}
-
-
-@pytest.mark.parametrize("name", STATUSES)
-def test_exit_statuses(tmp_path, monkeypatch, name):
-    options, status, text = STATUSES[name]
-    if name == "fault":
-        monkeypatch.setattr(verdict, "sentence_of", lambda *_: 1 // 0)
-    done = run(tmp_path, table(), *options)
-    assert done.exit_code == status and text in done.output + str(done.stderr)
 
 
 def test_truth_values_are_classes_of_0_and_1(tmp_path):
@@ -156,26 +80,6 @@ def test_what_is_not_compared_is_said(tmp_path, name):
     assert re.search(line, done.output), done.output
     page = unescape((tmp_path / "t_audit.html").read_text())
     assert re.search(line.partition(";")[0], page)
-
-
-def test_scores_of_float32_are_decided_as_their_decimals(tmp_path):
-    frame = table(p=np.random.default_rng(2).choice([0.3, 0.5, 0.7], 400))
-    run(tmp_path, frame, "--threshold", "0.7")
-    of_file = pd.read_csv(tmp_path / "t_audit.csv")
-    narrow = frame.astype({"p": np.float32})
-    audit = rf.audit(narrow, y_true="y", y_pred="p", sensitive_features="sex", threshold=0.7)
-    assert audit.to_frame()["value"].to_numpy() == pytest.approx(of_file["value"], nan_ok=True)
-
-
-def test_rounding_errors_of_probabilities_are_accepted_and_percentages_are_not():
-    frame = table()
-    frame.loc[3, "p"] = 1.000000001
-    assert len(rf.audit(frame, y_true="y", y_pred="p", sensitive_features="sex").to_frame())
-    frame = table()
-    for factor, advice in ((100, "threshold=50"), (1.5, "threshold=X")):
-        with pytest.raises(rf.InputError, match=f"prediction_is='score' {advice}"):
-            scaled = frame.assign(p=frame["p"] * factor)
-            rf.audit(scaled, y_true="y", y_pred="p", sensitive_features="sex")
 
 
 def test_errors_name_the_arguments_of_the_function_and_the_options_of_the_command(tmp_path):

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.monitor import Monitor
-from robust_fairness.auditing.periods import periods_of
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.audit import audit
 from robust_fairness.core.errors import InputError
@@ -150,31 +149,3 @@ def test_command_writes_the_state_and_ends_with_status_1_on_growth(tmp_path):
         codes.append(result.exit_code)
     assert codes == [0] * 5 + [1] * 3
     assert "grew, most likely in 2024-06" in result.output
-
-
-@pytest.mark.parametrize(
-    ("cells", "kind", "names", "codes"),
-    [
-        (["2024-02-01", "2023-12-31", "2024-02-09"], "month", ["2023-12", "2024-02"], [1, 0, 1]),
-        (["2024-02-01", "2024-05-31"], "quarter", ["2024Q1", "2024Q2"], [0, 1]),
-        (["10", "9", "10"], "number", ["9", "10"], [1, 0, 1]),
-        ([2011, 2010], "number", ["2010", "2011"], [1, 0]),
-        (["spring", "spring", "autumn"], "name", ["spring", "autumn"], [0, 0, 1]),
-    ],
-)
-def test_periods_of_dates_numbers_and_names(cells, kind, names, codes):
-    periods = periods_of(pd.Series(cells), "quarter" if kind == "quarter" else "month", "t")
-    assert (periods.kind, list(periods.names), periods.codes.tolist()) == (kind, names, codes)
-
-
-@pytest.mark.parametrize(
-    ("cells", "message"),
-    [
-        (["a", "b", "a"], "row 3: 'a' after rows of another period"),
-        (["2024-01-01", "x"], "row 2: 'x' is no date"),
-        (["2024-01-01", None], "row 2: no period"),
-    ],
-)
-def test_cells_that_are_no_period_are_named(cells, message):
-    with pytest.raises(InputError, match=message):
-        periods_of(pd.Series(cells), "month", "t")

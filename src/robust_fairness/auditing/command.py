@@ -21,7 +21,6 @@ from robust_fairness.auditing.result import Audit, audited, audited_tables, gate
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.columns import as_numbers, percentages
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 from robust_fairness.inference.counts import TWO
 
@@ -60,7 +59,7 @@ class Monitored:
 
     Attributes:
         period: column of periods, see ``periods_of``; None: a table of a single period.
-        by: length of a period of dates; by default a month of ISO dates.
+        by: length of a period of dates; None: see ``periods_of``.
         first: number of periods, from the first on, that are the monitor's reference.
         margin: by how much gaps may grow before the monitor says so.
         state: file of the monitor's counts of earlier periods; none if it does not exist.
@@ -114,6 +113,8 @@ def audit_file(
         raise InputError("reference and period are both given, allowed: one of them")
     if monitored.state is not None and monitored.period is None:
         raise InputError("state: needs a --period, the column of the periods")
+    if monitored.by is not None and monitored.period is None:
+        raise InputError("by: needs a --period, the column of the dates")
     if labels == "none" and options.y_true is not None and reference is not None:
         audit = _estimated(source, options, reference)
     elif monitored.period is not None:
@@ -185,8 +186,8 @@ def _of_periods(
     periods = periods_of(table[period], monitored.by, f"{name}, column {period}")
     if len(periods.names) == 1 and state is None:
         raise InputError(
-            f"{name}, column {period}: all rows are in the {periods.kind} {periods.names[0]}; at "
-            "least two are needed, or a --state"
+            f"{name}, column {period}: all rows are in one period, {periods.names[0]}; at least "
+            "two are needed, or a --state"
         )
     every = check(table.drop(columns=period), options, name)
     if state is not None and not every.labelled:
@@ -229,8 +230,8 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     unlabelled = replace(options, y_true=None)
     table = source.columns(unlabelled)
     now = check(table, unlabelled, str(source.path), then)
-    current = _scored(table, now, options)
-    labelled = replace(_scored(earlier, then, options), y=then.samples.y)
+    current = _scored(now, options)
+    labelled = replace(_scored(then, options), y=then.samples.y)
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
     rows = estimate(
         current, labelled, source.path.name, estimated, options.small, options.suppress
@@ -245,8 +246,7 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     )
 
 
-def _scored(table: pd.DataFrame, predictions: Predictions, options: Options) -> ScoredRows:
-    """Scores as they are in a table, decisions, and groups."""
-    scores = as_numbers(percentages(table[options.prediction]), f"column {options.prediction}")
+def _scored(predictions: Predictions, options: Options) -> ScoredRows:
+    """Scores, decisions, and groups."""
     groups = predictions.groups(options.intersections)
-    return ScoredRows(scores.to_numpy(), predictions.prediction == 1, groups, predictions.weight)
+    return ScoredRows(predictions.score, predictions.prediction == 1, groups, predictions.weight)

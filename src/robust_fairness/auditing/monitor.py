@@ -166,6 +166,12 @@ class Monitor:
         new = [name for name in self.periods if name not in state.periods]
         key: Callable[[str], Any] = Decimal if self.kind == "number" else str
         for name in new:
+            rounded = f"{float(name):g}" if self.kind == "number" else name
+            if rounded in state.periods and ("e" in rounded or "." in name):
+                raise InputError(
+                    f"{place}: period {name} may be in {rounded}, a name that an earlier version "
+                    "rounded; make the state again from the tables"
+                )
             if self.kind != "name" and key(name) <= key(state.periods[-1]):
                 raise InputError(
                     f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "

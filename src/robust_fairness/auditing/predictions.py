@@ -9,6 +9,7 @@ import pandas as pd
 
 from robust_fairness.auditing.naming import option
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
 from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.columns import (
     MOST_CODES,
@@ -33,8 +34,8 @@ from robust_fairness.samples import Groups, Samples, groups_of, shown
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
-ROUNDING = 1e-6  # by which a probability may be outside of [0, 1], as sums of float32 are
 ROUNDED = 0.01  # by which probabilities may miss their sum of 1
+ROUNDING = 1e-6  # by which a probability that was computed may be below 0 or above 1
 # Canonical names of the positive class of two if none is declared, and of the other one.
 PAIRS = (("1", "0"), ("1", "-1"), ("true", "false"), ("yes", "no"))
 
@@ -130,7 +131,7 @@ class Options:
         for column, bins in self.bins.items():
             if isinstance(bins, int) and column in table:
                 cells = as_numbers(table[column], f"{name}, column {column}")
-                edges[column] = quantile_edges(cells, bins)
+                edges[column] = quantile_edges(cells, f"{name}, column {column}", bins)
         return replace(self, bins=edges)
 
 
@@ -356,7 +357,9 @@ def _weights(
     wrong = ~(weight >= 0)
     if wrong.any() or not weight.any():
         row = row_of(wrong) if wrong.any() else 1
-        raise InputError(f"{place}, row {row}: {weight[row - 1]:g}, allowed: weights above 0, or 0")
+        raise InputError(
+            f"{place}, row {row}: {exact(weight[row - 1])}, allowed: weights above 0, or 0"
+        )
     return weight, _numeric(table, columns, name) if columns else None
 
 
@@ -394,7 +397,7 @@ def _samples(
     attributes = {
         column: attribute(
             table[column], f"{name}, column {column}", options.types.get(column),
-            options.bins.get(column),
+            options.bins.get(column), by_values=False,
         )
         for column in options.sensitive_features
     }  # fmt: skip
@@ -488,7 +491,8 @@ def _classes(
             f"{place}: {cells.nunique()} distinct numbers are not classes; declare the target "
             "continuous"
         )
-    values = require_one_spelling(require_two_values(as_categories(cells, place), place), place)
+    values = require_two_values(as_categories(cells, place), place)
+    values = require_one_spelling(values, place, by_values=False)
     names = [str(category) for category in values.cat.categories]
     by_name = {canonical(name): name for name in names}
     if positive is None and len(names) > TWO:
@@ -558,16 +562,15 @@ def _predicted(
         if threshold is not None:
             raise InputError("threshold: only allowed if predictions are probabilities or scores")
         return _predicted_classes(cells, codes, place), np.empty(0), THRESHOLD
-    values = as_numbers(percentages(_as_written(cells)), place).to_numpy()
+    values = as_numbers(percentages(cells), place).to_numpy()
     if kind == "score" and threshold is None:
         raise InputError(
             f"{place}: a score needs a threshold of the positive class ({option('threshold')})"
         )
     threshold = THRESHOLD if threshold is None else threshold
     if kind != "score":
-        ends = np.clip(values, 0.0, 1.0)
-        values = np.where(np.abs(values - ends) <= ROUNDING, ends, values)
         _require_probabilities(values, threshold, place)
+        values = values.clip(0, 1)
     return (values >= threshold).astype(np.int64), values, threshold
 
 
@@ -594,39 +597,28 @@ def _probabilities(
             "allowed: one per class"
         )
     score = _numeric(table, order, name)
-    wrong = (score < 0).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
+    wrong = (score < -ROUNDING).any(1) | (abs(score.sum(1) - 1) > ROUNDED)
     if wrong.any():
         raise InputError(
             f"{name}, columns {', '.join(columns)}, row {row_of(wrong)}: allowed: probabilities "
             "from 0 to 1 whose sum is 1"
         )
-    return score
+    return score.clip(0, 1)
 
 
 def _require_probabilities(values: np.ndarray, threshold: float, place: str) -> None:
-    wrong = (values < 0) | (values > 1)
+    wrong = (values < -ROUNDING) | (values > 1 + ROUNDING)
     if wrong.any():
         row = row_of(wrong)
         score = option("prediction_is", "'score'")
         percent = "50" if 2 <= values.max() <= PERCENT and values.min() >= 0 else "X"  # noqa: PLR2004
         raise InputError(
-            f"{place}, row {row}: {values[row - 1]}, allowed: a class of the target or a "
+            f"{place}, row {row}: {exact(values[row - 1])}, allowed: a class of the target or a "
             "probability from 0 to 1; of percentages and other numbers: "
             f"{score} {option('threshold', percent)}"
         )
     if not 0 <= threshold <= 1:
-        raise InputError(f"threshold: {threshold:g}, allowed: 0 to 1")
-
-
-def _as_written(cells: pd.Series) -> pd.Series:
-    """Numbers of less precision as the decimals that a file has of them.
-
-    A float32 of 0.7 is 0.69999998 in float64, below a threshold of 0.7 that a CSV file reaches.
-    """
-    if cells.dtype not in (np.float32, np.float16):
-        return cells
-    values, index = np.unique(cells.to_numpy(), return_inverse=True)
-    return pd.Series(np.array([float(str(value)) for value in values])[index], cells.index)
+        raise InputError(f"threshold: {exact(threshold)}, allowed: 0 to 1")
 
 
 def without_labels() -> str:

@@ -12,6 +12,7 @@ from robust_fairness.auditing.changes import MIX, changes, require_comparable, v
 from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
+from robust_fairness.auditing.missing import marks_of_missing
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
 from robust_fairness.auditing.report import offered_names, scored
@@ -156,11 +157,16 @@ class Audit:
         return trivial_predictor(self.predictions)
 
     @property
+    def hints(self) -> list[str]:
+        """A line per column in which a text such as NA, which may mean missing, is a value."""
+        return marks_of_missing(self.predictions)
+
+    @property
     def remarks(self) -> list[str]:
-        """A warning of a constant predictor, and the worst group, where there are."""
+        """A warning of a constant predictor, hints, and the worst group, where there are."""
         from robust_fairness.auditing.verdict import worst_group
 
-        return [*filter(None, (self.warning, worst_group(self.rows)))]
+        return [*filter(None, (self.warning, *self.hints, worst_group(self.rows)))]
 
     def _repr_html_(self) -> str:
         table = self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")

@@ -233,6 +233,7 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
     rows, judgements = audit.rows, audit.judgements
     for text in filter(None, (audit.warning, audit.assumption)):
         yield f"warning: {text}", False
+    yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
     said = sentence_of(judgements)
     compared = f" ({audit.name} against {audit.then})" if audit.then else ""
     yield f"{said.word}{compared}: {said.sentence}".strip(), False

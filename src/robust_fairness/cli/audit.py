@@ -2,7 +2,6 @@
 
 import json
 import re
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -11,9 +10,11 @@ from typing import Any
 
 import click
 
-from robust_fairness.cli.commands import force_option, write_files
-from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.cli.commands import fault, force_option, write_files
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
+
+INTERRUPTED = 130  # exit status, as of a shell
 
 
 class BadInput(click.ClickException):
@@ -22,14 +23,12 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-class Fault(click.ClickException):
-    """A fault of this software: a gate neither passed nor failed."""
-
-    exit_code = 3
-
-
 class AuditCommand(click.Command):
-    """A command that ends with status 2 where the input is wrong, with 3 after a fault of ours."""
+    """A command whose status 1 comes from a failed gate only.
+
+    It ends with 2 where the input is wrong, with ``FAULT`` after any other error, and with
+    ``INTERRUPTED`` after Ctrl-C.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         with _statuses():
@@ -49,16 +48,18 @@ def _statuses() -> Iterator[None]:
             yield
     except InputError as error:
         raise BadInput(str(error)) from None
-    except BrokenPipeError:  # nobody reads what is printed
-        raise SystemExit(Fault.exit_code) from None
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (click.ClickException, click.exceptions.Exit):
         raise
+    except OSError as error:  # a full disk or a closed pipe, say
+        place = f"{error.filename}: " if error.filename else ""
+        raise BadInput(f"{place}{error.strerror or error}") from None
+    except MemoryError:
+        raise BadInput("not enough memory for this table; audit fewer rows or columns") from None
+    except KeyboardInterrupt:
+        click.echo("Interrupted: nothing was judged", err=True)
+        raise SystemExit(INTERRUPTED) from None
     except Exception as error:
-        traceback.print_exc()
-        raise Fault(
-            f"this is a bug: {type(error).__name__}: {first_line(error)}; no gate was judged. "
-            "Please report it with the lines above"
-        ) from error
+        raise fault(error) from None
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:
@@ -202,8 +203,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 )
 @click.option(
     "--period",
-    help="Column of dates, numbers or names of periods: gaps are monitored over all of them, the "
-    "last one is compared with all before.",
+    help="Column of ISO dates, numbers or names of periods: gaps are monitored over all of them, "
+    "the last one is compared with all before.",
 )
 @click.option(
     "--first",
@@ -228,7 +229,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--by",
     type=click.Choice(["day", "week", "month", "quarter", "year"]),
-    help="Length of a period of dates; months by default, single days if written as 20240531.",
+    help="Length of a period of dates (2024-05-31 or 20240531); default: month, week for weeks "
+    "(2024-W22), and each number or name is a period.",
 )
 @click.option(
     "--labels",
@@ -300,8 +302,10 @@ def audit(
     """Audit a table of predictions, CSV or Parquet.
 
     Nothing is trained. Writes TABLE_audit.html and TABLE_audit.csv, and TABLE_changes.csv if two
-    periods are compared. Exit status: 0; 1 if a gate of --fail-if failed; 2 if the input is wrong
-    (nothing is written); 3 after a fault of this software.
+    periods are compared.
+
+    Exit status: 0, passed; 1, a gate of --fail-if or --fail-on-growth failed; 2, wrong input
+    (nothing is written); 3, a fault of this program, with the line "this is a bug".
     """
     from robust_fairness.auditing.command import Monitored, TableFile, audit_file, files_of
     from robust_fairness.auditing.export import record

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import traceback
 from collections.abc import Iterable
 from contextlib import ExitStack, chdir
 from pathlib import Path
@@ -21,11 +22,15 @@ GRID = (
     click.Option(["--shifts"], help="Shifts of the grid, separated by commas."),
     click.Option(["--seeds"], help="Number of seeds."),
 )
+FAULT = 3  # exit status of an error that is neither a user's mistake nor a verdict
 force_option = click.option("--force", is_flag=True, help="Overwrite existing files.")
 
 
 class Command(click.Command):
-    """A command that reports a user's mistake in one line instead of a traceback."""
+    """A command that reports a user's mistake in one line instead of a traceback.
+
+    Exit status: 1 for a mistake, ``FAULT`` for an error that nobody expected.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -33,6 +38,8 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except InputError as error:
             raise click.ClickException(str(error)) from None
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
         except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends
             click.echo(f"Interrupted. {error}".rstrip(), err=True)
@@ -43,8 +50,19 @@ class Command(click.Command):
         except Exception as error:
             reason = _reason(error)
             if reason is None:
-                raise
+                raise fault(error) from None
             raise click.ClickException(reason) from None
+
+
+def fault(error: Exception) -> SystemExit:
+    """The end of a command by an unexpected error: its traceback, and that it is to be reported."""
+    click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
+    click.echo(
+        "Error: this is a bug; please report it with the lines above and the output of "
+        "robust-fairness --version",
+        err=True,
+    )
+    return SystemExit(FAULT)
 
 
 def _reason(error: Exception) -> str | None:

@@ -40,7 +40,7 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     no option answers has the suggested answer.
     """
     from robust_fairness.datasets.raw import draft
-    from robust_fairness.datasets.raw.profile import positive_value, profile, suggested
+    from robust_fairness.datasets.raw.profile import hints, positive_value, profile, suggested
     from robust_fairness.experiment.reading import as_label
 
     name = name or as_label(Path(table.stem).stem).lower()
@@ -50,6 +50,8 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     roles = suggested(described)
     key = roles.unit  # no feature, if it is not the unit
     _show(table, described, roles)
+    for line in hints(described):
+        click.echo(f"  hint: {line}")
     roles.target = _column(_asked("target", roles.target, given), described)
     roles.positive = positive_value(described.columns[roles.target])
     if draft.outcome_of(described.columns[roles.target]) == "binary":

@@ -1,7 +1,8 @@
 """The command line: Kedro's ``run`` with options for the grid, and the benchmark's own commands.
 
 ``kedro ...`` and ``robust-fairness ...`` have the same commands. A user's mistake ends with one
-line on standard error and exit status 1, in ``audit`` with status 2: status 1 is a failed gate.
+line on standard error and exit status 1, in ``audit`` with status 2: status 1 is a failed gate. An
+unexpected error ends with its traceback, the line "this is a bug" and status 3.
 """
 
 from importlib import import_module

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
 from robust_fairness.core.registry import Hyperparameters, find
 from robust_fairness.experiment.domains import Domains
 from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
@@ -126,7 +127,7 @@ class TestSet(Settings):
     @property
     def name(self) -> str:
         """Name in the catalog, for example ``gaussian_noise_0_03``."""
-        return f"{self.called}_{self.severity:g}".replace(".", "_").replace("-", "_")
+        return f"{self.called}_{exact(self.severity)}".replace(".", "_").replace("-", "_")
 
 
 def filled(value: Any) -> Any:

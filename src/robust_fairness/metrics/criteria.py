@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
 from robust_fairness.metrics.find import find_metric
 
 EVERY = "every"
@@ -98,7 +99,7 @@ class Criterion:
         if self.constraint is None:
             return f"{self.objective}{per}"
         share, scored = self.constraint.share, self.constraint.scored
-        return f"{self.objective}{SUBJECT_TO}{share:g}{OF_BEST}{scored}{per}"
+        return f"{self.objective}{SUBJECT_TO}{exact(share)}{OF_BEST}{scored}{per}"
 
     @property
     def over_seeds(self) -> "Criterion":

@@ -25,9 +25,10 @@ def metric_function(name: str) -> Callable[..., Value]:
 
     The function takes:
 
-    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last word in alphabetical order is
-      positive unless ``pos_label`` says otherwise; of other numbers it must) or outcomes
-      ``[n]``; metrics of probabilities take that of the positive class instead of ``y_pred``;
+    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
+      order is positive unless ``pos_label`` says otherwise; numbers of which 1 is not the larger
+      one, also as text, need it) or outcomes ``[n]``; metrics of
+      probabilities take that of the positive class instead of ``y_pred``;
     - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
     - ``sample_weight``: weights ``[n]``, if the metric has weights;
     - by keyword, any further array that the metric needs, such as ``embedding``.
@@ -98,7 +99,7 @@ def _labelled(name: str, key: str, values: Any) -> pd.Index:
         raise InputError(f"metric {name}: {key} has missing values")
     if labels.inferred_type == "floating" and (labels % 1 != 0).any():
         raise InputError(
-            f"metric {name}: {key} has the value {labels[labels % 1 != 0][0]:g}, allowed: classes; "
+            f"metric {name}: {key} has the value {labels[labels % 1 != 0][0]}, allowed: classes; "
             "compare probabilities with a threshold"
         )
     return labels
@@ -142,8 +143,8 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         )
     if metric.definition.binary and len(classes) != 2:
         raise InputError(f"metric {metric.name}: {len(classes)} classes, defined for two")
-    of_numbers = all(kinds.values()) or all(_is_number(label) for label in classes)
-    unclear = pos_label is None and of_numbers and classes[1:] not in ([1], ["1"])
+    numbers = pd.to_numeric(pd.Series(classes, dtype=object), errors="coerce")  # also of "2"
+    unclear = pos_label is None and numbers.notna().all() and 1 not in numbers.iloc[-1:].tolist()
     if metric.definition.binary and unclear:
         raise InputError(
             f"metric {metric.name}: classes {classes[0]} and {classes[1]}, allowed: 1 and a "
@@ -153,14 +154,6 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         codes, classes = 1 - codes, classes[::-1]
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
-
-
-def _is_number(label: Any) -> bool:
-    try:
-        float(label)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:

@@ -13,6 +13,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from pandas.api.types import is_number
 
+from robust_fairness.core.numbers import exact
+
 # The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
 # dashes and patterns repeat with other periods, so that no combination repeats early.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -113,7 +115,7 @@ def drawn(
 
     rows = rows.replace({column: dict(texts) for column, texts in words.items()})
     if panel:
-        texts = (rows[name].map(lambda v: f"{v:g}" if is_number(v) else v) for name in panel)
+        texts = (rows[name].map(lambda v: exact(v) if is_number(v) else v) for name in panel)
         titles = (filter(None, names) for names in zip(*texts, strict=True))
         rows = rows.assign(panel=[*map(", ".join, titles)])
         options = {"facet_col": "panel", "facet_col_wrap": 3} | options

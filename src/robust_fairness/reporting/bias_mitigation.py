@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from robust_fairness.core.numbers import exact
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import (
@@ -205,7 +206,7 @@ def figure_a8(results: Results) -> pd.DataFrame:
     rows = rows[rows[searched].notna().all(axis=1) | (rows["trial"] == "default")]
     rows = rows[rows.groupby(["dataset", "method"])["trial"].transform("nunique") > 1]
     shown = {
-        name: ["as configured" if pd.isna(value) else f"{value:g}" for value in rows[name]]
+        name: ["as configured" if pd.isna(value) else exact(value) for value in rows[name]]
         for name in searched
     }
     keys = ["dataset", "method", *searched]

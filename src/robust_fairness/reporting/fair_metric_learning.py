@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.core.numbers import exact
 from robust_fairness.rendering.figures import by_column, faceted
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where, with_metrics
@@ -229,8 +230,8 @@ def draw_figure_12(rows: pd.DataFrame) -> go.Figure:
         grid = part.pivot_table(index="alpha", columns="rho", values="ours")
         shown = go.Heatmap(
             z=grid.to_numpy(),
-            x=[f"{rho:g}" for rho in grid.columns],
-            y=[f"{alpha:g}" for alpha in grid.index],
+            x=[exact(rho) for rho in grid.columns],
+            y=[exact(alpha) for alpha in grid.index],
             colorscale="Viridis",
             showscale=False,
             hovertemplate="rho %{x}, alpha %{y}: %{z:.4f}<extra></extra>",
@@ -246,7 +247,7 @@ def selected(results: Results) -> pd.DataFrame:
     """What each criterion selected from PARADE's grid, beside the published values."""
     rows = where(results.metrics, method=PARTNERS, dataset=ATTRIBUTES)
     theirs = where(published(PAPER), view="hyperparameters")
-    theirs = theirs.assign(field=theirs["metric"], published=theirs["value"].map("{:g}".format))
+    theirs = theirs.assign(field=theirs["metric"], published=theirs["value"].map(exact))
     return selected_beside(theirs, rows, ["dataset", "method"]).fillna("")
 
 

@@ -22,6 +22,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.numbers import exact
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import Counts, covariance_of_copies
 from robust_fairness.inference.estimate import LEVEL
@@ -554,7 +555,7 @@ def _smallest(results: Results, datasets: Sequence[str], attribute: str) -> pd.S
 
 def test_set_name(shift: str, severity: float, domain: str) -> str:
     """Name of a test set: the domain, or the shift with its severity."""
-    return domain or f"{shift} {severity:g}"
+    return domain or f"{shift} {exact(severity)}"
 
 
 def _error_name(name: str) -> str:

@@ -36,6 +36,7 @@ from pydantic import BaseModel, ValidationError
 from robust_fairness.catalog import names
 from robust_fairness.compute.locks import locked
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.numbers import exact
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.runs import provenance
@@ -630,7 +631,7 @@ def means(rows: Any) -> Iterator[tuple[str, float, int]]:
         if domain:
             section = ("domain", domain)
         elif shift != "none":
-            section = ("shift", f"{shift}_{severity:g}")
+            section = ("shift", f"{shift}_{exact(severity)}")
         else:
             section = ("home", "")
         yield key(*section, metric, attribute), value, 0

@@ -15,14 +15,19 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import as_decimal, exact
 
 MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
+# Texts that tables use for a missing value.
+MARKS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
+MOST_DECIMALS = 16  # of a short float that is found by arithmetic; 10 ** 16 is exact in float64
+WHOLE = 2**11  # below which each whole number is one of float16 and float32
 
 Kind = Literal["number", "category"]
 Period = Literal["year", "quarter", "month", "day", "number"]
@@ -37,6 +42,8 @@ def row_of(places: np.ndarray) -> int:
 
 def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> pd.Series:
     """The cells as categories."""
+    if is_float_dtype(cells.dtype):
+        cells = pd.Series(_numbers(cells), index=cells.index, name=cells.name)
     codes, values = pd.factorize(cells)
     if not len(values):
         raise InputError(f"{place}: no cell has a value")
@@ -61,9 +68,9 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     wrong = known & ~np.isfinite(values)
     if wrong.any():
         row = row_of(wrong)
-        raise InputError(
-            f"{place}, row {row}: {str(cells.iloc[row - 1])!r}, allowed: a finite number"
-        )
+        text = str(cells.iloc[row - 1])
+        hint = "; if it means missing, declare it (missing)" if text.strip() in MARKS else ""
+        raise InputError(f"{place}, row {row}: {text!r}, allowed: a finite number{hint}")
     too_large = np.abs(values) > LARGEST
     if too_large.any():
         row = row_of(too_large)
@@ -96,14 +103,19 @@ def canonical(name: str) -> str:
     """
     text = unicodedata.normalize("NFKC", name)
     visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
-    number = _parsed(np.array([visible.strip()], dtype=object))[0]
-    if np.isfinite(number) and float(number).is_integer():
-        return str(int(number))
+    number = as_decimal(visible)
+    if number is not None and number == number.to_integral_value():
+        return exact(number)
     return " ".join(visible.split()).casefold()
 
 
-def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
+def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) -> pd.Series:
     """The categories, unless two of them differ in nothing that has a meaning, see ``canonical``.
+
+    Args:
+        values: categories.
+        place: of the column, for messages.
+        by_values: whether a field ``values`` can merge spellings.
 
     Raises:
         InputError: it has the rows of each spelling, and how to merge them.
@@ -115,11 +127,12 @@ def require_one_spelling(values: pd.Series, place: str) -> pd.Series:
     for names in spellings.values():
         if len(names) > 1:
             rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
-            merged = json.dumps({names[0]: names[1:]})
+            merged = ""
+            if by_values:
+                merged = f", or values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
             raise InputError(
-                f"{place}: {rows} differ only in case, blanks or invisible characters, allowed: "
-                "one spelling of each in the table; of a dataset, "
-                f"values: {{{values.name}: {merged}}}"
+                f"{place}: {rows} differ only in case, blanks or invisible characters, or in "
+                f"how a number is written, allowed: one spelling of each in the table{merged}"
             )
     return values
 
@@ -169,7 +182,11 @@ def typed(
 
 
 def attribute(
-    cells: pd.Series, place: str, kind: Kind | None = None, bins: Bins | None = None
+    cells: pd.Series,
+    place: str,
+    kind: Kind | None = None,
+    bins: Bins | None = None,
+    by_values: bool = True,
 ) -> pd.Series:
     """A sensitive attribute: categories that define groups, or float64."""
     if bins is not None:
@@ -180,7 +197,7 @@ def attribute(
         if codes and not isinstance(values.dtype, pd.CategoricalDtype):
             values = as_categories(cells, place)
         if isinstance(values.dtype, pd.CategoricalDtype):
-            values = require_one_spelling(values, place)
+            values = require_one_spelling(values, place, by_values)
     return require_two_values(values, place)
 
 
@@ -209,17 +226,15 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
 def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``.
 
-    Names have the edges in full: rounded ones could be equal, and would name other rows.
+    Edges are compared, and named, without any rounding.
     """
-    if bins == 1:
-        raise InputError(f"{place}: 1 bin, allowed: 2 or more")
-    cuts = list(quantile_edges(values, bins) if isinstance(bins, int) else bins)
-    if not cuts or sorted(set(cuts)) != cuts:
+    cuts = list(quantile_edges(values, place, bins) if isinstance(bins, int) else bins)
+    edges = [exact(cut) for cut in cuts]
+    if not cuts or not np.isfinite(cuts).all() or sorted(set(cuts)) != cuts:
         raise InputError(
-            f"{place}: bin edges {', '.join(map(str, cuts)) or '(none)'} must "
-            "increase; with quantile bins, choose fewer"
+            f"{place}: bin edges {', '.join(edges) or '(none)'} must increase and be "
+            "finite; with quantile bins, choose fewer"
         )
-    edges = [_name(float(cut), place) for cut in cuts]
     column = str(values.name)
     between = [f"{low} <= {column} < {high}" for low, high in zip(edges, edges[1:], strict=False)]
     names = [f"{column} < {edges[0]}", *between, f"{column} >= {edges[-1]}"]
@@ -232,9 +247,11 @@ def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
 
 
-def quantile_edges(values: pd.Series, bins: int) -> tuple[float, ...]:
+def quantile_edges(values: pd.Series, place: str, bins: int) -> tuple[float, ...]:
     """Edges of as many bins of equal numbers of rows; missing values are ignored."""
-    shares = np.arange(1, bins) / max(bins, 1)
+    if not 2 <= bins <= MOST_CATEGORIES:
+        raise InputError(f"{place}: {bins} bins, allowed: from 2 to {MOST_CATEGORIES}")
+    shares = np.arange(1, bins) / bins
     return tuple(np.quantile(values.dropna(), shares).tolist())
 
 
@@ -261,10 +278,34 @@ def require_distinct(names: pd.Series | pd.Index, place: str) -> None:
 def _numbers(cells: pd.Series) -> np.ndarray:
     """Cells as float64 ``[n]``; NaN where they are missing or not a number."""
     if is_numeric_dtype(cells.dtype) and not is_bool_dtype(cells.dtype):
-        return cells.to_numpy(np.float64, na_value=np.nan)
+        kind = np.dtype(getattr(cells.dtype, "numpy_dtype", cells.dtype))
+        few = kind in (np.float16, np.float32)
+        return as_written(cells.to_numpy(kind if few else np.float64, na_value=np.nan))
     codes, values = pd.factorize(cells)
     parsed = _parsed(np.asarray(values, dtype=object))
     return np.append(parsed, np.nan)[codes]
+
+
+def as_written(values: np.ndarray) -> np.ndarray:
+    """Numbers as float64; those of fewer bits are the shortest decimals that a file has of them.
+
+    float32 0.7 is 0.7, as in a CSV file, rather than 0.699999988: a table and its file have the
+    same decisions and bins.
+
+    >>> as_written(np.array([0.7, 0.1, 16777216.0], np.float32)).tolist()
+    [0.7, 0.1, 16777216.0]
+    """
+    result = values.astype(np.float64)
+    if values.dtype not in (np.float16, np.float32):
+        return result
+    left = np.flatnonzero((result != 0) & np.isfinite(result))
+    for decimals in range(MOST_DECIMALS if len(left) else 0):
+        shorter = np.rint(result[left] * 10.0**decimals) / 10.0**decimals
+        same = (shorter.astype(values.dtype) == values[left]) & (abs(shorter) < WHOLE)
+        result[left[same]] = shorter[same]
+        left = left[~same]
+    result[left] = [float(str(value)) for value in values[left]]
+    return result
 
 
 def _parsed(values: np.ndarray) -> np.ndarray:
@@ -280,11 +321,11 @@ def _name(value: object, place: str) -> str:
     if isinstance(value, bool | np.bool_ | int | np.integer):
         return str(value)
     if isinstance(value, float | np.floating):
-        return str(int(value)) if float(value).is_integer() else repr(float(value))
+        return str(int(value)) if float(value).is_integer() else exact(value)
     kind = type(value).__name__
     raise InputError(
-        f"{place}: cells are of type {kind}, allowed: text, numbers, booleans; convert them to "
-        "text, such as column.astype(str)"
+        f"{place}: cells are of type {kind}, allowed: text, numbers, booleans; convert the column "
+        "to text (in pandas: .astype(str)), or replace intervals by the numbers and bins"
     )
 
 

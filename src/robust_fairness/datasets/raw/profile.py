@@ -1,5 +1,6 @@
 """The columns of a table in outline, and the roles that they may have."""
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -10,14 +11,21 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
+from robust_fairness.datasets.raw.columns import (
+    FIRST_ROWS,
+    MARKS,
+    MOST_CATEGORIES,
+    MOST_CODES,
+    canonical,
+)
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 
 Type = Literal["constant", "binary", "category", "number", "measure", "date", "mixed", "text"]
 
 LISTED = 4  # values that are shown with their counts
-# Texts that tables use for a missing value.
-MARKS = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
+MISSING = ("", *MARKS)  # texts that tables use for a missing value
+# Formats of dates, as of ``strptime``, that a configuration has to name.
+DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
 SENSITIVE = ("sex", "gender", "race", "ethnicity", "age", "age_group", "religion", "disability")
 DOMAINS = (
     "domain", "hospital", "site", "centre", "center", "clinic", "state", "region", "country",
@@ -29,8 +37,9 @@ POSITIVE = ("1", "yes", "true", "y", "t", "positive", "bad", "default")
 ORDERED = ("year", "quarter", "semester", "term", "period")
 MOST_DOMAINS = 50
 EACH_ONCE = 5  # domains, up to which each is left out once
+EARLIEST = 1900  # year of a date that a number may say
 SMALL = 30  # rows of a group that are few
-MEASURE = re.compile(r"[-+]?\d+(?:\.\d+)?\s*([^\W\d_][^\d]*)")  # 45 kg, but not 45 %
+MEASURE = re.compile(r"[-+]?\d+(?:\.\d+)?\s*(%|[^\W\d_][^\d]*)")  # 45 kg, 4.5%
 BINS = 3  # groups of a numeric attribute
 
 
@@ -110,7 +119,9 @@ def profile(path: Path) -> Profile:
     delimiter = delimiter_of(files, path.name)
     cells = read_columns(files, path.name, delimiter=delimiter, missing=(), text=None)
     counts = {str(name): _counts(cells[name]) for name in cells}
-    marks = tuple(mark for mark in MARKS if any(mark in values.index for values in counts.values()))
+    marks = tuple(
+        mark for mark in MISSING if any(mark in values.index for values in counts.values())
+    )
     columns = {
         name: _column(name, values.drop(list(marks), errors="ignore"), len(cells))
         for name, values in counts.items()
@@ -201,6 +212,56 @@ def positive_value(target: ColumnProfile) -> str:
     """The value of a target that is probably the positive one: the last in order if unclear."""
     values = target.values or [""]
     return next((value for value in values if value.casefold() in POSITIVE), values[-1])
+
+
+def hints(table: Profile) -> list[str]:
+    """A line per column that may be dates of another form, or has two names of one value."""
+    lines = []
+    for name, column in table.columns.items():
+        if forms := _date_formats(column):
+            written = " or ".join(f"date_format: '{form}'" for form in forms)
+            lines.append(
+                f"{name}: dates such as {column.counts.index[0]}? To use them: dates: "
+                f"{{{name}: quarter}} and {written}, and not in drop"
+            )
+        for short, long in _alike(column):
+            lines.append(
+                f"{name}: {short!r} ({column.counts[short]:,} rows) and {long!r} "
+                f"({column.counts[long]:,} rows)? If they are the same: "
+                f"values: {{{name}: {json.dumps({long: [short]}, ensure_ascii=False)}}}"
+            )
+    return lines
+
+
+def _date_formats(column: ColumnProfile) -> list[str]:
+    """The formats other than ISO 8601 of which every value of a column is a date."""
+    if column.type in ("constant", "date", "measure"):
+        return []
+    values = pd.Series(list(column.counts.index), dtype=object)
+
+    def fits(form: str, some: pd.Series) -> bool:
+        dates = pd.to_datetime(some, format=form, errors="coerce")
+        return bool((dates.dt.year >= EARLIEST).all())
+
+    return [form for form in DATE_FORMATS if fits(form, values[:FIRST_ROWS]) and fits(form, values)]
+
+
+def _alike(column: ColumnProfile) -> list[tuple[str, str]]:
+    """Pairs of values that may be the same: an initial and the word, or two spellings."""
+    if column.type not in ("binary", "category") or len(column.counts) > MOST_CODES:
+        return []
+    names = [(canonical(value), value) for value in column.values]
+    pairs = []
+    for short, value in names:
+        same = [
+            other for key, other in names
+            if other != value and (
+                (key == short and other < value)
+                or (len(short) == 1 and short.isalpha() and len(key) > 1 and key[0] == short)
+            )
+        ]  # fmt: skip
+        pairs += [(value, same[0])] if len(same) == 1 else []
+    return pairs
 
 
 def _named(columns: Iterable[str], names: Iterable[str]) -> list[str]:

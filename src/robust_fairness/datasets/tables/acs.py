@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
 from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.raw.columns import row_of
@@ -256,7 +257,8 @@ def _label(values: pd.Series, task: Task, threshold: float | None) -> pd.Series:
     """The class of every row; a missing value is negative, as in the source."""
     limit = task.threshold if threshold is None else threshold
     positive = values == 1 if limit is None else values > limit
-    negative_name, positive_name = (name.format(threshold=limit) for name in task.classes)
+    said = "" if limit is None else exact(limit)
+    negative_name, positive_name = (name.format(threshold=said) for name in task.classes)
     return two_categories(positive, (negative_name, positive_name))
 
 

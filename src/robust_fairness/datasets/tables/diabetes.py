@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.numbers import exact
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
@@ -42,7 +43,7 @@ class Diabetes(TableDataset):
         files.sources[SOURCE] = hashlib.sha256(table.to_numpy(np.float64).tobytes()).hexdigest()
         progression = table.pop("target").rename("progression")
         median = table["age"].median()
-        age_groups = [f"age up to {median:g}", f"age over {median:g}"]
+        age_groups = [f"age up to {exact(median)}", f"age over {exact(median)}"]
         older = np.where(table["age"] > median, *age_groups[::-1])
         sexes = table["sex"].map({1: "sex 1", 2: "sex 2"})
         if self.parameters.target == "binary":

@@ -1,0 +1,28 @@
+"""Numbers as text without any rounding."""
+
+import re
+from decimal import Decimal
+
+import numpy as np
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
+
+
+def as_decimal(text: str) -> Decimal | None:
+    """The number that a text says, exactly; None of other texts.
+
+    >>> as_decimal("20240624"), as_decimal(" 1e3 "), as_decimal("spring")
+    (Decimal('20240624'), Decimal('1E+3'), None)
+    """
+    written = text.strip()
+    return Decimal(written) if NUMBER.fullmatch(written) else None
+
+
+def exact(number: float | np.number | Decimal) -> str:
+    """The shortest text that says exactly this number; a whole one has no decimal point.
+
+    >>> exact(10000010.0), exact(78.5), exact(1 / 3), exact(1e-5), exact(Decimal("1.50"))
+    ('10000010', '78.5', '0.3333333333333333', '1e-05', '1.5')
+    """
+    text = f"{number:f}" if isinstance(number, Decimal) else str(number or 0)  # -0.0 is 0
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
