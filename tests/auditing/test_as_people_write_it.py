@@ -52,12 +52,12 @@ def test_truth_values_are_classes_of_0_and_1(tmp_path):
 LOST = {
     "no positives in a group": (
         lambda t: t.assign(y=np.where(t["sex"] == "f", 0, t["y"])), [],
-        r"sex: equal opportunity difference, equalized odds difference not defined: group f: no "
-        r"rows of class 1.*f, class 1 has 0 rows",
+        r"sex: equal opportunity difference, equalized odds difference not defined: f \(no rows of "
+        r"class 1, \d+ rows\)",
     ),
     "a group without weight": (
         lambda t: t.assign(w=(t["sex"] == "m").astype(int)), ["--weight", "w"],
-        r"sex: demographic parity difference.* not defined: group f: a value is not finite, or no "
+        r"sex: demographic parity difference.* not defined: f \(a value is not finite, or no "
         "row has weight",
     ),
     "few positives": (
@@ -91,7 +91,7 @@ def test_errors_name_the_arguments_of_the_function_and_the_options_of_the_comman
         pd.cut(frame["p"], 3),
         pd.to_datetime("2024-01-01") + pd.to_timedelta(frame.index % 3, "D"),
     ):
-        with pytest.raises(rf.InputError, match=r"column.astype\(str\)"):
+        with pytest.raises(rf.InputError, match=r"\.astype\(str\)"):
             rf.audit(frame.assign(sex=values), y_true="y", y_pred="p", sensitive_features="sex",
                      pos_label="good")  # fmt: skip
     with pytest.raises(rf.InputError, match="pos_label, the positive one"):
