@@ -129,7 +129,7 @@ def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) 
             rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
             merged = ""
             if by_values:
-                merged = f", or values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
+                merged = f" or by values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
             raise InputError(
                 f"{place}: {rows} differ only in case, blanks or invisible characters, or in "
                 f"how a number is written, allowed: one spelling of each in the table{merged}"
