@@ -44,6 +44,7 @@ FILES = {
     "cli/commands.py": "error messages of Kedro",
     "core/extras.py": "names of modules",
     "core/files.py": "host name",
+    "core/numbers.py": "numbers as a table has them",
     "core/registry.py": "names of modules",
     "core/tables.py": "comments of a page",
     "estimators/_scikit_learn.py": "names of classes and parameters of estimators",

@@ -43,7 +43,7 @@ def test_scores_at_the_threshold_are_positive_in_a_frame_as_in_its_file(
     ("score", "refused"),
     [
         (1.000000001, None), (1 + 2**-52, None), (-1e-9, None), (np.float32(1) + 2e-7, None),
-        (1.2, r"row 4: 1\.2, .*--prediction-is score"), (1.00001, r"row 4: 1\.00001, "),
+        (1.2, r"row 4: 1\.2, .*prediction_is='score'"), (1.00001, r"row 4: 1\.00001, "),
         (-0.1, r"row 4: -0\.1, "), (70.0, "threshold"),
     ],
 )  # fmt: skip

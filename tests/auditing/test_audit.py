@@ -170,7 +170,9 @@ def test_a_table_by_hand() -> None:
     assert value(audited, "delta_dp", "sex")["note"] == (
         "m less f; f has 4 rows for the selection rate, 8 are needed; small group: f has 4 rows"
     )
-    assert value(audited, "delta_eo", "sex")["note"] == "small group: f, class no has 2 rows"
+    assert value(audited, "delta_eo", "sex")["note"] == (
+        "f has 2 rows for the true positive rate, 8 are needed; small group: f, class no has 2 rows"
+    )
     plenty = audit(frame, "truth", "said", ["sex"], pos_label="yes", small=2)
     small = plenty[plenty["small"]]
     assert small[["metric", "group", "n"]].to_numpy().tolist() == [["precision_by_group", "f", 1]]

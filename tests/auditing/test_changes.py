@@ -233,11 +233,11 @@ def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (NOW.assign(said=100 * NOW["said"] - 0.5), r"row \d+: .*--prediction-is score --threshold"),
-        (NOW.assign(said=30 + 40 * NOW["said"]), r"--prediction-is score --threshold 50"),
+        (NOW.assign(said=100 * NOW["said"] - 0.5), r"row \d+: .*prediction_is='score' threshold="),
+        (NOW.assign(said=30 + 40 * NOW["said"]), r"prediction_is='score' threshold=50"),
         (NOW.assign(y=np.where(NOW.index < 9, "No", np.where(NOW["y"], "yes", "no"))),
              r"'no' .1,010 rows., 'No' .9 rows. differ only in case"),
-        (NOW.assign(y=np.where(NOW["y"], "good", "bad")), r"which is positive \(--positive\)"),
+        (NOW.assign(y=np.where(NOW["y"], "good", "bad")), r"which is positive \(pos_label\)"),
         (NOW.head(0)[[]], r"now.csv: is empty|unknown column"),
     ],
 )  # fmt: skip

@@ -120,7 +120,7 @@ def test_several_probabilities_predict_the_largest_and_other_values_need_a_word(
     with pytest.raises(InputError, match="one per class"):
         rf.audit(table, y_pred=["p_w", "p_e"], **of)
     binary = {**of, "y_pred": "chosen", "pos_label": "e"}
-    with pytest.raises(InputError, match=r"neither positive nor negative: 'n' .*--negative rest"):
+    with pytest.raises(InputError, match=r"neither positive nor negative: 'n' .*neg_labels='rest'"):
         rf.audit(table.assign(chosen=table["chosen"].eq("e")), **binary)
 
 

@@ -15,6 +15,9 @@ from robust_fairness.datasets.raw.columns import (
     binned,
     canonical,
 )
+from robust_fairness.experiment.experiment import TestSet
+from robust_fairness.metrics.criteria import Criterion
+from robust_fairness.reporting.matrix import test_set_name as name_in_the_matrix
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -133,3 +136,18 @@ def test_bins_that_cannot_be_are_one_line(bins, message: str) -> None:
 def test_attributes_that_are_refused_say_the_remedy(cells: pd.Series, message: str) -> None:
     with pytest.raises(InputError, match=message):
         attribute(cells, "t")
+
+
+def test_names_with_numbers_that_differ_late_differ() -> None:
+    """Names of test sets in catalog and matrix, and criteria, which are read from their text."""
+    first, second = 0.1234567, 0.1234568
+    shift = {"name": "gaussian_noise"}
+    sets = [TestSet(shift=shift, severity=severity) for severity in (first, second, 0.1, 2.0)]
+    assert [item.name for item in sets] == [
+        "gaussian_noise_0_1234567", "gaussian_noise_0_1234568", "gaussian_noise_0_1",
+        "gaussian_noise_2",
+    ]  # fmt: skip
+    assert name_in_the_matrix("blur", first, "") != name_in_the_matrix("blur", second, "")
+    for share in (0.9712345, 0.97, 0.123456789):
+        criterion = Criterion.parse({"objective": "delta_eo", "subject_to": {"accuracy": share}})
+        assert Criterion.parse(str(criterion)) == criterion

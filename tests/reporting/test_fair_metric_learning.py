@@ -367,7 +367,7 @@ def test_one_share_of_the_majority_is_no_figure():
 def test_class_sizes_are_counted_once():
     rows = [
         row(dataset="lfw", seed=seed, method=method, attribute=attribute, n=n, label=label,
-            decision=decision, **{"class": name})
+            before=-1, decision=decision, **{"class": name})
         for seed in range(2)
         for method in ("parade", "margin_distance")
         for attribute in ("", "race")

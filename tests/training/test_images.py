@@ -215,7 +215,7 @@ def test_cells_number_the_groups_and_classes_that_occur():
     groups = mitigated_groups(samples, make_image_cell().method.parameters)
     index = groups.index.copy()
     index[:5] = -1
-    cells = subgroups_of(type(groups)(index, groups.names), samples)
+    cells = subgroups_of(type(groups)(index, groups.values), samples)
     pairs = sorted({(g, y) for g, y in zip(index, samples.y, strict=True) if g >= 0})
     expected = [
         pairs.index((g, y)) if g >= 0 else -1 for g, y in zip(index, samples.y, strict=True)

@@ -137,8 +137,8 @@ def _numbers(texts: pd.Series, codes: np.ndarray, place: str) -> list[Decimal] |
         if number is None:
             return None
         numbers.append(number)
-    months = texts.str.fullmatch(OTHER_NUMBER)
-    _require(~(months & months.all()), texts, codes, place, f"is a date; write {WRITE}")
+    if texts.str.fullmatch(OTHER_NUMBER).all():
+        raise InputError(f"{place}, row 1: {texts[codes[0]]!r} is a date; write {WRITE}")
     decimals = texts.str.extract(r"\.(\d+)$", expand=False).fillna("").replace("0", "")
     unclear = decimals.str.endswith("0") & (decimals.str.len().nunique() > 1)
     _require(

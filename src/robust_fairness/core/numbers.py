@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from numbers import Number
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def as_decimal(text: str) -> Decimal | None:
     return Decimal(written) if NUMBER.fullmatch(written) else None
 
 
-def exact(number: float | np.number | Decimal) -> str:
+def exact(number: float | Number | np.number | Decimal) -> str:
     """The shortest text that says exactly this number; a whole one has no decimal point.
 
     >>> exact(10000010.0), exact(78.5), exact(1 / 3), exact(1e-5), exact(Decimal("1.50"))

@@ -230,8 +230,8 @@ def draw_figure_12(rows: pd.DataFrame) -> go.Figure:
         grid = part.pivot_table(index="alpha", columns="rho", values="ours")
         shown = go.Heatmap(
             z=grid.to_numpy(),
-            x=[exact(rho) for rho in grid.columns],
-            y=[exact(alpha) for alpha in grid.index],
+            x=[*map(exact, grid.columns.to_numpy())],
+            y=[*map(exact, grid.index.to_numpy())],
             colorscale="Viridis",
             showscale=False,
             hovertemplate="rho %{x}, alpha %{y}: %{z:.4f}<extra></extra>",

@@ -11,7 +11,7 @@
 import json
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -278,8 +278,8 @@ def require_distinct(names: pd.Series | pd.Index, place: str) -> None:
 def _numbers(cells: pd.Series) -> np.ndarray:
     """Cells as float64 ``[n]``; NaN where they are missing or not a number."""
     if is_numeric_dtype(cells.dtype) and not is_bool_dtype(cells.dtype):
-        kind = np.dtype(getattr(cells.dtype, "numpy_dtype", cells.dtype))
-        few = kind in (np.float16, np.float32)
+        kind: Any = getattr(cells.dtype, "numpy_dtype", cells.dtype)
+        few = np.dtype(kind) in (np.float16, np.float32)
         return as_written(cells.to_numpy(kind if few else np.float64, na_value=np.nan))
     codes, values = pd.factorize(cells)
     parsed = _parsed(np.asarray(values, dtype=object))
