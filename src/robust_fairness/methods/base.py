@@ -1,7 +1,7 @@
 """The base class of training methods, and what the training loop passes to them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -252,6 +252,8 @@ class Method(Plugin, nn.Module, ABC):
         estimators: whether it fits estimators as well as networks: plain training except for the
             rows that it visits and their ``row_weight`` can (``also``). ``only``: it fits a
             classifier many times with other weights of rows, and its predictions are decisions.
+        binary_only: whether it needs a target of exactly two classes.
+        default_network: name of the network for tables that it takes, or a network with its fields.
         reads: which optional columns of a batch it reads: ``sample_weight`` in the loss (other
             methods reject samples of different weights), ``attributes`` and the conditioning
             variable (not computed for other methods).
@@ -265,6 +267,8 @@ class Method(Plugin, nn.Module, ABC):
     Parameters: ClassVar[type[BaseModel]] = MethodParameters
     trains_head: ClassVar[bool] = True
     estimators: ClassVar[Literal["no", "also", "only"]] = "no"
+    binary_only: ClassVar[bool] = False
+    default_network: ClassVar[str | Mapping[str, Any]] = "mlp"
     reads: ClassVar[tuple[Literal["sample_weight", "attributes"], ...]] = ()
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:

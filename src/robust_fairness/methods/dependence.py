@@ -291,14 +291,14 @@ class Farmi(SummedDependenceMethod):
     class Parameters(DependenceParameters):
         """Options of the classifier; its defaults are those of the authors' published code.
 
-        ``quadratic`` adds all products of its inputs. ``score`` is the prediction of classes, which
+        ``quadratic`` adds all products of its inputs. ``scale`` is that of predicted classes, which
         the source (on regression) does not treat: probabilities, bounded as its standardised
         outcomes nearly are, or log-odds against class 0.
         """
 
         ridge: float = Field(1.0, gt=0, description="weight of the squared coefficients")
         quadratic: bool = False
-        score: Literal["probability", "log_odds"] = "probability"
+        scale: Literal["probability", "log_odds"] = "probability"
 
     def dependence(
         self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
@@ -313,7 +313,7 @@ class Farmi(SummedDependenceMethod):
         """Predicted numbers ``[replica, row, score]``: the outcome, or all classes but class 0."""
         if not self.problem.classes:
             return outputs
-        if self.hparams.score == "log_odds":
+        if self.hparams.scale == "log_odds":
             return outputs[..., 1:] - outputs[..., :1]
         return outputs.softmax(-1)[..., 1:]
 

@@ -44,6 +44,7 @@ class Donini(Method):
         positive: int = Field(1, ge=0, description="number of the class that opportunity is about")
         loss: Literal["hinge", "cross_entropy"] = "hinge"
 
+    default_network = "linear"
     forbidden: Tensor
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:

@@ -1,14 +1,18 @@
 """Checks that a network, a method and samples fit together, before anything is trained."""
 
+import logging
+
 import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.estimators.base import Estimator
-from robust_fairness.experiment.experiment import Cell, Protocol
+from robust_fairness.experiment.experiment import OF_STEPS, Cell, Protocol
 from robust_fairness.methods.base import MethodParameters
 from robust_fairness.samples import Samples
+
+LOGGER = logging.getLogger(__name__)
 
 
 def require_trainable(cell: Cell, protocol: Protocol) -> None:
@@ -21,6 +25,7 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
                 f"network {cell.network.name} is trained in steps, allowed: network estimator"
             )
         return
+    _note_fields_of_steps(cell)
     if estimators == "only":
         require_weights(cell)
     elif estimators == "no":
@@ -39,6 +44,16 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
             f"precision bfloat16: network {cell.network.name} is fitted in one call, "
             "allowed: float32, float64"
         )
+
+
+def _note_fields_of_steps(cell: Cell) -> None:
+    """Warn of settings for training in steps, which a model that one call fits ignores."""
+    names = {*cell.settings, *(name for trial in cell.trials for name in trial)}
+    for name in sorted((names & OF_STEPS) - cell.network.parameters.searched):
+        LOGGER.warning(
+            "%s: %s has no effect, since one call fits network %s",
+            cell.name, name, cell.network.name,
+        )  # fmt: skip
 
 
 def require_head(network: BaseModel, cell: Cell) -> None:
