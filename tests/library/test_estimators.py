@@ -1,13 +1,9 @@
-"""Every classifier of ``rf``: the library's own fits, arguments of ``fit``, scikit-learn's checks."""
-
-import warnings
+"""Every classifier of ``rf``: the library's own fits, what ``fit`` takes, and its checks."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from fairlearn import reductions
 from lightgbm import LGBMClassifier
-from sklearn.base import ClassifierMixin
 from sklearn.datasets import load_breast_cancer, load_wine, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression

@@ -246,9 +246,9 @@ class Cell(Scoring):
             raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
         if len(owners) > 1:
             raise InputError(
-                f"{self.dataset}.{self.label}: {name} is a field of its {' and its '.join(owners)}, "
-                f"allowed: as a field of the {' or of the '.join(owners)}, not as a setting or "
-                "trial of the cell"
+                f"{self.dataset}.{self.label}: {name} is a field of its "
+                f"{' and its '.join(owners)}, allowed: written as a field of one of them, not as a "
+                "setting or trial of the cell"
             )
         return owners[0]
 

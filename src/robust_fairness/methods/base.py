@@ -347,6 +347,15 @@ def require_softmax(method: str, model: Model) -> None:
         )
 
 
+def row_weights(batch: Batch) -> Tensor:
+    """``sample_weight`` with mean 1 over the batch, ``[replica, row]``.
+
+    Penalties and statistics of groups beside the loss count every row once.
+    """
+    mean = batch.sample_weight.mean(-1, keepdim=True)
+    return batch.sample_weight / mean.clamp(min=torch.finfo(mean.dtype).tiny)
+
+
 def weighted_loss(model: Model, batch: Batch, weight: Tensor | float = 1.0) -> Tensor:
     """Mean task loss of the batch by ``sample_weight`` (times ``weight``), ``[replica]``."""
     losses = model.task_loss(model(batch.x, batch.noise), batch.y)

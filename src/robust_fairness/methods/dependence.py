@@ -25,6 +25,7 @@ from robust_fairness.methods.base import (
     Problem,
     Step,
     require_softmax,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 from robust_fairness.models.losses import mean_where
@@ -81,7 +82,7 @@ class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
     Parameters = DependenceParameters
-    reads = ("attributes",)
+    reads = ("attributes", "sample_weight")
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -91,7 +92,8 @@ class DependenceMethod(Method):
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
         penalty = self.penalty(outputs, batch)
-        yield Step({"model": losses.mean(-1) + self.hparams.weight * penalty})
+        loss = (row_weights(batch) * losses).mean(-1)
+        yield Step({"model": loss + self.hparams.weight * penalty})
 
     @abstractmethod
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:

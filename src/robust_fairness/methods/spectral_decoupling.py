@@ -7,7 +7,14 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    Method,
+    MethodParameters,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 
 
@@ -33,6 +40,8 @@ class SpectralDecoupling(Method):
         weight_by_class: tuple[float, ...] = ()
         shift_by_class: tuple[float, ...] = ()
 
+    reads = ("sample_weight",)
+
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_classes(self.name)
@@ -57,7 +66,8 @@ class SpectralDecoupling(Method):
             decay = decay.sum(-1)
         else:
             decay = decay.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
-        yield Step({"model": (model.task_loss(outputs, batch.y) + weight / 2 * decay).mean(-1)})
+        losses = model.task_loss(outputs, batch.y) + weight / 2 * decay
+        yield Step({"model": (row_weights(batch) * losses).mean(-1)})
 
     def _of_rows(
         self, by_class: tuple[float, ...], of_all: Tensor, y: Tensor, outputs: Tensor
