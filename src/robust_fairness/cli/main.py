@@ -16,7 +16,7 @@ from robust_fairness.core.extras import command, needed_by
 COMMANDS = {
     "answers": "report", "audit": "audit", "check": "check", "cite": "report",
     "convert-edm": "data", "demo": "project", "export": "exchange", "fetch": "data",
-    "init": "init", "list": "listing", "new": "project", "prune": "prune", "report": "report",
+    "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune", "report": "report",
     "rerun": "run", "run": "run", "site": "report", "study": "study", "submit": "exchange",
     "table": "report",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,14 @@ def load(
 
 def _configured(kind: str, name: str) -> dict[str, Any]:
     """What the default configuration says of a name; nothing of a plug-in that it does not name."""
-    return yaml.safe_load(NAMED.read_text(encoding="utf-8"))[kind].get(name) or {}
+    return _definitions()[kind].get(name) or {}
+
+
+@cache
+def _definitions() -> dict[str, Any]:
+    """The names that the default configuration defines, by kind."""
+    definitions: dict[str, Any] = yaml.safe_load(NAMED.read_text(encoding="utf-8"))
+    return definitions
 
 
 def network_of(method: str, network: str | Mapping[str, Any] | None) -> dict[str, Any]:
