@@ -155,7 +155,12 @@ def test_every_requirement_is_imported_or_has_a_reason():
     extras = PYPROJECT["project"]["optional-dependencies"]
     groups = {
         "package": PYPROJECT["project"]["dependencies"]
-        + [name for extra, names in extras.items() if extra not in ("dev", "docs") for name in names],
+        + [
+            name
+            for extra, names in extras.items()
+            if extra not in ("dev", "docs")
+            for name in names
+        ],
         "developers": extras["dev"] + extras["docs"],
     }
     unused = set()
