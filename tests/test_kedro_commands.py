@@ -159,9 +159,8 @@ def test_ipython_has_the_catalog_and_the_session(project):
 def test_jupyter_says_in_one_line_what_is_missing(project):
     """jupyterlab is in the extra ``notebooks``, which the environment of the tests lacks."""
     printed = project.kedro("jupyter", "lab", status=1)
-    assert (
-        printed == 'Error: `jupyter` needs jupyterlab: pip install "robust-fairness[notebooks]"\n'
-    )
+    command = 'pip install "robust-fairness[notebooks]"'
+    assert printed == f"Error: `jupyter` needs jupyterlab: {command}\n"
 
 
 @pytest.mark.slow
