@@ -258,6 +258,7 @@ LINEAR = {"name": "estimator", "estimator": "sklearn.linear_model.LogisticRegres
 SHORT = {
     "ExponentiatedGradient": {"network": LINEAR, "iterations": 3},
     "GridSearch": {"network": LINEAR, "grid_size": 3},
+    "Dfr": {"folds": 2, "regressions": 2},
     "DfrTrain": {"warm_up_epochs": 5},
 }
 QUICK = ("Erm", "GridSearch", "Laftr")  # the others are slow tests
@@ -316,7 +317,7 @@ def test_a_classifier_keeps_scikit_learns_rules(name):
     """All checks of ``check_estimator``, but for those in the documents' table."""
     options = {} if "network" in SHORT.get(name, {}) else {"epochs": 8, "batch_size": 32}
     options |= {"learning_rate": 0.01} if options else {}
-    model = with_argument(name)(**options, **SHORT.get(name, {}))
+    model = with_argument(name)(**options | SHORT.get(name, {}))
     checks = check_estimator(model, on_fail=None, on_skip=None)
     failed = {
         item["check_name"]: item["exception"] for item in checks if item["status"] == "failed"

@@ -138,7 +138,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         if X_target is not None:
             samples = _with_target(samples, self._features(X_target))
         protocol = {name: settings[name] for name in OF_PROTOCOL if settings[name] is not None}
-        if np.isnan(samples.x).any():
+        x = samples.arrays["x"]
+        if np.isnan(x).any():
             protocol["imputation"] = "none"
         self.trained_: Trained = train(
             samples,
@@ -147,7 +148,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             seeds=[seed],
             **protocol,
         )
-        self._warn_of_constant(samples.x[: len(labels)])
+        self._warn_of_constant(x[: len(labels)])
         return self
 
     def __sklearn_tags__(self) -> Tags:
