@@ -341,7 +341,7 @@ def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
             .predict(x),
             sensitive_features=group,
         )
-        for kind, options in ((rf.Erm, {}), (rf.Faircocco, {"notion": "dp", "weight": 5.0}))
+        for kind, options in ((rf.Erm, {}), (rf.Faircocco, {"notion": "dp", "weight": 1.5}))
     }
     assert gap["Faircocco"] < gap["Erm"] / 2
     with pytest.raises(InputError, match="method group_dro: needs sensitive_features"):
@@ -401,6 +401,7 @@ def test_networks_of_the_configuration_can_be_named():
     assert len(np.unique(model.predict(x))) == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*A constant predictor")  # after one epoch
 def test_metadata_routing_passes_the_groups_of_each_fold():
     rng = np.random.default_rng(0)
     x, y, group = rng.normal(size=(90, 3)), rng.integers(0, 2, 90), rng.integers(0, 2, 90)
