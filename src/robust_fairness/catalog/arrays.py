@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.catalog._mapping import Arrays, mapped, parts_of, save_parts
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.catalog.files import TablePreview, first_rows
+from robust_fairness.catalog.mapping import Arrays, mapped, parts_of, save_parts
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
 

@@ -17,11 +17,10 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from robust_fairness import __version__
-from robust_fairness.catalog._mapping import parts_of, save_parts
+from robust_fairness.catalog.mapping import parts_of, save_parts
 from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
-from robust_fairness.estimators._scikit_learn import package_of
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
@@ -188,7 +187,7 @@ def requirements(network: Mapping[str, Any], images: bool) -> list[str]:
     """
     extras, pinned = {"images" if images else "train"}, []
     if network["name"] == "estimator":
-        extras |= {extra_of(package_of(name)) or "train" for name in _estimators(network)}
+        extras |= {extra_of(name) or "train" for name in _estimators(network)}
         pinned = [f"scikit-learn=={version('scikit-learn')}"]
     return [f"robust-fairness[{','.join(sorted(extras))}]=={__version__}", *pinned]
 
