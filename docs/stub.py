@@ -9,7 +9,7 @@ import robust_fairness
 from robust_fairness import metrics
 from robust_fairness.core import registry
 from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.library.estimators import COMMON, OF_PROTOCOL
+from robust_fairness.library.estimators import OF_PROTOCOL
 from robust_fairness.library.listing import class_names
 from robust_fairness.metrics.base import Score
 from robust_fairness.metrics.functions import SEVERAL
@@ -36,6 +36,12 @@ class Options(TypedDict, total=False):
     """Options of every method."""
 
 '''
+
+COMMON_TYPES = {
+    "network": "str | dict[str, Any] | None",
+    "random_state": "int",
+    "validation_fraction": "float",
+}
 
 OF_METRICS = '''"""Names of metrics; written by docs/stub.py."""
 
@@ -85,8 +91,8 @@ def of_metrics() -> str:
 
 def of_package() -> str:
     """The public names of the package, methods with their hyperparameters."""
-    options = [f"    {name}: {type(value).__name__}\n" for name, value in COMMON.items()]
-    options += [f"    {name}: {_type(Protocol, name)}\n" for name in OF_PROTOCOL]
+    options = [f"    {name}: {kind}\n" for name, kind in COMMON_TYPES.items()]
+    options += [f"    {name}: {_type(Protocol, name)} | None\n" for name in OF_PROTOCOL]
     classes = [_class(name, method) for name, method in sorted(class_names().items())]
     return "".join([HEAD, *options, *classes])
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 LIBRARIES = [
-    "fsspec", "jinja2", "kedro.config", "kedro.io", "kedro.pipeline", "kedro_datasets", "omegaconf",
+    "fsspec", "jinja2", "kedro.config", "kedro.io", "kedro.pipeline", "omegaconf",
     "optuna", "pandas", "pandera.pandas", "plotly.express", "plotly.offline", "pyarrow.dataset",
     "pydantic", "requests", "safetensors.torch", "scipy.stats", "skimage", "sklearn.datasets",
     "sklearn.linear_model", "sklearn.metrics", "sklearn.tree", "torch", "torchvision", "IPython",

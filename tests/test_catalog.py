@@ -22,7 +22,6 @@ from kedro.io import DatasetError
 from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
-from robust_fairness.catalog._mapping import TYPES, mapped
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import (
     FigureDataset,
@@ -31,6 +30,7 @@ from robust_fairness.catalog.files import (
     ResultsDataset,
     TextDataset,
 )
+from robust_fairness.catalog.mapping import TYPES, mapped
 from robust_fairness.catalog.schemas import ResultsSchema, Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError

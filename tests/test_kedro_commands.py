@@ -156,6 +156,13 @@ def test_ipython_has_the_catalog_and_the_session(project):
     assert "training True Session" in project.kedro("ipython", "-c", code, **SMOKE)
 
 
+def test_jupyter_says_in_one_line_what_is_missing(project):
+    """jupyterlab is in the extra ``notebooks``, which the environment of the tests lacks."""
+    printed = project.kedro("jupyter", "lab", status=1)
+    command = 'pip install "robust-fairness[notebooks]"'
+    assert printed == f"Error: `jupyter` needs jupyterlab: {command}\n"
+
+
 @pytest.mark.slow
 def test_a_notebook_has_the_catalog(project, monkeypatch):
     kernels = project.root / "jupyter"

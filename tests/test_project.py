@@ -5,6 +5,7 @@ import re
 import subprocess
 import tomllib
 from importlib import import_module
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -65,9 +66,9 @@ def locked() -> dict[str, tuple[Requirement, str]]:
 
 
 def declared() -> list[Requirement]:
-    """Requirements of the package, its extras except ``trees``, and what builds it."""
+    """Requirements of the package, its extras that are locked, and what builds it."""
     project = PYPROJECT["project"]
-    locked_extras = project["optional-dependencies"].keys() - {"trees"}
+    locked_extras = project["optional-dependencies"].keys() - {"trees", "notebooks"}
     extras = [
         name for extra in sorted(locked_extras) for name in project["optional-dependencies"][extra]
     ]
@@ -122,6 +123,58 @@ def test_the_lock_holds_a_version_that_pyproject_allows(requirement):
     pinned, _ = locked()[canonicalize_name(requirement.name)]
     (exact,) = pinned.specifier
     assert requirement.specifier.contains(exact.version)
+
+
+# Requirements that no file imports.
+NOT_IMPORTED = {
+    "beartype": "option of pytest: types of every call",
+    "cryptography": "certificates of distributed's connections",
+    "jupyterlab": "`kedro jupyter lab` starts it",
+    "notebook": "`kedro jupyter notebook` starts it",
+    "xgboost": "an estimator by name; for macOS",
+    "xgboost-cpu": "an estimator by name",
+    "build": "a command", "check-jsonschema": "a command", "cyclonedx-bom": "a command",
+    "import-linter": "a command", "mypy": "a command", "pre-commit": "a command",
+    "ruff": "a command", "twine": "a command", "mkdocs-material": "theme of the documentation",
+    "mkdocstrings": "plug-in of the documentation", "hatchling": "builds the package",
+    "pandas-stubs": "types for mypy", "types-pyyaml": "types for mypy",
+    "types-tqdm": "types for mypy", "pytest-cov": "options of pytest",
+    "pytest-timeout": "options of pytest", "pytest-xdist": "options of pytest",
+    "psycopg2-binary": "driver of the database of a test",
+    "ipykernel": "kernel of notebooks",
+}  # fmt: skip
+
+
+def test_every_requirement_is_imported_or_has_a_reason():
+    """By the package itself; what only developers install also by tests, scripts and notebooks."""
+    modules = {}
+    for module, names in packages_distributions().items():
+        for name in names:
+            modules.setdefault(canonicalize_name(name), set()).add(module)
+    everywhere = [ROOT / "tests", ROOT / "docs", ROOT / "benchmarks", ROOT / "notebooks"]
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    groups = {
+        "package": PYPROJECT["project"]["dependencies"]
+        + [
+            name
+            for extra, names in extras.items()
+            if extra not in ("dev", "docs")
+            for name in names
+        ],
+        "developers": extras["dev"] + extras["docs"],
+    }
+    unused = set()
+    for group, requirements in groups.items():
+        folders = [PACKAGE, *(everywhere if group == "developers" else [])]
+        files = [path for folder in folders for path in folder.rglob("*.py")]
+        text = "\n".join(path.read_text(encoding="utf-8") for path in files)
+        imported = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE))
+        imported |= set(re.findall(r"import_module\(\"(\w+)", text))
+        for requirement in map(Requirement, requirements):
+            name = canonicalize_name(requirement.name)
+            if name != "robust-fairness" and not modules.get(name, set()) & imported:
+                unused.add(name)
+    assert unused == set(NOT_IMPORTED)
 
 
 def test_the_version_is_the_same_everywhere():

@@ -1,7 +1,16 @@
 """Models that MLflow keeps: what they predict, and what loading them may not do."""
 
 import json
+import os
 import pickle
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.metadata import version
 
 import cloudpickle
 import mlflow
@@ -12,10 +21,12 @@ import torch
 from mlflow.exceptions import MlflowException
 from scipy.special import softmax
 
+import robust_fairness
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import serving
 from robust_fairness.samples import Samples
+from tests.test_project import ROOT
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 
@@ -166,6 +177,100 @@ def test_bad_rows_are_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match="row 2, column feature 1: not finite"):
         model.predict(frame)
     assert raw.by_replica(samples.x[:0]).shape == (0, 3, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["mlp", "lightgbm"])
+def test_a_model_is_served_in_an_environment_of_its_requirements(tmp_path, network):
+    """A wheel of this checkout, the model's requirements.txt, and a request to its server."""
+    samples = make_samples()
+    estimator = {"name": "estimator", "estimator": "lightgbm.LGBMClassifier"}
+    chosen = {"network": estimator | {"params": {"verbose": -1}}} if network == "lightgbm" else {}
+    model, _ = trained(samples, tmp_path / "model", **chosen)
+    wheels, environment = tmp_path / "wheels", tmp_path / "environment"
+    run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(ROOT))
+    run("-m", "uv", "venv", "--python", sys.executable, str(environment))
+    python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    locked = [line.rstrip(" \\") for line in lines if re.match(r"[\w-]+==", line)]
+    (tmp_path / "versions.txt").write_text("\n".join(locked))
+    run(
+        "-m", "uv", "pip", "install", "--python", str(python), "--find-links", str(wheels),
+        "--constraints", str(tmp_path / "versions.txt"),
+        "--requirements", str(tmp_path / "model" / "requirements.txt"),
+    )  # fmt: skip
+    frame = pd.DataFrame(samples.x[:7].astype(np.float64), columns=list(samples.features))
+    expected = model.predict(frame, params={"probabilities": True})
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    own = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    server = subprocess.Popen(
+        [python, "-m", "mlflow", "models", "serve", "--model-uri", str(tmp_path / "model"),
+         "--env-manager", "local", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"],
+        cwd=tmp_path, start_new_session=True,
+        env=own | {"PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]])},
+    )  # fmt: skip
+    try:
+        wait_for(f"http://127.0.0.1:{port}/ping")
+        content = {"dataframe_split": frame.to_dict("split"), "params": {"probabilities": True}}
+        del content["dataframe_split"]["index"]
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/invocations",
+            json.dumps(content).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as answer:
+            served = json.load(answer)["predictions"]
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)  # and its workers
+        server.wait()
+    np.testing.assert_allclose(served, expected, rtol=1e-5)
+
+
+def run(*words: str) -> None:
+    """Run Python to its end; what it prints is in the error where it fails."""
+    index = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True, text=True, check=False,
+    ).stdout.strip()  # fmt: skip
+    own = {"UV_DEFAULT_INDEX": index} if index else {}
+    done = subprocess.run(
+        [sys.executable, *words],
+        capture_output=True, text=True, env=own | os.environ, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def wait_for(address: str) -> None:
+    """Wait until a server answers."""
+    for _ in range(240):
+        try:
+            with urllib.request.urlopen(address):
+                return
+        except OSError:
+            time.sleep(0.5)
+    raise AssertionError(f"{address} does not answer")
+
+
+@pytest.mark.parametrize(
+    ("network", "images", "requirements"),
+    [
+        ({"name": "mlp"}, False, ["train"]),
+        ({"name": "resnet20"}, True, ["images"]),
+        ({"name": "estimator", "estimator": "sklearn.svm.SVC"}, False, ["train", "scikit-learn"]),
+        ({"name": "estimator", "estimator": "xgboost.XGBClassifier"}, False,
+         ["train,trees", "scikit-learn"]),
+        ({"name": "estimator", "estimator": "sklearn.pipeline.Pipeline",
+          "params": {"steps": [["model", {"estimator": "lightgbm.LGBMClassifier"}]]}}, False,
+         ["train,trees", "scikit-learn"]),
+    ],
+)  # fmt: skip
+def test_requirements_have_the_extras_that_the_network_needs(network, images, requirements):
+    extra, *pinned = requirements
+    lines = [f"robust-fairness[{extra}]=={robust_fairness.__version__}"]
+    lines += [f"{name}=={version(name)}" for name in pinned]
+    assert serving.requirements(network, images) == lines
 
 
 def test_a_broken_model_names_its_file(tmp_path):

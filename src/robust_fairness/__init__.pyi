@@ -19,14 +19,14 @@ def shifts() -> list[str]: ...
 class Options(TypedDict, total=False):
     """Options of every method."""
 
-    network: NoneType
+    network: str | dict[str, Any] | None
     random_state: int
     validation_fraction: float
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    preprocessing: Literal['standardise', 'pca', 'zca', 'none']
+    epochs: int | None
+    batch_size: int | None
+    learning_rate: float | None
+    weight_decay: float | None
+    preprocessing: Literal['standardise', 'pca', 'zca', 'none'] | None
 
 class AdvDebias(FairClassifier):
     """Adversarial debiasing (Zhang et al. 2018), in the frame of Equalized Robustness."""
@@ -219,7 +219,7 @@ class Farmi(FairClassifier):
         notion: Literal['dp', 'eo', 'cal'] = "eo",
         ridge: float = 1.0,
         quadratic: bool = False,
-        score: Literal['probability', 'log_odds'] = "probability",
+        scale: Literal['probability', 'log_odds'] = "probability",
         **options: Unpack[Options],
     ) -> None: ...
 

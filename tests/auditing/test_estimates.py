@@ -133,7 +133,8 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     assert audit.changed is not None and not audit.failed
     assert "such a change cannot be seen, and intervals leave it out" in audit.to_html()
     assert next(console(audit))[0].startswith("warning: Estimated without labels")
-    with pytest.raises(InputError, match=r"needs a column \(--target\); without labels: leave out y_true"):
+    needed = r"needs a column \(--target\); without labels: leave out y_true"
+    with pytest.raises(InputError, match=needed):
         audit_file(TableFile(tmp_path / "now.csv"), replace(options, y_true=None))
 
 

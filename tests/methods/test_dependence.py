@@ -218,8 +218,8 @@ def test_farmi_of_a_table_is_its_mutual_information():
     categories = one_hot(torch.tensor(attribute), 2).double().expand(2, 4000, 2)
     batch = batch_without_groups(torch.zeros(2, 4000, dtype=torch.long), categories, categories)
     expected = (joint * np.log(joint / np.outer(joint.sum(1), joint.sum(0)))).sum()
-    for score in ("probability", "log_odds"):
-        method = make_method("farmi", notion="dp", ridge=1e-6, score=score)
+    for scale in ("probability", "log_odds"):
+        method = make_method("farmi", notion="dp", ridge=1e-6, scale=scale)
         assert method.penalty(outputs, batch)[0].item() == pytest.approx(expected, rel=1e-3)
 
 

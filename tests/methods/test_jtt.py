@@ -97,5 +97,5 @@ def test_sample_weights_are_those_of_the_loss():
     assert np.array_equal(ignoring.state[key], other.state[key])
     assert not np.array_equal(ignoring.state[key], plain.state[key])
     assert np.array_equal(equal.state[key], plain.state[key])
-    with pytest.raises(InputError, match="method laftr with network mlp: ignores sample_weight"):
-        train(weighted, make_cell("laftr"))
+    with pytest.raises(InputError, match="method cvar_dro with network mlp: ignores sample_weight"):
+        train(weighted, make_cell("cvar_dro"))

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
+from robust_fairness.core.registry import find
 from robust_fairness.methods.adversarial import AdvDebias, Cuma, Laftr, projected
 from robust_fairness.models.losses import mean_where, task_loss
 from robust_fairness.models.randomness import DropoutNoise, Randomness
@@ -44,6 +45,49 @@ def test_task_loss_is_cross_entropy_or_squared_error():
     torch.testing.assert_close(task_loss(logits, y), rows)
     outcome = torch.randn(3, 5)
     torch.testing.assert_close(task_loss(logits[..., :1], outcome), (logits[..., 0] - outcome) ** 2)
+
+
+WITHOUT_PENALTY = {
+    "adv_debias": {"alpha": 0.0},
+    "coral": {"weight": 0.0},
+    "cuma": {"alpha": 0.0, "gamma": 0.0},
+    "dann": {"weight": 0.0},
+    "donini": {"loss": "cross_entropy"},
+    "erm": {},
+    "faircocco": {"weight": 0.0},
+    "irmv1": {"weight": 0.0, "environments_per_batch": 2},
+    "laftr": {"alpha": 0.0},
+    "lnl": {"entropy_weight": 0.0},
+    "mixup": {"alpha": 1e-6},  # no mixture
+    "mmd": {"weight": 0.0},
+    "spectral_decoupling": {"weight": 0.0},
+    "vrex": {"weight": 0.0, "subgroups": "group_and_class"},
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_PENALTY)
+def test_the_loss_is_the_mean_by_sample_weight(name):
+    """Without the penalty: torch's own cross-entropy of rows repeated by whole weights."""
+    plugin, seed = find("method", name), (3,)
+    network = find("network", "linear" if name == "donini" else "mlp")
+    model = network(network.Parameters(), (6,), 2, Randomness(seed, "weights"))
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 24, 6, generator=generator)
+    y, group = (torch.arange(24) % 2).view(1, -1), (torch.arange(24) // 2 % 2).view(1, -1)
+    weight = torch.randint(1, 5, (1, 24), generator=generator)
+    many = weight[0]
+    expected = cross_entropy(model(x)[0].repeat_interleave(many, 0), y[0].repeat_interleave(many))
+    # only erm depends on the size of the weights
+    share = weight / weight.float().mean() if name == "erm" else 0.01 * weight
+    rows = batch_of(
+        x, y, group, subgroup=0 * group, sample_weight=share,
+        attributes=one_hot(group, 2).float(), conditioning=one_hot(y, 2).float(),
+    )  # fmt: skip
+    hparams = stacked(plugin.Parameters(**WITHOUT_PENALTY[name]))
+    problem = problem_of(model, seed, rows=24, batch_size=24, training_batches=lambda: [rows])
+    steps = list(plugin(hparams, model, problem).steps(model, rows))
+    loss = next(step.losses["model"] for step in steps if "model" in step.losses)
+    torch.testing.assert_close(loss[0], expected)
 
 
 def test_mean_where_nothing_holds_is_zero():

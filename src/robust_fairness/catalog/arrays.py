@@ -1,6 +1,5 @@
 """Arrays in safetensors files, with everything else as JSON in the header."""
 
-import json
 from abc import abstractmethod
 from dataclasses import asdict
 from functools import lru_cache
@@ -10,20 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.catalog._mapping import mapped
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.catalog.files import TablePreview, first_rows
+from robust_fairness.catalog.mapping import Arrays, mapped, parts_of, save_parts
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
 
-HEADER = "robust_fairness"
 OF_SPLIT = "split_attributes/"  # before the name of a split: its table of attributes
 
 INPUTS = "x/"  # before the names of the arrays of ``x``
 
 OPTIONAL = ("perturbation", "sample_weight", "units")  # arrays of samples
-
-Arrays = dict[str, np.ndarray]
 
 
 class ArraysDataset(AtomicDataset):
@@ -38,26 +34,10 @@ class ArraysDataset(AtomicDataset):
         """The object again."""
 
     def read(self, path: Path) -> Any:
-        return self.join(*_parts(path))
+        return self.join(*parts_of(path))
 
     def write(self, data: Any, path: Path) -> None:
-        _save(*self.split(data), path)
-
-
-def _parts(path: Path) -> tuple[Arrays, Any]:
-    """The arrays of a file by name, and the rest."""
-    arrays, metadata = mapped(path)
-    if HEADER not in metadata:
-        raise InputError(f"{path}: corrupted file (its header lacks {HEADER})")
-    return arrays, json.loads(metadata[HEADER])
-
-
-def _save(arrays: Arrays, rest: Any, path: Path) -> None:
-    from safetensors.numpy import save_file
-
-    # safetensors writes memory as it lies
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
+        save_parts(*self.split(data), path)
 
 
 class SamplesDataset(ArraysDataset):
@@ -68,7 +48,7 @@ class SamplesDataset(ArraysDataset):
     """
 
     def read(self, path: Path) -> Any:
-        arrays, rest = _parts(path)
+        arrays, rest = parts_of(path)
         if shared := rest.get("shared"):
             file = _beside(path, shared["dataset"])
             if _checksum(file, file.stat().st_mtime_ns) != shared["sha256"]:
@@ -84,7 +64,7 @@ class SamplesDataset(ArraysDataset):
             arrays = {name: array for name, array in arrays.items() if not name.startswith(INPUTS)}
             sha256 = _checksum(file, file.stat().st_mtime_ns)
             rest["shared"] = {"dataset": _dataset_of(file), "sha256": sha256}
-        _save(arrays, rest, path)
+        save_parts(arrays, rest, path)
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
         arrays = {f"{INPUTS}{name}": array for name, array in data.arrays.items()}

@@ -17,9 +17,9 @@ from robust_fairness.core.extras import command, needed_by
 COMMANDS = {
     "answers": "report", "audit": "audit", "check": "check", "cite": "report",
     "convert-edm": "data", "demo": "project", "export": "exchange", "fetch": "data",
-    "init": "init", "list": "listing", "new": "project", "prune": "prune", "report": "report",
-    "rerun": "run", "run": "run", "site": "report", "study": "study", "submit": "exchange",
-    "table": "report",
+    "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune",
+    "report": "report", "rerun": "run", "run": "run", "site": "report", "study": "study",
+    "submit": "exchange", "table": "report",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
 CORE = ("audit", "cite", "init", "list")

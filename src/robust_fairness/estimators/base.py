@@ -55,6 +55,7 @@ class Estimator(SingleModel):
         buffers_of: dtypes of further buffers, which are empty before ``fit``.
     """
 
+    trained_in_steps = False
     keeps_training_rows: ClassVar[bool] = False
     piecewise_linear: bool | None = False
     buffers_of: ClassVar[dict[str, torch.dtype]] = {}

@@ -30,6 +30,11 @@ from robust_fairness.experiment.search import Stage
 
 AXES = ("datasets", "methods", "shifts", "seeds")
 DEFAULT_TRIAL = "default"
+# Fields of the protocol that only training in steps reads: to a model that is fitted in one call
+# they do not apply, and a name that it shares with them is its own.
+OF_STEPS = frozenset(
+    ("epochs", "batch_size", "learning_rate", "weight_decay", "optimiser", "momentum", "schedule")
+)
 
 
 class Protocol(Hyperparameters):
@@ -221,10 +226,7 @@ class Cell(Scoring):
             "protocol": self.protocol,
         }
         for name, value in {**self.settings, **override}.items():
-            owner = next((key for key, part in parts.items() if name in part.searched), "")
-            if not owner:
-                fields = set().union(*(part.searched for part in parts.values()))
-                raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
+            owner = self._owner(name, parts)
             try:
                 parts[owner] = parts[owner].changed(name, value)
             except ValidationError as error:
@@ -238,6 +240,23 @@ class Cell(Scoring):
             parts["protocol"],  # type: ignore[arg-type]
             override,
         )
+
+    def _owner(self, name: str, parts: Mapping[str, Hyperparameters]) -> str:
+        """The one part that a field of a trial belongs to."""
+        owners = [key for key, part in parts.items() if name in part.searched]
+        in_steps = find("network", self.network.name).trained_in_steps
+        if len(owners) > 1 and name in OF_STEPS and not in_steps:
+            owners.remove("protocol")
+        if not owners:
+            fields = set().union(*(part.searched for part in parts.values()))
+            raise unknown_name(f"field of a trial of {self.dataset}.{self.label}", name, fields)
+        if len(owners) > 1:
+            raise InputError(
+                f"{self.dataset}.{self.label}: {name} is a field of its "
+                f"{' and its '.join(owners)}, allowed: written as a field of one of them, not as a "
+                "setting or trial of the cell"
+            )
+        return owners[0]
 
     @model_validator(mode="after")
     def _search_fits(self, info: Any) -> "Cell":

@@ -1,8 +1,9 @@
 """Every method as a scikit-learn classifier: ``rf.Cuma().fit(X, y, sensitive_features=a)``."""
 
 import warnings
+from dataclasses import replace
 from functools import cache
-from inspect import Parameter, Signature, formatannotation, getdoc
+from inspect import Parameter, Signature, formatannotation, getdoc, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,11 @@ import pandas as pd
 import torch
 from pydantic import BaseModel
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import require_same_rows, sensitive_columns
@@ -21,36 +23,38 @@ from robust_fairness.datasets.raw.columns import attribute
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.library.listing import class_names
 from robust_fairness.library.training import Trained, network_of, train
-from robust_fairness.samples import OOD_PARTS, REQUIRED_PARTS, Samples
+from robust_fairness.methods.base import Information
+from robust_fairness.samples import REQUIRED_PARTS, Samples
 from robust_fairness.training.prediction import Predictor
 
-SPLIT = "split_0"
-DOMAIN = "domain"
-ARGUMENTS = {
-    "groups": "sensitive_features",
-    "domains": "domains, one label per row",
-    "target rows": "X_target, features of the rows that it adapts to",
-}
+SPLIT, DOMAIN = "split_0", "domain"
+OUTSIDE = "ood_test"
 FEWEST_ROWS = 2
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 LARGEST_SEED = 2**31 - 1
 COMMON = {"network": None, "random_state": 0, "validation_fraction": 0.2}
 OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preprocessing")
+# Arguments of ``fit`` by what a method reads besides features and labels.
+READ: dict[Information, tuple[str, str]] = {
+    "groups": ("sensitive_features", "one label per row or a frame of several columns"),
+    "domains": ("domain", "one label per row, such as a hospital or a year"),
+    "target rows": ("X_target", "features of rows out of distribution, without labels"),
+}
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):
     """A network or an estimator for tables, trained by a method of this package.
 
-    The constructor takes the hyperparameters of the method, ``epochs``, ``batch_size``,
-    ``learning_rate``, ``weight_decay`` and ``preprocessing``, and:
+    The constructor takes the hyperparameters of the method and:
 
     - ``network``: name of a network for tables, or of estimators such as ``boosted_trees``, or a
-      name with parameters: ``{"name": "mlp", "hidden": 64}``;
+      name with its fields: ``{"name": "boosted_trees", "params": {"learning_rate": 0.05}}``; None
+      for that of the method;
+    - ``epochs``, ``batch_size``, ``learning_rate``, ``weight_decay`` and ``preprocessing``: of the
+      training protocol; None for its default. One call fits an estimator: a name that it shares
+      with the protocol, such as ``learning_rate``, is then its own parameter, with its own default;
     - ``random_state``: seed of the initial weights, batches and validation rows;
     - ``validation_fraction``: share of the rows that the training keeps apart.
-
-    What is None has the default of its part: of the estimator where it has a parameter of that
-    name, such as the learning rate of boosted trees, else of the training protocol.
 
     Attributes:
         classes_: the classes, sorted, ``[k]``.
@@ -66,101 +70,118 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
-        domains: Any = None,
+        domain: Any = None,
         X_target: Any = None,
     ) -> "FairClassifier":
         """Train on numeric features ``[n, d]`` and classes ``[n]``.
 
+        Warns if nearly all of these rows are predicted as one class.
+
         Args:
-            X: features; NaN where the network takes missing values, as boosted trees do.
+            X: features; missing ones (NaN) where the network is an estimator that takes them.
             y: classes.
-            sensitive_features: one label per row or a frame of several columns, for methods that
-                read groups; they are no features.
-            sample_weight: weights of the rows ``[n]``, for methods whose loss has them.
-            domains: one label per row, for methods that read domains, such as hospitals.
-            X_target: features of rows of another distribution without labels ``[m, d]``, for
-                methods that read their inputs.
+            sensitive_features: one label per row, or a frame of several columns, for methods that
+                read groups; they are not features.
+            sample_weight: weights of the rows in the loss ``[n]``.
+            domain: one label per row, for methods that read domains.
+            X_target: features ``[m, d]`` of rows out of distribution, for methods that read them.
 
         Raises:
             InputError: the method needs an argument that is missing, or arrays do not fit one
                 another.
         """
-        parameters = self._parameters()
-        needed = {
-            "groups": sensitive_features is not None, "domains": domains is not None,
-            "target rows": X_target is not None,
-        }  # fmt: skip
-        for information in parameters.sees:
-            if not needed.get(information, True):
-                raise InputError(f"method {self.method}: needs {ARGUMENTS[information]}")
-        missing: Any = "allow-nan" if self._takes_missing() else True
+        plugin = registry.find("method", self.method)
+        settings = self.get_params(deep=False)
+        options = {name: settings[name] for name in plugin.Parameters.model_fields}
+        given = {
+            "sensitive_features": sensitive_features,
+            "domain": domain,
+            "X_target": X_target,
+        }
+        for information in Named(kind="method", name=self.method, options=options).parameters.sees:
+            argument, meaning = READ[information]
+            if given[argument] is None:
+                raise InputError(f"method {self.method}: needs {argument} in fit: {meaning}")
         features, labels = validate_data(
-            self, X, y, dtype="numeric", ensure_min_samples=FEWEST_ROWS,
-            ensure_all_finite=missing,
-        )  # fmt: skip
+            self,
+            X,
+            y,
+            dtype="numeric",
+            ensure_min_samples=FEWEST_ROWS,
+            ensure_all_finite="allow-nan" if self._takes_missing() else True,
+        )
         check_classification_targets(labels)
+        arrays = {"X": _with_index(X, features), "y": _with_index(y, labels)}
         attributes = pd.DataFrame(index=range(len(labels)))
-        given = {"X": _with_index(X, features), "y": _with_index(y, labels)}
         if sensitive_features is not None:
-            given["sensitive_features"] = sensitive_columns(sensitive_features)
-            attributes = _attributes(given["sensitive_features"])
-        if domains is not None:
-            given["domains"] = pd.DataFrame({DOMAIN: np.asarray(domains)})
-            attributes[DOMAIN] = pd.Categorical(np.asarray(domains).astype(str))
-        require_same_rows(type(self).__name__, given)
+            arrays["sensitive_features"] = sensitive_columns(sensitive_features)
+            attributes = _attributes(arrays["sensitive_features"])
+        sensitive = tuple(map(str, attributes))
+        if domain is not None:
+            arrays["domain"] = pd.Series(domain)
+            if DOMAIN in attributes:
+                raise InputError(f"sensitive_features: column {DOMAIN}, allowed: another name")
+            values = arrays["domain"].reset_index(drop=True)
+            attributes[DOMAIN] = attribute(values, DOMAIN, "category")
+        require_same_rows(type(self).__name__, arrays)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < FEWEST_ROWS:
             raise ValueError(f"y has one class, {self.classes_[0]!r}; a classifier needs two")
+        if plugin.binary_only and len(self.classes_) > FEWEST_ROWS:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}."
+            )
         seed = int(check_random_state(self.random_state).randint(LARGEST_SEED))
-        target = None
+        samples = self._samples(features, codes, attributes, sample_weight, seed)
+        samples = replace(samples, sensitive=sensitive, domain=DOMAIN if domain is not None else "")
         if X_target is not None:
-            target = validate_data(
-                self, X_target, dtype="numeric", reset=False, ensure_all_finite=missing
-            )
-        samples = self._samples(features, codes, attributes, sample_weight, seed, target)
-        parameters = self.get_params(deep=False).items()
-        settings = {
-            name: value
-            for name, value in parameters
-            if name not in COMMON and not (name in OF_PROTOCOL and value is None)
-        }
+            samples = _with_target(samples, self._features(X_target))
+        protocol = {name: settings[name] for name in OF_PROTOCOL if settings[name] is not None}
+        x = samples.arrays["x"]
+        if np.isnan(x).any():
+            protocol["imputation"] = "none"
         self.trained_: Trained = train(
-            samples, self.method, network=self.network, seeds=[seed], **settings
+            samples,
+            {"name": self.method, **options},
+            network=self.network,
+            seeds=[seed],
+            **protocol,
         )
-        decided = self.predict(X)
-        if len(np.unique(decided)) < FEWEST_ROWS:
-            warnings.warn(
-                f"{type(self).__name__} predicts {decided[0]!r} for every row: its gaps are 0 "
-                "because it has learned nothing",
-                UserWarning,
-                stacklevel=2,
-            )
+        self._warn_of_constant(x[: len(labels)])
         return self
 
-    def _parameters(self) -> Any:
-        """The hyperparameters of the method."""
-        parameters = registry.find("method", self.method).Parameters
-        values = {name: getattr(self, name) for name in parameters.model_fields}
-        return parameters.model_validate(values)
-
-    def _takes_missing(self) -> bool:
-        network = Named.model_validate({"kind": "network", **network_of(self.network)})
-        return bool(registry.find("network", network.name).takes_missing(network.parameters))
-
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not registry.find("method", self.method).binary
+        tags.classifier_tags.multi_class = not registry.find("method", self.method).binary_only
         tags.input_tags.allow_nan = self._takes_missing()
         return tags
 
+    def _takes_missing(self) -> bool:
+        """Whether the network takes missing features; training says what is wrong with another."""
+        try:
+            fields = network_of(self.method, self.network)
+            network = Named(kind="network", name=fields.pop("name"), options=fields)
+            plugin = registry.find("network", network.name)
+            return bool(plugin.takes_missing(network.parameters))
+        except InputError:
+            return False
+
+    def _warn_of_constant(self, x: np.ndarray) -> None:
+        """Warn if nearly all rows are predicted as one class, as the audit does."""
+        predicted = self._probabilities(x).argmax(1)
+        shares = np.bincount(predicted, minlength=len(self.classes_)) / len(x)
+        most = int(shares.argmax())
+        if shares[most] > CONSTANT:
+            warnings.warn(
+                f"{type(self).__name__}: {shares[most]:.1%} of the rows are predicted as class "
+                f"{self.classes_[most]}. A constant predictor has no difference between groups; "
+                "train longer, or change the learning rate or the weight of a penalty",
+                stacklevel=3,
+            )
+
     def _samples(
-        self,
-        x: np.ndarray,
-        codes: np.ndarray,
-        attributes: pd.DataFrame,
-        weights: Any,
-        seed: int,
-        target: np.ndarray | None,
+        self, x: np.ndarray, codes: np.ndarray, attributes: pd.DataFrame, weights: Any, seed: int
     ) -> Samples:
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
@@ -174,32 +195,32 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         order = np.random.default_rng(seed).permutation(rows)
         parts = np.full(rows, "train", dtype=object)
         parts[order[: max(1, round(self.validation_fraction * rows))]] = "val"
-        if target is not None:  # rows without labels, of which methods read the inputs
-            x, more = np.concatenate([x, target]), len(target)
-            codes = np.append(codes, np.zeros(more, codes.dtype))
-            parts = np.append(parts, np.full(more, OOD_PARTS[-1], dtype=object))
-            attributes = attributes.reindex(range(rows + more))
-            weights = None if weights is None else np.append(weights, np.ones(more))
         return Samples(
             x=_float32(x),
             y=codes.astype(np.int64),
             attributes=attributes,
-            id=np.arange(len(codes)),
-            splits=pd.DataFrame({SPLIT: pd.Categorical(parts, [*REQUIRED_PARTS, *OOD_PARTS])}),
+            id=np.arange(rows),
+            splits=pd.DataFrame({SPLIT: pd.Categorical(parts, [*REQUIRED_PARTS, OUTSIDE])}),
             classes=tuple(map(str, self.classes_)),
-            sensitive=tuple(str(name) for name in attributes if name != DOMAIN),
-            domain=DOMAIN if DOMAIN in attributes else "",
             sample_weight=weights,
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every class, float64 ``[n, k]``."""
         check_is_fitted(self)
-        missing: Any = "allow-nan" if self._takes_missing() else True
-        X = validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=missing)
-        rows = len(X)
+        return self._probabilities(self._features(X))
+
+    def _features(self, X: Any) -> np.ndarray:
+        """Features of further rows, float32 ``[n, d]``."""
+        finite = "allow-nan" if self._takes_missing() else True
+        return _float32(
+            validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=finite)
+        )
+
+    def _probabilities(self, x: np.ndarray) -> np.ndarray:
+        rows = len(x)
         samples = Samples(
-            x=_float32(X),
+            x=x,
             y=np.zeros(rows, dtype=np.int64),
             attributes=pd.DataFrame(index=range(rows)),
             id=np.arange(rows),
@@ -227,6 +248,23 @@ def _attributes(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns).reset_index(drop=True)
 
 
+def _with_target(samples: Samples, x: np.ndarray) -> Samples:
+    """The samples with further rows out of distribution, whose labels are not known."""
+    rows, more = len(samples), len(x)
+    parts = [*samples.splits[SPLIT], *[OUTSIDE] * more]
+    kinds = samples.splits[SPLIT].cat.categories
+    weights = samples.sample_weight
+    return replace(
+        samples,
+        x=np.concatenate([samples.x, x]),
+        y=np.concatenate([samples.y, np.zeros(more, dtype=np.int64)]),
+        attributes=samples.attributes.reindex(range(rows + more)),
+        id=np.arange(rows + more),
+        splits=pd.DataFrame({SPLIT: pd.Categorical(parts, kinds)}),
+        sample_weight=None if weights is None else np.append(weights, [weights[0]] * more),
+    )
+
+
 def _float32(features: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         converted = features.astype(np.float32)
@@ -251,11 +289,10 @@ def estimator_class(name: str) -> type[FairClassifier]:
     if name not in methods:
         raise AttributeError(str(unknown_name("estimator", name, methods)))
     method = methods[name]
-    protocol = dict.fromkeys(OF_PROTOCOL)  # None: the default of the part that has the field
     plugin = registry.find("method", method)
     fields = plugin.Parameters.model_fields
     hparams = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
-    defaults = {**COMMON, "network": plugin.table_network, **protocol, **hparams}
+    defaults = {**COMMON, **dict.fromkeys(OF_PROTOCOL), **hparams}
 
     def initialise(self: FairClassifier, **parameters: Any) -> None:
         for parameter in parameters:
@@ -273,7 +310,22 @@ def estimator_class(name: str) -> type[FairClassifier]:
     parts = [getdoc(plugin), getdoc(FairClassifier), _documented(plugin.Parameters)]
     text = "\n\n".join(filter(None, parts))
     space = {"__init__": initialise, "__doc__": text, "__module__": __name__, "method": method}
+    if "sample_weight" not in plugin.reads:
+        space["fit"] = _without_weights
     return type(name, (FairClassifier,), space)
+
+
+def _without_weights(self: FairClassifier, X: Any, y: Any, **arguments: Any) -> FairClassifier:
+    return FairClassifier.fit(self, X, y, **arguments)
+
+
+# scikit-learn reads from the signature what ``fit`` takes
+_signature = signature(FairClassifier.fit)
+_without_weights.__doc__ = FairClassifier.fit.__doc__
+_without_weights.__name__ = "fit"
+_without_weights.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[item for item in _signature.parameters.values() if item.name != "sample_weight"]
+)
 
 
 def _documented(parameters: type[BaseModel]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,36 @@ def load(
 
 def _configured(kind: str, name: str) -> dict[str, Any]:
     """What the default configuration says of a name; nothing of a plug-in that it does not name."""
-    return yaml.safe_load(NAMED.read_text(encoding="utf-8"))[kind].get(name) or {}
+    return _definitions()[kind].get(name) or {}
+
+
+@cache
+def _definitions() -> dict[str, Any]:
+    """The names that the default configuration defines, by kind."""
+    definitions: dict[str, Any] = yaml.safe_load(NAMED.read_text(encoding="utf-8"))
+    return definitions
+
+
+def network_of(method: str, network: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """The name and fields of a network as configuration writes them; None: the method's default.
+
+    ``params`` of an estimator are added to those of the default configuration.
+    """
+    default = find("method", method).default_network
+    fields = _named("network", default if network is None else network)
+    name = fields.pop("name")
+    result = {"name": name, **_configured("networks", name), **fields}
+    if isinstance(fields.get("params"), Mapping):
+        result["params"] = {**_configured("networks", name).get("params", {}), **fields["params"]}
+    return result
+
+
+def _named(kind: str, value: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a plug-in, its name among them."""
+    fields = dict(value) if isinstance(value, Mapping) else {"name": value}
+    if not isinstance(fields.get("name"), str):
+        raise InputError(f"{kind} {value!r}, allowed: a name, or {{'name': ..., further fields}}")
+    return fields
 
 
 @dataclass(frozen=True)
@@ -84,34 +114,37 @@ class Trained:
 
 def train(
     samples: Samples,
-    method: str = "erm",
+    method: str | Mapping[str, Any] = "erm",
     *,
-    network: str | Mapping[str, Any] = "mlp",
+    network: str | Mapping[str, Any] | None = None,
     seeds: int | Sequence[int] = 1,
     name: str = "samples",
     **settings: Any,
 ) -> Trained:
     """Train a method on the training rows of a dataset, with a number of seeds or these ones.
 
-    ``network`` is a plug-in or a name of the default configuration, such as ``boosted_trees``, or
-    such a name with parameters: ``{"name": "mlp", "hidden": 64}``.
-    ``settings`` are fields of the method, the network or the training protocol:
+    ``network`` is a plug-in or a name of the default configuration, such as ``boosted_trees``;
+    without it the method's own, which is ``mlp`` for most. Method and network are a name, or a name
+    with fields: ``{"name": "boosted_trees", "params": {"learning_rate": 0.05}}``. ``settings`` are
+    fields of the method, the network or the training protocol:
     ``rf.train(samples, "cuma", epochs=20, gamma=1.0)``. Nothing is written.
 
     Raises:
-        InputError: a name or a setting is not known, or method, network and dataset do not fit.
+        InputError: a name or a setting is not known, is a field of two of them, or method, network
+            and dataset do not fit.
     """
     if not isinstance(samples, Samples):
         raise InputError(
             f"samples of type {type(samples).__name__}, allowed: what load returns; tables and "
             "arrays are for the classifiers, such as Erm().fit(X, y)"
         )
+    method = _named("method", method)
     cell = Cell.model_validate(
         {
             "dataset": name,
-            "label": method,
+            "label": method["name"],
             "method": method,
-            "network": network_of(network),
+            "network": network_of(method["name"], network),
             "settings": settings,
             "seeds": tuple(range(seeds) if isinstance(seeds, int) else seeds),
             "selections": ("accuracy" if samples.classes else "mean_squared_error",),
@@ -120,16 +153,6 @@ def train(
     with checkpoints.not_kept():
         fitted, validation, history, _ = training.train(samples, cell)
     return Trained(samples, cell, fitted, history, training.select(samples, validation, cell))
-
-
-def network_of(network: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A network with the parameters of the default configuration and those that replace them."""
-    further = {"name": network} if isinstance(network, str) else dict(network)
-    if "name" not in further:
-        raise InputError(f"network: {dict(network)!r} has no name, allowed: {{'name': 'mlp', ...}}")
-    configured = _configured("networks", further["name"])
-    name = configured.get("name", further["name"])
-    return configured | further | {"name": name}
 
 
 def evaluate(

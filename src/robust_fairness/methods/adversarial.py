@@ -11,7 +11,14 @@ from torch.nn import functional
 
 from robust_fairness.maths.curvature import change_of_gradient, one_step
 from robust_fairness.maths.kernels import BANDWIDTHS, mean_pairwise_mmd
-from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    GroupMethodParameters,
+    Method,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 from robust_fairness.models.losses import cross_entropy, mean_where
 
@@ -36,6 +43,7 @@ class AdversarialMethod(Method):
     ``differentiates_inputs`` or does not.
     """
 
+    reads = ("sample_weight",)
     differentiates_inputs: ClassVar[bool] = False
 
     def __init__(self, hparams: AdversarialParameters, model: Model, problem: Problem) -> None:
@@ -74,7 +82,7 @@ class AdversarialMethod(Method):
             yield Step({"adversary": self.adversary_loss(adversary_logits, batch)})
         audit = self.adversary_loss(self.adversary(seen, batch.noise), batch)
         losses = model.task_loss(outputs, batch.y)
-        objective = losses.mean(-1) + self.regulariser(model, batch, losses)
+        objective = (row_weights(batch) * losses).mean(-1) + self.regulariser(model, batch, losses)
         step = self.model_step(model, objective, audit)
         if not alternating:
             step.losses["adversary"] = audit

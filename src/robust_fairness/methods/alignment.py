@@ -18,6 +18,7 @@ from robust_fairness.methods.base import (
     Problem,
     Step,
     Subgroups,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 from robust_fairness.models.losses import cross_entropy, mean_where
@@ -57,6 +58,7 @@ class AlignmentMethod(Method):
     """
 
     Parameters = AlignmentParameters
+    reads = ("sample_weight",)
 
     def __init__(self, hparams: AlignmentParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -65,7 +67,8 @@ class AlignmentMethod(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         features = model.features(batch.x, batch.noise)
-        loss = model.task_loss(model.head(features, batch.noise), batch.y).mean(-1)
+        losses = model.task_loss(model.head(features, batch.noise), batch.y)
+        loss = (row_weights(batch) * losses).mean(-1)
         yield self.step(loss, *self._environments(model, batch, features), batch)
 
     def _environments(self, model: Model, batch: Batch, features: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """The base class of training methods, and what the training loop passes to them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -247,13 +247,13 @@ class Method(Plugin, nn.Module, ABC):
     occur among the training rows of every replica.
 
     Attributes:
-        table_network: the network that its classifier for tables has by default.
-        binary: whether it is defined for two classes only.
         trains_head: whether it trains the network's head; otherwise the network must defer its
             classifier until the features are trained, and ``embeddings`` are kept.
         estimators: whether it fits estimators as well as networks: plain training except for the
             rows that it visits and their ``row_weight`` can (``also``). ``only``: it fits a
             classifier many times with other weights of rows, and its predictions are decisions.
+        binary_only: whether it needs a target of exactly two classes.
+        default_network: name of the network for tables that it takes, or a network with its fields.
         reads: which optional columns of a batch it reads: ``sample_weight`` in the loss (other
             methods reject samples of different weights), ``attributes`` and the conditioning
             variable (not computed for other methods).
@@ -265,10 +265,10 @@ class Method(Plugin, nn.Module, ABC):
     """
 
     Parameters: ClassVar[type[BaseModel]] = MethodParameters
-    table_network: ClassVar[str | dict[str, str]] = "mlp"
-    binary: ClassVar[bool] = False
     trains_head: ClassVar[bool] = True
     estimators: ClassVar[Literal["no", "also", "only"]] = "no"
+    binary_only: ClassVar[bool] = False
+    default_network: ClassVar[str | Mapping[str, Any]] = "mlp"
     reads: ClassVar[tuple[Literal["sample_weight", "attributes"], ...]] = ()
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
@@ -345,6 +345,15 @@ def require_softmax(method: str, model: Model) -> None:
             f"method {method}: takes the softmax of the outputs, which the network's loss does "
             "not, allowed: loss cross_entropy"
         )
+
+
+def row_weights(batch: Batch) -> Tensor:
+    """``sample_weight`` with mean 1 over the batch, ``[replica, row]``.
+
+    Penalties and statistics of groups beside the loss count every row once.
+    """
+    mean = batch.sample_weight.mean(-1, keepdim=True)
+    return batch.sample_weight / mean.clamp(min=torch.finfo(mean.dtype).tiny)
 
 
 def weighted_loss(model: Model, batch: Batch, weight: Tensor | float = 1.0) -> Tensor:

@@ -25,6 +25,7 @@ from robust_fairness.methods.base import (
     Problem,
     Step,
     require_softmax,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 from robust_fairness.models.losses import mean_where
@@ -81,7 +82,7 @@ class DependenceMethod(Method):
     r"""Add a measure of dependence D to the task's loss, :math:`L + \lambda D`."""
 
     Parameters = DependenceParameters
-    reads = ("attributes",)
+    reads = ("attributes", "sample_weight")
 
     def __init__(self, hparams: DependenceParameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -91,7 +92,8 @@ class DependenceMethod(Method):
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
         penalty = self.penalty(outputs, batch)
-        yield Step({"model": losses.mean(-1) + self.hparams.weight * penalty})
+        loss = (row_weights(batch) * losses).mean(-1)
+        yield Step({"model": loss + self.hparams.weight * penalty})
 
     @abstractmethod
     def penalty(self, outputs: Tensor, batch: Batch) -> Tensor:
@@ -291,14 +293,14 @@ class Farmi(SummedDependenceMethod):
     class Parameters(DependenceParameters):
         """Options of the classifier; its defaults are those of the authors' published code.
 
-        ``quadratic`` adds all products of its inputs. ``score`` is the prediction of classes, which
+        ``quadratic`` adds all products of its inputs. ``scale`` is that of predicted classes, which
         the source (on regression) does not treat: probabilities, bounded as its standardised
         outcomes nearly are, or log-odds against class 0.
         """
 
         ridge: float = Field(1.0, gt=0, description="weight of the squared coefficients")
         quadratic: bool = False
-        score: Literal["probability", "log_odds"] = "probability"
+        scale: Literal["probability", "log_odds"] = "probability"
 
     def dependence(
         self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
@@ -313,7 +315,7 @@ class Farmi(SummedDependenceMethod):
         """Predicted numbers ``[replica, row, score]``: the outcome, or all classes but class 0."""
         if not self.problem.classes:
             return outputs
-        if self.hparams.score == "log_odds":
+        if self.hparams.scale == "log_odds":
             return outputs[..., 1:] - outputs[..., :1]
         return outputs.softmax(-1)[..., 1:]
 

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    GroupMethodParameters,
+    Method,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 from robust_fairness.models.fixed_features import FixedFeatures
 
@@ -32,8 +39,6 @@ class Donini(Method):
     Source: "Empirical Risk Minimization under Fairness Constraints" (NeurIPS 2018).
     """
 
-    table_network = "linear"
-
     class Parameters(GroupMethodParameters):
         """Rows that must score alike, and the loss.
 
@@ -46,6 +51,8 @@ class Donini(Method):
         positive: int = Field(1, ge=0, description="number of the class that opportunity is about")
         loss: Literal["hinge", "cross_entropy"] = "hinge"
 
+    reads = ("sample_weight",)
+    default_network = "linear"
     forbidden: Tensor
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
@@ -62,7 +69,8 @@ class Donini(Method):
         head = head_of(model)
         outputs = model(batch.x, batch.noise)
         hinge = self.hparams.loss == "hinge"
-        loss = (hinge_loss if hinge else model.task_loss)(outputs, batch.y).mean(-1)
+        losses = (hinge_loss if hinge else model.task_loss)(outputs, batch.y)
+        loss = (row_weights(batch) * losses).mean(-1)
         weights = list(model.parameters())
         gradients = torch.autograd.grad(loss.sum(), weights)
         allowed = [

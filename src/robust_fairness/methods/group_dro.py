@@ -15,6 +15,7 @@ from robust_fairness.methods.base import (
     Step,
     SubgroupMethodParameters,
     TrainingRows,
+    row_weights,
     shuffled,
 )
 from robust_fairness.models.base import Model
@@ -43,8 +44,6 @@ class GroupDro(Method):
     is small or updates are few, which a warning says.
     """
 
-    reads = ("sample_weight",)
-
     class Parameters(SubgroupMethodParameters):
         """Step size of the subgroup weights, and how rows are drawn.
 
@@ -57,6 +56,7 @@ class GroupDro(Method):
         step_size: float = Field(0.01, ge=0, description="eta, step of the group weights")
         sampler: Literal["balanced", "shuffled_weights", "uniform"] = "balanced"
 
+    reads = ("sample_weight",)
     log_weight: Tensor
     priority: Tensor
 
@@ -103,11 +103,12 @@ class GroupDro(Method):
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
-        known = (batch.subgroup >= 0).to(losses.dtype) * batch.sample_weight
+        known = (batch.subgroup >= 0) * row_weights(batch)
         subgroup = batch.subgroup.clamp(min=0)
         zeros = torch.zeros_like(self.log_weight)
         rows = zeros.scatter_add(1, subgroup, known)
-        means = zeros.scatter_add(1, subgroup, known * losses) / rows.where(rows > 0, 1)
+        least = torch.finfo(rows.dtype).tiny
+        means = zeros.scatter_add(1, subgroup, known * losses) / rows.clamp(min=least)
         step_size = self.hparams.step_size.unsqueeze(-1)
         self.log_weight = (self.log_weight + step_size * means.detach()).log_softmax(1)
         yield Step({"model": (self.group_weight * means).sum(1)})

@@ -16,6 +16,7 @@ from robust_fairness.methods.base import (
     SubgroupMethodParameters,
     TrainingRows,
     require_softmax,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 
@@ -50,6 +51,8 @@ class Irmv1(AnnealedPenalty):
         reduction: Literal["mean", "sum"] = "mean"
         annealing_steps: int = Field(0, ge=0)
 
+    reads = ("sample_weight",)
+
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         require_softmax(self.name, model)
@@ -64,12 +67,13 @@ class Irmv1(AnnealedPenalty):
         options = self.hparams
         outputs = model(batch.x, batch.noise)
         losses = model.task_loss(outputs, batch.y)
-        slopes = scale_slopes(outputs, batch.y)
+        weight = row_weights(batch)
+        slopes = weight * scale_slopes(outputs, batch.y)
         blocks = slopes.unflatten(1, (options.environments_per_batch, HALVES, -1)).mean(-1)
         of_halves = options.estimator == "halves"
         penalties = blocks.prod(-1) if of_halves else blocks.mean(-1).square()
         penalty = penalties.mean(-1) if options.reduction == "mean" else penalties.sum(-1)
-        yield self.penalised(losses.mean(-1), penalty)
+        yield self.penalised((weight * losses).mean(-1), penalty)
 
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         options, batch_size = self.hparams, self.problem.batch_size

@@ -14,6 +14,7 @@ from robust_fairness.methods.base import (
     Problem,
     Step,
     require_softmax,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 from robust_fairness.models.losses import cross_entropy
@@ -44,6 +45,7 @@ class Lff(Method):
         memory: float = Field(0.7, ge=0, lt=1, description="share of the old value in a row's loss")
         amplified_gradient: Literal["exact", "scaled"] = "exact"
 
+    reads = ("sample_weight",)
     biased_loss: Tensor
     own_loss: Tensor
     label: Tensor
@@ -71,7 +73,7 @@ class Lff(Method):
         amplified = generalised_cross_entropy(
             biased_losses, options.amplification.unsqueeze(-1), options.amplified_gradient
         )
-        yield Step({"biased_model": amplified.mean(-1)})
+        yield Step({"biased_model": (row_weights(batch) * amplified).mean(-1)})
         losses = cross_entropy(model(batch.x, batch.noise), batch.y)
         self._remember(batch, biased_losses.detach(), losses.detach())
         biased, debiased = (
@@ -79,7 +81,7 @@ class Lff(Method):
             for remembered in (self.biased_loss, self.own_loss)
         )
         weight = biased / (biased + debiased + SMALLEST)
-        yield Step({"model": (weight * losses).mean(-1)})
+        yield Step({"model": (row_weights(batch) * weight * losses).mean(-1)})
 
     def _remember(self, batch: Batch, biased: Tensor, plain: Tensor) -> None:
         """Move the averages of the batch's rows; a row's first loss is taken as it is."""

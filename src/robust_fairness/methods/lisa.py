@@ -36,6 +36,8 @@ class Lisa(Method):
         alpha: float = Field(2.0, gt=0, description="alpha of the Beta distribution")
         same_class: float = Field(0.5, ge=0, le=1, description="p_sel, share of mixes in a class")
 
+    reads = ("sample_weight",)
+
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_classes(self.name)

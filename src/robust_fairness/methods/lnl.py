@@ -6,7 +6,14 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    GroupMethodParameters,
+    Method,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model, averaged_over_places
 from robust_fairness.models.layers import Linear, TwoLayers
 from robust_fairness.models.losses import cross_entropy, mean_where
@@ -46,6 +53,8 @@ class Lnl(Method):
         head: Literal["linear", "mlp"] = "linear"
         head_width: int = Field(1024, ge=1, description="hidden units of the head mlp")
 
+    reads = ("sample_weight",)
+
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_more_than_class(self.name)
@@ -63,7 +72,8 @@ class Lnl(Method):
         probability = self.bias_head(seen).softmax(-1) + SMALLEST_PROBABILITY
         negative_entropy = (probability * probability.log()).sum(-1).mean(-1)
         losses = model.task_loss(outputs, batch.y)
-        objective = losses.mean(-1) + self.hparams.entropy_weight * negative_entropy
+        loss = (row_weights(batch) * losses).mean(-1)
+        objective = loss + self.hparams.entropy_weight * negative_entropy
         if self.hparams.passes == "one":
             bias_loss = self._bias_loss(seen, batch)
             yield Step({"model": objective + factor * bias_loss, "adversary": bias_loss})

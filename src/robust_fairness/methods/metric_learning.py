@@ -1,7 +1,7 @@
 """Deep metric learning: rows of a class are near one another (Roth et al. 2020)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import torch
 from jaxtyping import Int64
@@ -82,7 +82,11 @@ class MetricLearning(Method):
         embedding_learning_rate: float | None = Field(None, gt=0)
 
     trains_head = False
-    table_network = {"name": "embedding", "backbone": "mlp", "classifier": "logistic_regression"}
+    default_network: ClassVar = {
+        "name": "embedding",
+        "backbone": "mlp",
+        "classifier": "logistic_regression",
+    }
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

@@ -8,7 +8,14 @@ from scipy.special import betaincinv
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    Method,
+    MethodParameters,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 
 
@@ -31,6 +38,8 @@ class Mixup(Method):
         """How far rows are mixed; near 0 this is plain training."""
 
         alpha: float = Field(0.2, gt=0, description="alpha of the Beta distribution")
+
+    reads = ("sample_weight",)
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -61,6 +70,8 @@ def symmetric_beta(uniform: Tensor, alpha: Tensor) -> Tensor:
 def mixed_loss(model: Model, batch: Batch, partner: Tensor, share: Tensor) -> Tensor:
     """Mean loss of rows mixed with others of their batch, ``[replica]``.
 
+    Each of both labels has the weight of its row.
+
     Args:
         model: the networks.
         batch: the rows.
@@ -73,4 +84,6 @@ def mixed_loss(model: Model, batch: Batch, partner: Tensor, share: Tensor) -> Te
     outputs = model(other.lerp(batch.x, share[axes].expand_as(other)), batch.noise)
     unmixed = model.task_loss(outputs, batch.y)
     others = model.task_loss(outputs, batch.y.gather(1, partner))
-    return (share * unmixed + (1 - share) * others).mean(-1)
+    weight = row_weights(batch)
+    weighted = weight.gather(1, partner) * (1 - share) * others
+    return (weight * share * unmixed + weighted).mean(-1)

@@ -52,8 +52,8 @@ class Reduction(Method):
 
     Parameters = ReductionParameters
     estimators = "only"
-    table_network = "estimator"
-    binary = True
+    binary_only = True
+    default_network = "estimator"
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)

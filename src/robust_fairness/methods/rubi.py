@@ -14,6 +14,7 @@ from robust_fairness.methods.base import (
     Problem,
     Step,
     require_softmax,
+    row_weights,
 )
 from robust_fairness.models.base import Model
 from robust_fairness.models.layers import Linear
@@ -44,6 +45,8 @@ class Rubi(Method):
         branch: Literal["linear", "mlp"] = "linear"
         branch_width: int = Field(2048, ge=1, description="hidden units of the branch mlp")
 
+    reads = ("sample_weight",)
+
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
         problem.require_classes(self.name)
@@ -71,7 +74,7 @@ class Rubi(Method):
         mask = torch.where(known.unsqueeze(-1), bias.sigmoid(), 1)
         masked = cross_entropy(outputs * mask, batch.y)
         alone = cross_entropy(self.classifier(bias), batch.y) * known
-        yield Step({"model": (masked + alone).mean(-1)})
+        yield Step({"model": (row_weights(batch) * (masked + alone)).mean(-1)})
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:
         return {"model": [*model.parameters(), *self.parameters()]}

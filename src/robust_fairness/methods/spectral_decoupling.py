@@ -7,7 +7,14 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Problem, Step
+from robust_fairness.methods.base import (
+    Batch,
+    Method,
+    MethodParameters,
+    Problem,
+    Step,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 
 
@@ -18,8 +25,6 @@ class SpectralDecoupling(Method):
 
     Fails if the penalty outweighs the loss, so that outputs are nearly constant.
     """
-
-    reads = ("sample_weight",)
 
     class Parameters(MethodParameters):
         """Weight and shift of the output decay; default: Table A6 for Biased MNIST.
@@ -34,6 +39,8 @@ class SpectralDecoupling(Method):
         penalised: Literal["all_logits", "target_logit"] = "all_logits"
         weight_by_class: tuple[float, ...] = ()
         shift_by_class: tuple[float, ...] = ()
+
+    reads = ("sample_weight",)
 
     def __init__(self, hparams: Parameters, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -60,7 +67,7 @@ class SpectralDecoupling(Method):
         else:
             decay = decay.gather(-1, batch.y.unsqueeze(-1)).squeeze(-1)
         losses = model.task_loss(outputs, batch.y) + weight / 2 * decay
-        yield Step({"model": (batch.sample_weight * losses).mean(-1)})
+        yield Step({"model": (row_weights(batch) * losses).mean(-1)})
 
     def _of_rows(
         self, by_class: tuple[float, ...], of_all: Tensor, y: Tensor, outputs: Tensor

@@ -2,12 +2,19 @@
 
 from collections.abc import Iterator
 
+import torch
 from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.maths.kernels import indicators
 from robust_fairness.methods._annealed import AnnealedPenalty
-from robust_fairness.methods.base import Batch, Step, SubgroupMethodParameters, Subgroups
+from robust_fairness.methods.base import (
+    Batch,
+    Step,
+    SubgroupMethodParameters,
+    Subgroups,
+    row_weights,
+)
 from robust_fairness.models.base import Model
 
 
@@ -24,8 +31,6 @@ class Vrex(AnnealedPenalty):
     means instead of sums.
     """
 
-    reads = ("sample_weight",)
-
     class Parameters(SubgroupMethodParameters):
         """Weight of the penalty, by default that of DomainBed; an environment is a subgroup.
 
@@ -37,11 +42,13 @@ class Vrex(AnnealedPenalty):
         weight: float = Field(10.0, ge=0, description="beta, weight of the penalty")
         annealing_steps: int = Field(0, ge=0)
 
+    reads = ("sample_weight",)
+
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         losses = model.task_loss(model(batch.x, batch.noise), batch.y)
         environments = self.problem.subgroup_counts.shape[1]
         members = indicators(batch.subgroup, environments, losses.dtype)
-        mean, variance = mean_and_variance(losses, members * batch.sample_weight.unsqueeze(-1))
+        mean, variance = mean_and_variance(losses, members * row_weights(batch).unsqueeze(-1))
         yield self.penalised(mean, variance)
 
 
@@ -49,10 +56,11 @@ def mean_and_variance(losses: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and population variance over environments of their mean losses, ``[replica]`` each.
 
     ``losses`` are ``[replica, row]``, ``members`` the weight of a row in its environment and 0
-    elsewhere ``[replica, row, environment]``. Environments without weight do not count.
+    elsewhere ``[replica, row, environment]``. Environments without rows do not count.
     """
     rows = members.sum(1)
-    means = (losses.unsqueeze(-1) * members).sum(1) / rows.where(rows > 0, 1)
+    least = torch.finfo(rows.dtype).tiny
+    means = (losses.unsqueeze(-1) * members).sum(1) / rows.clamp(min=least)
     share = (rows > 0).to(losses.dtype)
     share = share / share.sum(1, keepdim=True).clamp(min=1)
     mean = (share * means).sum(1)

@@ -52,6 +52,7 @@ class Model(Plugin, nn.Module, ABC):
         early_width: channels of the early layer.
         feature_width: channels of the features.
         softmax: whether the loss is the cross-entropy of a softmax, or a squared error.
+        trained_in_steps: whether a method trains it step by step; otherwise one call fits it.
         top: the module of the head, called with features and noise.
 
     Args:
@@ -62,6 +63,7 @@ class Model(Plugin, nn.Module, ABC):
     """
 
     reads_questions: ClassVar[bool] = False
+    trained_in_steps: ClassVar[bool] = True
     piecewise_linear: bool | None
     early_width: int
     feature_width: int

@@ -71,8 +71,8 @@ FOLDERS = (
 TITLE = """\
 # A first look
 
-`kedro jupyter lab` (needs `pip install jupyterlab`), or any notebook in this folder. `catalog` has
-every output of a run."""
+`kedro jupyter lab`, which `pip install "robust-fairness[notebooks]"` brings, or any notebook in
+this folder. `catalog` has every output of a run."""
 CODE = """\
 %load_ext kedro.ipython
 from robust_fairness.catalog.files import ParquetDataset

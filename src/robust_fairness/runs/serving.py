@@ -2,11 +2,12 @@
 
 The model's folder contains MLflow's own files and, in ``data/replicas``, ``models.safetensors``
 as in the catalog and ``model.json``. To load it, MLflow imports this module and calls
-``_load_pyfunc``.
+``_load_pyfunc``, which needs neither Kedro nor the rest of the extra ``all``.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -16,12 +17,13 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from robust_fairness import __version__
-from robust_fairness.catalog.arrays import ModelsDataset
+from robust_fairness.catalog.mapping import parts_of, save_parts
 from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.extras import extra_of
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples
-from robust_fairness.training.records import Fitted
+from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 
 MODELS, ABOUT = "models.safetensors", "model.json"
 PROBABILITIES = "probabilities"
@@ -130,7 +132,7 @@ def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Se
         about = About.model_validate_json((Path(path) / ABOUT).read_bytes())
     except (OSError, ValidationError) as error:
         raise InputError(f"{Path(path) / ABOUT}: cannot be read ({type(error).__name__})") from None
-    fitted = ModelsDataset(filepath=str(Path(path) / MODELS)).load()
+    fitted = from_arrays(Fitted, *parts_of(Path(path) / MODELS))
     return Served(fitted, about, (model_config or {}).get("device", "cpu"))
 
 
@@ -153,7 +155,8 @@ def save(
 
     fitted, about = _selected(cell, samples, models, chosen)
     data = folder.with_name("replicas")
-    ModelsDataset(filepath=str(data / MODELS)).save(fitted)
+    data.mkdir(parents=True, exist_ok=True)
+    save_parts(*to_arrays(fitted), data / MODELS)
     (data / ABOUT).write_text(about.model_dump_json(indent=2))
     example = _example(about, fitted[0])
     # MLflow would read the files of all installed packages to compare them with the requirement,
@@ -168,7 +171,7 @@ def save(
                 *_schemas(about), ParamSchema([ParamSpec(PROBABILITIES, DataType.boolean, False)])
             ),
             model_config={"device": "cpu"},
-            pip_requirements=[f"robust-fairness[{_extras(about)}]=={__version__}"],
+            pip_requirements=requirements(fitted[0].network, len(about.shape) > 1),
             metadata=about.model_dump(
                 include={"dataset", "method", "network", "selection", "trial"}
             ),
@@ -176,14 +179,28 @@ def save(
     return True
 
 
-def _extras(about: About) -> str:
-    """The extras that a model needs where it is loaded."""
-    extras = ["serve"]
-    if len(about.shape) > 1:
-        extras.append("images")
-    if any(package in about.network for package in ("lightgbm", "xgboost")):
-        extras.append("trees")
-    return ",".join(extras)
+def requirements(network: Mapping[str, Any], images: bool) -> list[str]:
+    """What an environment needs to predict with a network: this package with its extras.
+
+    An estimator is restored by the version of scikit-learn that fitted it. Plug-ins of a project
+    are not among them.
+    """
+    extras, pinned = {"images" if images else "train"}, []
+    if network["name"] == "estimator":
+        extras |= {extra_of(name) or "train" for name in _estimators(network)}
+        pinned = [f"scikit-learn=={version('scikit-learn')}"]
+    return [f"robust-fairness[{','.join(sorted(extras))}]=={__version__}", *pinned]
+
+
+def _estimators(value: Any) -> Iterator[str]:
+    """The full names of an estimator and of those in its parameters."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("estimator"), str):
+            yield value["estimator"]
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _estimators(item)
 
 
 def _selected(

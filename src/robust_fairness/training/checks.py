@@ -1,15 +1,19 @@
 """Checks that a network, a method and samples fit together, before anything is trained."""
 
+import logging
+
 import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.estimators.base import Estimator
-from robust_fairness.experiment.experiment import Cell, Protocol
+from robust_fairness.experiment.experiment import OF_STEPS, Cell, Protocol
 from robust_fairness.methods.base import Method, MethodParameters
 from robust_fairness.samples import Samples
 from robust_fairness.training.prediction import UNSHIFTED, due_quantities
+
+LOGGER = logging.getLogger(__name__)
 
 
 def require_trainable(cell: Cell, protocol: Protocol) -> None:
@@ -23,6 +27,7 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
                 f"network {cell.network.name} is trained in steps, allowed: network estimator"
             )
         return
+    _note_fields_of_steps(cell)
     if estimators == "only":
         require_weights(cell)
     elif estimators == "no":
@@ -65,6 +70,16 @@ def require_scored_epochs(cell: Cell, protocol: Protocol) -> None:
     for reason, applies in reasons.items():
         if applies:
             raise InputError(f"scored_epochs {scored}: {reason}, allowed: scored_epochs 1")
+
+
+def _note_fields_of_steps(cell: Cell) -> None:
+    """Warn of settings for training in steps, which a model that one call fits ignores."""
+    names = {*cell.settings, *(name for trial in cell.trials for name in trial)}
+    for name in sorted((names & OF_STEPS) - cell.network.parameters.searched):
+        LOGGER.warning(
+            "%s: %s has no effect, since one call fits network %s",
+            cell.name, name, cell.network.name,
+        )  # fmt: skip
 
 
 def require_head(network: BaseModel, cell: Cell) -> None:

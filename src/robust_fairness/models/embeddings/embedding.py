@@ -26,19 +26,15 @@ from robust_fairness.samples.questions import RowShape
 LINEAR = "linear"
 
 
-def _is_estimator(network: str) -> bool:
-    return hasattr(find("network", network), "fit")
-
-
 def _complete(backbone: Named) -> Named:
     """The backbone with all of its fields, so that equal ones compare equal."""
-    if backbone.name == "embedding" or _is_estimator(backbone.name):
+    if backbone.name == "embedding" or not find("network", backbone.name).trained_in_steps:
         raise InputError(f"network {backbone.name}, allowed: one that is trained in steps")
     return backbone.model_copy(update={"options": backbone.parameters.model_dump()})
 
 
 def _known_classifier(name: str) -> str:
-    if name != LINEAR and not _is_estimator(name):
+    if name != LINEAR and find("network", name).trained_in_steps:
         raise InputError(
             f"network {name} is trained in steps, allowed: {LINEAR}, or an estimator such as "
             "logistic_regression"

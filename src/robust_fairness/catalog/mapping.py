@@ -1,4 +1,4 @@
-"""Memory-mapped arrays of safetensors files."""
+"""Arrays of safetensors files, memory-mapped, with everything else as JSON in the header."""
 
 import json
 from pathlib import Path
@@ -10,11 +10,31 @@ from robust_fairness.core.errors import InputError, first_line
 
 LENGTH = np.dtype("<u8")  # the file begins with the length of its header
 METADATA = "__metadata__"
+HEADER = "robust_fairness"
 # The format's names of numpy's types; its byte order is little-endian.
 TYPES = {
     "BOOL": "?", "U8": "u1", "U16": "<u2", "U32": "<u4", "U64": "<u8", "I8": "i1", "I16": "<i2",
     "I32": "<i4", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "C64": "<c8",
 }  # fmt: skip
+
+Arrays = dict[str, np.ndarray]
+
+
+def save_parts(arrays: Arrays, rest: Any, path: Path) -> None:
+    """Write arrays by name and a rest that JSON can hold."""
+    from safetensors.numpy import save_file
+
+    # safetensors writes memory as it lies
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    save_file(contiguous, path, metadata={HEADER: json.dumps(rest, allow_nan=False)})
+
+
+def parts_of(path: Path) -> tuple[Arrays, Any]:
+    """The arrays of a file by name, and the rest."""
+    arrays, metadata = mapped(path)
+    if HEADER not in metadata:
+        raise InputError(f"{path}: corrupted file (its header lacks {HEADER})")
+    return arrays, json.loads(metadata[HEADER])
 
 
 def mapped(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
