@@ -22,7 +22,7 @@ more groups and of several rates together are valid.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def _has_bounds(gap: Gap | None) -> TypeGuard[Gap]:
 
 def _combined(how: str, of_rates: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The bounds of a gap of several rates."""
-    combine = {"sum": np.sum, "ratio": np.min}.get(how, np.max)
+    combine: Any = {"sum": np.sum, "ratio": np.min}.get(how, np.max)
     least, most = (float(combine(ends)) for ends in zip(*of_rates, strict=True))
     return least, most
 

@@ -59,7 +59,7 @@ def verdicts(tests: Mapping[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, s
 
     As in the matrix of a run: a family is all attributes of a gap, adjusted by Holm.
     """
-    known = {}
+    known: dict[tuple[str, str], pd.Series] = {}
     for name in dict.fromkeys(metric for _, metric in tests):
         keys = [key for key in tests if key[1] == name]
         family = judged(pd.concat([tests[key] for key in keys], ignore_index=True))

@@ -287,7 +287,7 @@ def monitor_of(
         rows = np.bincount(place, minlength=int(np.prod(shape))).reshape(shape)
         counts[name] = Counts.of_rows(rows, of_rows.names).of_groups(sorted(of_rows.names))
     of_classes = {"classes": ", ".join(classes), "predictions": predictions.kind}
-    followed = {}
+    followed: dict[tuple[str, ...], str] = {}
     for metric in map(find_metric, [*METRICS, *metrics]):
         if metric.gap is not None and metric.gap.how == "largest" and in_counts(metric):
             compared = tuple(quantity.name for quantity in metric.gap.of)

@@ -1,6 +1,6 @@
 """A table of predictions, checked: every mistake in it is found here."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -245,7 +245,7 @@ class Predictions:
         }
 
 
-def attribute_name(columns: Sequence[str], existing: Collection[str]) -> str:
+def attribute_name(columns: Sequence[str], existing: Container[str]) -> str:
     """The name of an attribute, or of an intersection, which no column has."""
     name = shown(columns)
     return f"({name})" if len(columns) > 1 and name in existing else name

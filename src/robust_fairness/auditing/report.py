@@ -281,10 +281,10 @@ def _rows_in_counts(
         place, n = comparison.few
         words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
         rate, group = divmod(place, len(comparison.groups))
-        reason = f"{comparison.groups[group]} has {n} rows for the {words[rate % len(words)]}"
+        lacking = f"{comparison.groups[group]} has {n} rows for the {words[rate % len(words)]}"
         row |= {
             "interval": ALL_VALUES,
-            "note": "; ".join(filter(None, (row["note"], f"{reason}, {FEWEST_ROWS} are needed"))),
+            "note": "; ".join(filter(None, (row["note"], f"{lacking}, {FEWEST_ROWS} are needed"))),
         }  # fmt: skip
     return rows
 

@@ -222,8 +222,9 @@ def audited(
         if key in earlier.compared and (made := gap.tests_from(earlier.compared[key])) is not None
     }
     between = {
-        key: tuple(float(end[0]) for end in current.compared[key].changes(made))
+        key: (float(low[0]), float(high[0]))
         for key, made in tests.items()
+        for low, high in [current.compared[key].changes(made)]
     }
     changed = changes(current.rows, earlier.rows, between, verdicts(tests))
     return Audit(current.rows, now, options, name, changed, then_name, earlier=then)

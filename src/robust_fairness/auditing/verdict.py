@@ -156,7 +156,8 @@ def lacking(audit: "Audit") -> list[str]:
         if shares.empty and (of_attribute["metric"] == MISSING).any():
             lines.append(
                 f"{attribute} is continuous and has no groups, allowed: "
-                f"{_bins(attribute, '30,60')} (edges) or {_bins(attribute, '4')} (quantiles)"
+                f"{_bins(str(attribute), '30,60')} (edges) or "
+                f"{_bins(str(attribute), '4')} (quantiles)"
             )
     return lines
 
@@ -203,7 +204,7 @@ def undefined(rows: pd.DataFrame) -> list[Lack]:
         text = f"{attribute}: {', '.join(names[metric] for metric in part['metric'])} not defined"
         of_gaps = [gap for metric in part["metric"] if (gap := find_metric(metric).gap)]
         rates = {f"{quantity.name}_by_group" for gap in of_gaps for quantity in gap.of}
-        of_rates = rows[rows["metric"].isin(rates) & rows["attribute"].eq(attribute)]
+        of_rates = rows[rows["metric"].isin(rates) & (rows["attribute"] == attribute)]
         groups = of_rates[of_rates["value"].isna()].drop_duplicates(["group", "note"])
         shown = [
             f"{row['group']} ({', '.join(filter(None, (row['note'], _rows(row['n']))))})"

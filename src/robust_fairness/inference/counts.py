@@ -313,7 +313,7 @@ def covariance_of_copies(n: Array, values: Array, among: Array | None = None) ->
         among: the rows that the mean is taken among, likewise; all if None.
     """
     of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
-    influence = 1.0
+    influence = np.ones(1)
     with np.errstate(divide="ignore", invalid="ignore"):
         for absent in (-2, -1):  # values after the shift do not depend on before, and vice versa
             counted, value = np.expand_dims(of, absent), np.expand_dims(values, absent)

@@ -225,7 +225,7 @@ class _Measured:
         """Rates of groups from rows of ``tables.COUNTS``, in the order rate, group."""
         rows = _of_the_matrix(rows)
         tests, place, shape = _places(rows)
-        group = pd.Index(groups).get_indexer(rows["group"])
+        group = pd.Index(groups).get_indexer(pd.Index(rows["group"]))
         codes = [rows[name].to_numpy() for name in ("label", "before", "decision")]
         classes = max(code.max(initial=1) for code in codes) + 1
         n = np.zeros((*shape, len(groups), classes, classes))
@@ -244,7 +244,7 @@ class _Measured:
                 if copies.any()
                 else np.full(parts[-1].n.shape, np.nan)
             )
-        absent = ~n.any((-3, -2, -1))[..., None]
+        absent = ~np.asarray(n.any((-3, -2, -1)))[..., None]
         known = [np.where(absent, np.nan, part.n) for part in parts]
         value, n, covariance = (
             np.concatenate([np.moveaxis(item, 1, -1) for item in items], 1)

@@ -151,7 +151,7 @@ def _unshifted(predictions: Sequence[Prediction]) -> dict[tuple[str, int], Predi
     }
 
 
-def _described(prediction: Prediction, cell: Cell) -> dict[str, object]:
+def _described(prediction: Prediction, cell: Cell) -> dict[str, Any]:
     """The replica and the test set of a prediction, as columns of ``tables.METRICS``."""
     shift, severity = {UNSHIFTED: ("none", 0.0), **cell.test_sets}[prediction.test_set]
     return {
