@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from griffe import Extension, Module, Object
+from griffe import Extension, Object
 
 FORMULA = re.compile(
     r"^([ ]*)\.\. math::[ ]*(.*(?:\n(?:\1[ ]+\S.*|[ ]*(?=\n\1[ ]+\S)))*)", re.MULTILINE
@@ -12,12 +12,7 @@ INLINE = re.compile(r":(?:math|class|func|mod):`([^`]*)`")
 
 
 class Formulas(Extension):
-    """Makes blocks of code of formulas, and documents modules rather than their stubs."""
-
-    def on_module_members(self, *, mod: Module, **others: Any) -> None:
-        """Forget the names of a stub, of which some are those of packages."""
-        if mod.filepath.suffix == ".pyi":
-            mod.members.clear()
+    """Makes blocks of code of formulas."""
 
     def on_object(self, *, obj: Object, **others: Any) -> None:
         """Change the docstring of an object."""

@@ -8,13 +8,32 @@
 - ``rf.datasets()``, ``rf.methods()``, ``rf.networks()``, ``rf.shifts()`` list what there is;
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
-- ``rf.Cuma()`` and every other method is a scikit-learn classifier.
+- ``rf.Cuma()`` and every other method is a scikit-learn classifier: ``help(rf.Cuma)`` documents its
+  hyperparameters, ``dir(rf)`` lists all names.
 
 The audit and the metrics need no extra, the others ``pip install "robust-fairness[train]"``.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
+    from robust_fairness import metrics as metrics
+    from robust_fairness.library.auditing import audit as audit
+    from robust_fairness.library.estimators import FairClassifier
+    from robust_fairness.library.listing import datasets as datasets
+    from robust_fairness.library.listing import methods as methods
+    from robust_fairness.library.listing import networks as networks
+    from robust_fairness.library.listing import shifts as shifts
+    from robust_fairness.library.training import evaluate as evaluate
+    from robust_fairness.library.training import load as load
+    from robust_fairness.library.training import train as train
+
+    AdvDebias = ChiSquareDro = Coral = Cuma = CvarDro = Dann = Dfr = DfrTrain = FairClassifier
+    Donini = Erm = ExponentiatedGradient = Facl = Faircocco = Farmi = GridSearch = FairClassifier
+    GroupDro = GroupUpweighting = ImportanceWeighting = Irmv1 = Jtt = Laftr = Lff = FairClassifier
+    Lisa = Lnl = MetricLearning = Mixup = Mmd = Parade = Rubi = FairClassifier
+    SpectralDecoupling = Subsampling = Vrex = FairClassifier
 
 __version__ = "1.0.0"
 
@@ -33,7 +52,7 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, imported when it is first used; ``__init__.pyi`` describes them."""
+    """A public name, imported when it is first used."""
     if name not in _PLACES and not name[:1].isupper():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     errors = import_module(f"{__name__}.core.errors")
@@ -52,10 +71,3 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     classes = import_module(f"{__name__}.library.listing").class_names()
     return sorted(["__version__", *_PLACES, *classes])
-
-
-try:
-    with open(f"{__file__}i", encoding="utf-8") as _stub:
-        __doc__ = f"{__doc__}\n{_stub.read()}"
-except FileNotFoundError:  # an incomplete installation
-    pass

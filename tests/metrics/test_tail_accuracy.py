@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.metrics.tail_accuracy import (
+from robust_fairness.metrics.tails import (
     head_accuracy,
     head_tail_difference,
     in_tail,

@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 
-import robust_fairness
-
-ROOT = Path(robust_fairness.__file__).parent  # the package
+ROOT = Path(__file__).parents[1]  # the package
 # The configuration of the package: inside of it, in a clone beside ``src``.
 CONF = next(filter(Path.is_dir, (ROOT / "conf", ROOT.parents[1] / "conf")), ROOT / "conf")
 IS_POSIX = os.name == "posix"  # elsewhere, signal 0 is no question whether a process exists

@@ -7,63 +7,40 @@ so every other metric, is a function of arrays. The definitions are pure functio
 ``fairness.equalized_odds_difference(y_true, y_pred, sensitive_features=sex)``.
 """
 
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
+import typing
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.base import (
-    NotApplicable,
-    RowValues,
-    Score,
-    Undefined,
-    measure,
-    quantity,
-)
-from robust_fairness.metrics.evaluation import count, evaluate
-from robust_fairness.metrics.find import (
-    Metric,
-    all_metrics,
-    find_metric,
-    metric_names,
-    parse_metrics,
-)
-from robust_fairness.metrics.functions import Value, metric_function
-from robust_fairness.metrics.gaps import Gap, gap
+from robust_fairness.core import errors
+from robust_fairness.metrics.base import NotApplicable as NotApplicable
+from robust_fairness.metrics.base import RowValues as RowValues
+from robust_fairness.metrics.base import Score as Score
+from robust_fairness.metrics.base import Undefined as Undefined
+from robust_fairness.metrics.base import measure as measure
+from robust_fairness.metrics.base import quantity as quantity
+from robust_fairness.metrics.evaluation import count as count
+from robust_fairness.metrics.evaluation import evaluate as evaluate
+from robust_fairness.metrics.find import Metric as Metric
+from robust_fairness.metrics.find import all_metrics as all_metrics
+from robust_fairness.metrics.find import find_metric as find_metric
+from robust_fairness.metrics.find import metric_names as metric_names
+from robust_fairness.metrics.find import parse_metrics as parse_metrics
+from robust_fairness.metrics.functions import metric_function as metric_function
+from robust_fairness.metrics.gaps import Gap as Gap
+from robust_fairness.metrics.gaps import gap as gap
 
-__all__ = [
-    "Gap",
-    "Metric",
-    "NotApplicable",
-    "RowValues",
-    "Score",
-    "Undefined",
-    "all_metrics",
-    "count",
-    "evaluate",
-    "find_metric",
-    "gap",
-    "measure",
-    "metric_function",
-    "metric_names",
-    "parse_metrics",
-    "quantity",
-]
+_IMPORTED = [name for name, value in vars().items() if callable(value)]
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(metric.name for metric in all_metrics())])
+    return sorted([*_IMPORTED, *(metric.name for metric in all_metrics())])
 
 
-def __getattr__(name: str) -> Callable[..., Value]:
+def __getattr__(name: str) -> typing.Any:
     """Every metric without options as a function of arrays, see ``metric_function``."""
+    if name == "__all__":  # what ``help`` lists
+        return __dir__()
     if name[:1] == "_":
         raise AttributeError(name)
     try:
         return metric_function(name)
-    except InputError as error:
+    except errors.InputError as error:
         raise AttributeError(str(error)) from None
-
-
-with suppress(FileNotFoundError):  # an incomplete installation
-    __doc__ = f"{__doc__}\n{Path(__file__).with_suffix('.pyi').read_text(encoding='utf-8')}"
