@@ -47,8 +47,8 @@ def test_fairlearns_own_tests_pass_but_those_that_are_listed(tmp_path):
     folder, here = Path(SOURCE) / "test" / "unit" / "metrics", Path(__file__).parent
     report = tmp_path / "report.xml"
     paths = [str(folder / f"{name}.py") for name in TESTS]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "fairlearn_adapter", "-p",
-               "no:cacheprovider", f"--junitxml={report}", f"--rootdir={SOURCE}", *paths]  # fmt: skip
+    options = ["-q", "-p", "fairlearn_adapter", "-p", "no:cacheprovider", f"--rootdir={SOURCE}"]
+    command = [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *paths]
     path = os.pathsep.join(filter(None, [str(here), os.environ.get("PYTHONPATH", "")]))
     subprocess.run(command, cwd=SOURCE, env={**os.environ, "PYTHONPATH": path}, check=False)
     cases = ElementTree.parse(report).iter("testcase")  # noqa: S314 - written by pytest

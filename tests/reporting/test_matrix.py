@@ -414,15 +414,13 @@ def test_plain_training_of_another_network_is_no_method():
     assert other_networks(cells, "dataset").tolist() == [False, True, *[False] * 4]
 
 
-def test_submitted_predictions_and_other_networks_are_named_as_such():
+def test_other_networks_are_named_as_such():
     rows = []
-    for method, network in (("erm", "mlp"), ("cuma", "mlp"), ("trees", "trees"), ("theirs", "")):
+    for method, network in (("erm", "mlp"), ("cuma", "mlp"), ("trees", "trees")):
         for at in ({}, elsewhere("a")):
             rows += scored(rates(0.1), dataset="d", method=method, network=network, **at)
-    kinds = {"trees": "erm", "theirs": "submission"}
-    run = results(rows, algorithms=kinds)
+    run = results(rows, algorithms={"trees": "erm"})
     shown = panels(run)[0]["matrices"][0]["lines"]
-    assert {line["name"]: line["note"] for line in shown} == {
-        "erm": "", "cuma": "", "trees": "another network", "theirs": "submitted",
-    }  # fmt: skip
+    notes = {line["name"]: line["note"] for line in shown}
+    assert notes == {"erm": "", "cuma": "", "trees": "another network"}
     assert undefined(run, GAP) == {}

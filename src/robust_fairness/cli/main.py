@@ -16,10 +16,10 @@ from robust_fairness.core.extras import command, needed_by
 # Where the commands are, imported when one is used; CORE are those that need no extra.
 COMMANDS = {
     "answers": "report", "audit": "audit", "check": "check", "cite": "report",
-    "convert-edm": "data", "demo": "project", "export": "exchange", "fetch": "data",
+    "convert-edm": "data", "demo": "project", "fetch": "data",
     "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune",
     "report": "report", "rerun": "run", "run": "run", "site": "report", "study": "study",
-    "submit": "exchange", "table": "report",
+    "table": "report",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
 CORE = ("audit", "cite", "init", "list")

@@ -37,7 +37,6 @@ ROOMY = 90  # letters of all test sets up to which their names are written horiz
 LEAST = 8  # letters that a column takes at least
 LISTED = 5  # pairs that are named
 OTHER_NETWORK = "another network"  # of a model, in words
-SUBMITTED = "submission"  # algorithm of predictions that were made elsewhere
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
 AXIS = 180  # its width in pixels
 SYMBOLS = {
@@ -373,8 +372,7 @@ def _line(name: str, rows: pd.DataFrame, columns: Mapping[Any, str], other: bool
     worst = run.sort_values("accuracy_change").iloc[:1]
     return {
         "name": name,
-        "note": OTHER_NETWORK if other else
-        "submitted" if (run["algorithm"] == SUBMITTED).any() else "",
+        "note": OTHER_NETWORK if other else "",
         "place": (only_trivial, other, not bool(is_plain(rows).all()), states.count("grew"),
                   -homes["accuracy"].mean()),
         "trivial": "trivial" in states,

@@ -512,7 +512,7 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
         cells: rows with the columns algorithm, network, postprocessing and ``by``.
         by: column of the dataset.
     """
-    # submitted predictions have no network
+    # failed cells have no network
     usual = cells.groupby(by)["network"].transform(
         lambda names: next((name for name, _ in Counter(filter(None, names)).most_common(1)), "")
     )
