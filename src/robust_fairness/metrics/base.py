@@ -50,7 +50,7 @@ class Score:
     """A metric's value.
 
     Attributes:
-        value: the value; None where it is not defined.
+        value: the value; None where it is not defined, also if NaN is given.
         n: number of rows that it rests on.
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
@@ -62,6 +62,11 @@ class Score:
     note: str = ""
     applies: bool = True
     variance: float | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.value is not None and np.isnan(self.value):  # no worst group passes it over
+            object.__setattr__(self, "value", None)
+            object.__setattr__(self, "note", self.note or NO_WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -197,6 +202,8 @@ class Quantity(Definition):
         count = len(rows[self.needs[0]])
         if not count:
             return Score(None, 0, NO_ROWS)
+        if WEIGHTS in rows and not rows[WEIGHTS].any():
+            return Score(None, count, NO_WEIGHT)
         try:
             result = self.function(**rows, **options)
         except Undefined as reason:
@@ -257,10 +264,8 @@ def _no_mean(rows: RowValues, n: int, count: int) -> str:
 
 
 def as_score(result: Any, n: int) -> Score:
-    """What a quantity returned of n rows as a score; NaN is a missing value."""
-    if isinstance(result, Score):
-        return result
-    return Score(None, n, "not a number") if np.isnan(result) else Score(float(result), n)
+    """What a quantity returned of n rows as a score."""
+    return result if isinstance(result, Score) else Score(float(result), n)
 
 
 DEFINITIONS: dict[str, Definition] = {}
