@@ -162,6 +162,22 @@ def test_the_positive_one_of_classes_1_and_2_has_to_be_declared(table):
     assert values["precision"] == (y == 2)[predicted == 2].mean()  # noqa: PLR2004
 
 
+@pytest.mark.parametrize(("both", "rate"), [("no", 0.0), ("yes", 1.0)])
+def test_one_class_of_text_labels_is_as_0_or_1(both: str, rate: float):
+    labels, sex = [both] * 4, ["f", "m"] * 2
+    for metric in ("accuracy", "selection_rate", "selection_rate_difference"):
+        function, options = getattr(rf.metrics, metric), {}
+        if "difference" in metric:
+            options["sensitive_features"] = sex
+        numbers = [int(both == "yes")] * 4
+        assert function(labels, labels, pos_label="yes", **options) == function(
+            numbers, numbers, **options
+        )
+    assert rf.metrics.selection_rate(labels, labels, pos_label="yes") == rate
+    with pytest.raises(InputError, match="pos_label 1, allowed: one of two"):
+        rf.metrics.selection_rate(labels, labels, pos_label=1)
+
+
 def test_an_undefined_metric_is_an_error_and_an_unknown_one_no_attribute():
     with pytest.raises(InputError, match="not defined for these rows: no rows of class 1"):
         rf.metrics.true_positive_rate([0, 0], [0, 1])

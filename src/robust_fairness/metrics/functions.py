@@ -136,6 +136,10 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         )
     if classes in ([0], [1]):
         codes, classes = codes + classes[0], [0, 1]
+    elif len(classes) == 1 and type(pos_label) is type(classes[0]):  # the other has no rows
+        positive = classes[0] == pos_label
+        other = f"other than {pos_label}" if positive else classes[0]
+        codes, classes = codes + positive, [other, pos_label]
     if pos_label is not None and (pos_label not in classes or len(classes) > 2):
         raise InputError(
             f"metric {metric.name}: pos_label {pos_label!r}, allowed: one of two classes, here "
