@@ -138,9 +138,7 @@ class Monitor:
         quiet = [gap.upper_bound for gap in self.gaps if gap.alarm is None]
         if quiet and periods:
             sizes = counted({"gaps": len(quiet), "periods": len(periods)})
-            line = (
-                f"no growth found, {sizes}; a gap that is constant is at most {number(max(quiet))}"
-            )
+            line = f"no alarm, {sizes}; gaps of up to {number(max(quiet))} are possible"
             said.append((line, False))
         return said
 
