@@ -319,15 +319,16 @@ def test_a_pipeline_of_the_users_own_runs_beside_those_of_the_package(run, tmp_p
     project.kedro("pipeline", "create", "extra")
     (project.root / "src/ours/pipelines/extra/pipeline.py").write_text(
         "from kedro.pipeline import Node, Pipeline\n\n\ndef create_pipeline(**options):\n"
-        '    return Pipeline([Node(len, "params:words", "count", name="count_words")])\n'
+        '    return Pipeline([Node(" ".join, "params:words", "sentence", name="join")])\n'
     )
     project.configure("base/parameters_extra.yml", {"words": ["a", "b"]})
-    entry = {"type": "json.JSONDataset", "filepath": "data/08_reporting/count.json"}
-    project.configure("base/catalog_extra.yml", {"count": entry})
+    type_ = "robust_fairness.catalog.files.TextDataset"
+    entry = {"type": type_, "filepath": "data/08_reporting/sentence.txt"}
+    project.configure("base/catalog_extra.yml", {"sentence": entry})
     listed = set(yaml.safe_load(project.kedro("registry", "list")))
     assert {"__default__", "extra", "robust_fairness", "training"} <= listed
     project.kedro("run", "--pipelines=extra", "--run-id=counted")
-    assert json.loads((project.root / "data/08_reporting/count.json").read_text()) == 2
+    assert (project.root / "data/08_reporting/sentence.txt").read_text() == "a b"
     with (project.root / "src/ours/pipelines/extra/pipeline.py").open("a") as file:
         file.write("# changed\n")
     said = project.kedro("rerun", "counted", status=1)

@@ -8,8 +8,11 @@
 - ``rf.datasets()``, ``rf.methods()``, ``rf.networks()``, ``rf.shifts()`` list what there is;
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
-- ``rf.Cuma()`` and every other method is a scikit-learn classifier: ``help(rf.Cuma)`` documents its
-  hyperparameters, ``dir(rf)`` lists all names.
+- ``rf.Cuma()`` and every other method is a scikit-learn classifier; ``help(rf.Cuma)`` documents its
+  hyperparameters: AdvDebias, ChiSquareDro, Coral, Cuma, CvarDro, Dann, Dfr, DfrTrain, Donini, Erm,
+  ExponentiatedGradient, Facl, Faircocco, Farmi, GridSearch, GroupDro, GroupUpweighting,
+  ImportanceWeighting, Irmv1, Jtt, Laftr, Lff, Lisa, Lnl, MetricLearning, Mixup, Mmd, Parade, Rubi,
+  SpectralDecoupling, Subsampling and Vrex.
 
 The audit and the metrics need no extra, the others ``pip install "robust-fairness[train]"``.
 """

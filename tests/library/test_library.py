@@ -450,3 +450,4 @@ def test_help_dir_and_editors_list_the_public_names() -> None:
     imported = {node.asname for node in nodes if isinstance(node, ast.alias) and node.asname}
     assigned = {node.id for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)}
     assert {*imported, *assigned, "__version__"} == {*dir(rf)}
+    assert assigned <= {*re.findall(r"\w+", rf.__doc__ or "")}

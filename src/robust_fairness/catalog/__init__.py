@@ -1,1 +1,1 @@
-"""The few Kedro dataset classes that kedro-datasets lacks: versioned, atomic, without pickle."""
+"""Kedro dataset classes: versioned, atomic, without pickle."""
