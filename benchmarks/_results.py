@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import resource
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,19 @@ def save(script: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> None:
 def peak_mib() -> float:
     """Largest resident set of this process so far, libraries included (Linux)."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def cpu_seconds(words: Sequence[str], folder: Path, **variables: str) -> float:
+    """CPU time of a command and of the processes that it started and waited for.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    environment = {**os.environ, **variables}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def rounded(value: float, count: int = 3) -> float:

@@ -22,7 +22,7 @@ from kedro.pipeline import Node, Pipeline
 from nbclient import NotebookClient
 
 from robust_fairness.runs import notebooks
-from tests.project import ROOT, Project
+from tests.project import COMMANDS, ROOT, Project
 
 SMOKE = {"KEDRO_ENV": "smoke"}
 SAMPLES = "robust_fairness.catalog.arrays.SamplesDataset"
@@ -67,6 +67,23 @@ def test_the_catalog_describes_the_datasets_of_a_pipeline(printed):
 def test_the_catalog_resolves_patterns(printed):
     resolved = printed["catalog resolve-patterns --pipeline=ingestion"]
     assert "/diabetes/samples.safetensors" in resolved[resolved.index("diabetes.samples:") :]
+
+
+def test_commands_that_only_list_do_not_import_torch(project):
+    """In a process of their own, over the whole default grid."""
+    commands = ("--help", "registry list", "catalog list-patterns", "catalog describe-datasets")
+    words = json.dumps([command.split() for command in commands])
+    code = f"{COMMANDS}\nprint('imported:', {{'torch', 'sklearn', 'mlflow'}} & sys.modules.keys())"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, words, "0"],
+        cwd=project.root,
+        env=project.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "biased_digits.lnl.models" in ended.stdout  # of the grid
+    assert ended.stdout.endswith("imported: set()\n")
 
 
 def test_runs_take_every_filter_of_kedro(project):

@@ -129,7 +129,9 @@ class ConfigLoader(OmegaConfigLoader):
             written = {
                 name: value for name, value in self.written_parameters.items() if name != "grid"
             }
-            return written | (node_parameters(self.validated_experiment) if written else {})
+            if not written or _only_lists():
+                return written
+            return written | node_parameters(self.validated_experiment)
         if key != "catalog":
             return super().__getitem__(key)
         with self._resolving(key):
@@ -332,6 +334,13 @@ def node_parameters(experiment: Experiment) -> dict[str, Any]:
             **{cell.label: {"cell": cell} for cell in dataset.cells},
         }
     return parameters
+
+
+def _only_lists() -> bool:
+    """Whether a command of ``kedro catalog`` runs, none of which shows or reads a parameter."""
+    command = click.get_current_context(silent=True)
+    group = command.parent if command else None
+    return group is not None and group.info_name == "catalog"
 
 
 _loader: ConfigLoader | None = None
