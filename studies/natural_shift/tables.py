@@ -1,9 +1,8 @@
-"""Write the tables and figures of results/natural_shift.md from the counts that lie beside it.
+"""Write the tables and the figure of docs/results/natural_shift.md from ``counts``.
 
-    python docs/study_tables.py [distances]
-
-With ``distances`` the AUC of a classifier that tells two states apart is computed first, from the
-data.
+python studies/natural_shift/tables.py               # the page
+python studies/natural_shift/tables.py distances     # first how far states lie apart
+python studies/natural_shift/tables.py further DE    # how often predictions hold in this state
 """
 
 import io
@@ -11,16 +10,21 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pages import DOCS, RESULTS, Page, intervals, percent, plain, signed
 
-from robust_fairness.reporting import Results, natural_shift, study, study_predictions
-from robust_fairness.reporting.study_counts import counts_in
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parents[1] / "docs"
+sys.path += [str(folder) for folder in (HERE, DOCS) if str(folder) not in sys.path]
 
-COUNTS = RESULTS / "natural_study"
-DISTANCES = COUNTS / "income_distances.csv"
+import answers as study  # noqa: E402
+from pages import RESULTS, Page, intervals, percent, plain, signed  # noqa: E402
+
+from robust_fairness.reporting import Results, natural_shift  # noqa: E402
+
+COUNTS, DISTANCES = HERE / "counts", HERE / "distances.csv"
 PRIMARY, REFITS = "income_40", 10
 FEWEST = study.FEWEST_REFITS
 BASES = {  # other tasks and lengths of training, with the choice that they stand for
@@ -48,7 +52,7 @@ COLOURS = {
 @cache
 def read(base: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Counts of a base dataset, and its numbers of rows."""
-    return counts_in(COUNTS / base), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
+    return pd.read_parquet(COUNTS / base), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
 
 
 @cache
@@ -59,7 +63,7 @@ def of(base: str, refits: int = FEWEST, **choice: object) -> study.Scores:
 
 def refits_of(base: str) -> int:
     """``REFITS`` if all methods have them, else ``FEWEST``."""
-    return FEWEST if study.missing(of(base, REFITS)) else REFITS
+    return FEWEST if of(base, REFITS).missing else REFITS
 
 
 def primary() -> study.Scores:
@@ -181,7 +185,7 @@ def forecasts(scores: study.Scores) -> pd.DataFrame:
 
 def predictions(scores: study.Scores) -> pd.DataFrame:
     """Intervals for a new state by its test rows, and how often left-out states lie inside."""
-    of_size = {n: study_predictions.predictions(scores, n) for n in SIZES}
+    of_size = {n: study.predictions(scores, n) for n in SIZES}
     first = of_size[SIZES[0]]
     bounds = {
         f"{n:,} rows": of["low"].map("{:+.3f} to ".format) + of["high"].map("{:+.3f}".format)
@@ -192,17 +196,14 @@ def predictions(scores: study.Scores) -> pd.DataFrame:
 
 def shares(scores: study.Scores) -> pd.DataFrame:
     """Shares of gains that a new state keeps."""
-    table = study_predictions.shares_kept(scores)
+    table = study.shares_kept(scores)
     return table.assign(**{c: table[c].map(percent) for c in ("share", "low", "high", "inside")})
 
 
-def frontiers(scores: study.Scores) -> pd.DataFrame:
+def frontier(scores: study.Scores) -> pd.DataFrame:
     """Levels of methods, and whether they are on the frontier."""
-    on = study_predictions.frontiers(scores)
-    levels = numbers(study.levels(scores).merge(on))
-    return levels.assign(share_of_domains=on.set_index("method").loc[
-        levels["method"], "share_of_domains"
-    ].map(percent).to_numpy())  # fmt: skip
+    table = study.frontier(scores)
+    return numbers(table.assign(share_of_domains=table["share_of_domains"].map(percent)))
 
 
 def cases() -> pd.DataFrame:
@@ -276,8 +277,8 @@ def _figure(draw: Callable[..., None]) -> str:
 def draw_kept(figure: object) -> None:
     """Gain elsewhere against gain at home, by state trained in and family."""
     axes, scores = figure.subplots(1, 2), primary()
-    away = ~np.eye(len(scores.domains), dtype=bool)
-    for family, methods in study.families(scores).items():
+    away = scores.away
+    for family, methods in scores.families.items():
         gained = study.gain(scores, methods)
         elsewhere = np.where(away, gained, 0).sum(1) / away.sum(1)
         axes[0].scatter(np.diag(gained), elsewhere, s=14, color=COLOURS[family], label=family)
@@ -286,8 +287,7 @@ def draw_kept(figure: object) -> None:
     axes[0].set(xlabel="gain in ΔEO at home", ylabel="gain in other states",
                 title="A point per state and family")  # fmt: skip
     axes[0].legend(frameon=False, fontsize=7)
-    table = study.levels(scores).merge(study_predictions.frontiers(scores))
-    for row in table.itertuples():
+    for row in study.frontier(scores).itertuples():
         colour = COLOURS[_family(row.method)]
         axes[1].scatter(row.delta_eo_elsewhere, row.accuracy_elsewhere, s=16, color=colour)
         if row.of_means:
@@ -328,15 +328,12 @@ def short(make: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
 
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
-    from robust_fairness.core.registry import find
-    from robust_fairness.datasets.files import Files, default_root
+    import robust_fairness as rf
     from robust_fairness.diagnosis.columns import Columns
     from robust_fairness.diagnosis.domains import overlap
 
     states = [*primary().domains]
-    parameters = {"task": "Income", "states": states, "drop": ["POBP"]}
-    kind = find("dataset", "acs")
-    samples = kind(kind.Parameters(**parameters)).load(Files(default_root()), 1)
+    samples = rf.load("acs", task="Income", states=states, drop=["POBP"])
     columns = Columns.of(samples)
     rows = {s: np.flatnonzero(samples.attributes[samples.domain] == s) for s in states}
     auc = pd.DataFrame(np.full((len(states),) * 2, 0.5), states, states)
@@ -352,9 +349,9 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "kept": lambda: kept(primary()),
     "promised": lambda: promised(primary()),
     "forecasts": lambda: forecasts(primary()),
-    "frontier": lambda: frontiers(primary()),
+    "frontier": lambda: frontier(primary()),
     "dominated": lambda: dominated(primary()),
-    "components": lambda: numbers(study_predictions.variances(primary()), 5),
+    "components": lambda: numbers(study.variances(primary()), 5),
     "predictions": lambda: predictions(primary()),
     "shares": lambda: shares(primary()),
     "kept_by_choice": kept_by_choice,
@@ -376,5 +373,9 @@ PAGES = [Page(RESULTS / "natural_shift.md", TABLES, figures={FIGURE: partial(_fi
 if __name__ == "__main__":
     if sys.argv[1:] == ["distances"]:
         write_distances()
-    for page in PAGES:
-        page.write()
+    if sys.argv[1:2] == ["further"]:
+        state = sys.argv[2]
+        print(study.scored(primary(), *read(f"{PRIMARY}_in_{state}"), state).to_csv(index=False))
+    else:
+        for page in PAGES:
+            page.write()
