@@ -2,10 +2,10 @@
 
 ``train.py`` counts, for every model and domain tested on, how many rows of each class and groups
 are decided positive. Arrays are ``[source, target, refit]``: the domain trained on, that tested on
-(the same one on the diagonal) and the refit.
+(the same one on the diagonal) and the refit; those of several methods are stacked in front.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
@@ -57,9 +57,9 @@ class Scores:
     rows: float = np.nan
     base_rates: Array = field(default_factory=lambda: np.zeros(0))
 
-    def mean(self, method: str, measure: str) -> Array:
-        """Means over refits ``[source, target]``."""
-        return np.asarray(self.values[method][measure].mean(-1))
+    def of(self, measure: str, methods: Iterable[str] | None = None) -> Array:
+        """A measure of methods, by default of all, ``[method, source, target, refit]``."""
+        return np.array([self.values[name][measure] for name in methods or self.values])
 
     def without(self, *methods: str) -> "Scores":
         """The scores of the other methods."""
@@ -78,12 +78,6 @@ class Scores:
             for family, of in FAMILIES.items()
         }
         return {family: methods for family, methods in kept.items() if methods}
-
-    @property
-    def missing(self) -> list[str]:
-        """Methods that the questions need and that are not complete."""
-        needed = {name for family in FAMILIES.values() for pair in family.items() for name in pair}
-        return sorted((needed | {*QUARTER.values()}) - self.values.keys())
 
 
 def scores(
@@ -166,6 +160,11 @@ def over_pairs(values: Array) -> Estimate:
     return over_domains(values[None, source, target], source, target)
 
 
+def home(values: Array) -> Array:
+    """Values at home ``[..., source, refit]`` of ``[..., source, target, refit]``."""
+    return np.einsum("...ssr->...sr", values)
+
+
 def at_home(values: Array) -> Array:
     """The diagonal of ``[source, target]``, the same for all targets."""
     return np.repeat(np.diag(values)[:, None], len(values), 1)
@@ -179,31 +178,28 @@ def with_interval(effect: Estimate, *names: str) -> dict[str, float]:
 
 
 def gain(scores: Scores, methods: Mapping[str, str]) -> Array:
-    """How much smaller Delta-EO is than that of plain training, mean over methods, ``[s, t]``."""
-    return np.mean(
-        [scores.mean(p, "delta_eo") - scores.mean(m, "delta_eo") for m, p in methods.items()], 0
-    )
+    """How much smaller Delta-EO is than with plain training, mean over methods, ``[s, t, r]``."""
+    return (scores.of("delta_eo", methods.values()) - scores.of("delta_eo", methods)).mean(0)
 
 
-def movement(scores: Scores, method: str) -> tuple[Array, Array]:
+def movement(scores: Scores) -> tuple[Array, Array]:
     """Squared movement of signed gaps between domains and their variance between refits.
 
-    Both are means over the two rates, net of rows. Test rows of a refit are half of a domain's, so
-    that half of their variance is between refits, the other half is the domain's own.
+    Both are means over methods and the two rates, net of rows. Test rows of a refit are half of a
+    domain's, so that half of their variance is between refits, the other half is the domain's own.
 
     Returns:
         ``[source, target]`` and ``[source]``.
     """
     moved, refitted = [], []
     for rate in RATES:
-        value, noise = scores.values[method][rate], scores.mean(method, f"{rate}_variance")
-        home = np.einsum("ssr->sr", value)
-        diagonal = np.diag(noise)
-        change = value - home[:, None]
+        value, noise = scores.of(rate), scores.of(f"{rate}_variance").mean(-1)
+        diagonal = np.einsum("mss->ms", noise)
+        change = value - home(value)[:, :, None]
         error = change.var(-1, ddof=1) / value.shape[-1]
-        moved.append(change.mean(-1) ** 2 - error - (noise + diagonal[:, None]) / 2)
-        refitted.append(home.var(-1, ddof=1) - diagonal / 2)
-    return np.mean(moved, 0), np.mean(refitted, 0)
+        moved.append(change.mean(-1) ** 2 - error - (noise + diagonal[..., None]) / 2)
+        refitted.append(home(value).var(-1, ddof=1) - diagonal / 2)
+    return np.mean(moved, (0, 1)), np.mean(refitted, (0, 1))
 
 
 def forecast_loss(scores: Scores) -> Array:
@@ -211,17 +207,17 @@ def forecast_loss(scores: Scores) -> Array:
 
     The gap at home is that of even refits, the other one of odd refits. ``[source, target]``.
     """
-    gaps = np.array([of["delta_eo"] for of in scores.values.values()])
-    home = np.einsum("mss->sm", gaps[..., ::2].mean(-1))
-    away = np.moveaxis(gaps[..., 1::2].mean(-1), 0, -1)
-    tau = kendall_tau(np.broadcast_to(home[:, None], away.shape), away)
+    gaps = scores.of("delta_eo")
+    even = home(gaps[..., ::2]).mean(-1).T
+    odd = np.moveaxis(gaps[..., 1::2].mean(-1), 0, -1)
+    tau = kendall_tau(np.broadcast_to(even[:, None], odd.shape), odd)
     return tau - np.diag(tau)[:, None]
 
 
-def kept_promise(scores: Scores, methods: Sequence[str]) -> Array:
+def kept_promise(scores: Scores, methods: Iterable[str]) -> Array:
     """Share of refits and methods with both gaps within ``PROMISED``, ``[source, target]``."""
-    gaps = [[scores.values[method][rate] for rate in RATES] for method in methods]
-    return np.mean(np.abs(gaps).max(1) <= PROMISED, (0, -1))
+    gaps = np.abs([scores.of(rate, methods) for rate in RATES]).max(0)
+    return np.mean(gaps <= PROMISED, (0, -1))
 
 
 def effects(scores: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
@@ -231,12 +227,12 @@ def effects(scores: Scores) -> dict[str, tuple[Estimate, Estimate | None]]:
     """
     asked: dict[str, tuple[Estimate, Estimate | None]] = {}
     for family, methods in scores.families.items():
-        gained = gain(scores, methods)
-        home = at_home(gained)
-        asked[f"Q1 {family}"] = (over_pairs(gained - home / 2), over_pairs(home))
-    parts = [movement(scores, method) for method in scores.values]
-    moved = np.mean([between - refit[:, None] for between, refit in parts], 0)
-    asked["Q2 a state moves a gap more than a refit"] = (over_pairs(moved), None)
+        gained = gain(scores, methods).mean(-1)
+        there = at_home(gained)
+        asked[f"Q1 {family}"] = (over_pairs(gained - there / 2), over_pairs(there))
+    moved, refitted = movement(scores)
+    question = "Q2 a state moves a gap more than a refit"
+    asked[question] = (over_pairs(moved - refitted[:, None]), None)
     asked[FORECAST] = (over_pairs(forecast_loss(scores)), None)
     pairs = {m: quarter for m, quarter in QUARTER.items() if {m, quarter} <= scores.values.keys()}
     if pairs:
@@ -292,7 +288,7 @@ def kept(scores: Scores) -> pd.DataFrame:
     """Gains in ``delta_eo`` of every family over plain training, at home and elsewhere."""
     rows = []
     for family, methods in scores.families.items():
-        gained, row = gain(scores, methods), {"family": family}
+        gained, row = gain(scores, methods).mean(-1), {"family": family}
         for name, values in {"at_home": at_home(gained), "elsewhere": gained}.items():
             row |= with_interval(over_pairs(values), name, f"{name}_low", f"{name}_high")
         rows.append(row)
@@ -326,10 +322,9 @@ def movement_forecasts(scores: Scores, distance: Array | None = None) -> pd.Data
         scores: scores of all methods.
         distance: of the domains ``[source, target]``, such as the AUC of a classifier.
     """
-    gaps = np.array([of[rate] for of in scores.values.values() for rate in RATES])
-    home = np.einsum("mssr->msr", gaps)
-    size = np.abs((gaps - home[:, :, None]).mean(-1)).mean(0)
-    spread = np.repeat(home.std(-1, ddof=1).mean(0)[:, None], len(size), 1)
+    gaps = np.concatenate([scores.of(rate) for rate in RATES])
+    size = np.abs((gaps - home(gaps)[:, :, None]).mean(-1)).mean(0)
+    spread = np.repeat(home(gaps).std(-1, ddof=1).mean(0)[:, None], len(size), 1)
     rates = scores.base_rates
     candidates = {
         "spread over refits at home": spread,
@@ -366,10 +361,7 @@ def frontier(scores: Scores) -> pd.DataFrame:
     ``share_of_domains`` for which share of the domains tested on none is.
     """
     away = scores.away
-    means = {
-        name: np.array([scores.mean(method, name) for method in scores.values])
-        for name in ("accuracy", "delta_eo")
-    }
+    means = {name: scores.of(name).mean(-1) for name in ("accuracy", "delta_eo")}
     table = pd.DataFrame(
         {"method": list(scores.values)}
         | {f"{name}_home": [mean[~away].mean() for mean in of] for name, of in means.items()}
@@ -416,8 +408,10 @@ def dominated(scores: Scores) -> pd.DataFrame:
     """
     rows = []
     for better, worse in permutations(scores.values, 2):
-        sharper = over_pairs(scores.mean(better, "accuracy") - scores.mean(worse, "accuracy"))
-        fairer = over_pairs(scores.mean(worse, "delta_eo") - scores.mean(better, "delta_eo"))
+        sharper, fairer = (
+            over_pairs(np.diff(scores.of(name, pair).mean(-1), axis=0)[0])
+            for name, pair in {"accuracy": (worse, better), "delta_eo": (better, worse)}.items()
+        )
         p = max(sharper.p_above().item(), fairer.p_above().item())
         rows.append({"better": better, "worse": worse, "accuracy": sharper.value.item(),
                      "delta_eo": fairer.value.item(), "p": p})  # fmt: skip
@@ -436,14 +430,13 @@ def described(scores: Scores) -> dict[str, float]:
     """
     away, places = scores.away, np.arange(len(scores.domains))
     following = np.abs(places[:, None] - places) == 1
-    parts = [movement(scores, method) for method in scores.values]
-    moved = np.mean([between for between, _ in parts], 0)
+    moved, refitted = movement(scores)
     squares = {
-        "refit": np.mean([refit for _, refit in parts]),
+        "refit": refitted.mean(),
         "moved": moved[away].mean(),
         "moved_to_next": moved[following].mean(),
     }
-    plain = {name: scores.mean("erm", name) for name in ("accuracy", "delta_eo")}
+    plain = {name: scores.of(name, ["erm"])[0].mean(-1) for name in ("accuracy", "delta_eo")}
     return {
         **{f"{name}_home": float(mean[~away].mean()) for name, mean in plain.items()},
         **{f"{name}_elsewhere": float(mean[away].mean()) for name, mean in plain.items()},
@@ -487,13 +480,11 @@ def components(values: Array) -> dict[str, float]:
 
 def variances(scores: Scores) -> pd.DataFrame:
     """Components of variance elsewhere of every measure, means over methods."""
-    rows = []
-    for measure in MEASURES:
-        parts = pd.DataFrame([components(of[measure]) for of in scores.values.values()]).mean()
-        known = [of[f"{measure}_variance"].mean() for of in scores.values.values()
-                 if measure in KNOWN]  # fmt: skip
-        rows.append({"measure": measure, **parts, "rows": np.mean(known) if known else np.nan})
-    return pd.DataFrame(rows)
+    return pd.DataFrame([
+        {"measure": measure, **pd.DataFrame(map(components, scores.of(measure))).mean(),
+         "rows": scores.of(f"{measure}_variance").mean() if measure in KNOWN else np.nan}
+        for measure in MEASURES
+    ])  # fmt: skip
 
 
 def predicted(change: Array, further: float = 0.0) -> tuple[float, float]:
@@ -535,7 +526,7 @@ def predictions(scores: Scores, rows: float | None = None) -> pd.DataFrame:
     table = []
     for method, of in scores.values.items():
         for measure in KNOWN:
-            change = of[measure] - np.einsum("ssr->sr", of[measure])[:, None]
+            change = of[measure] - home(of[measure])[:, None]
             further = size * of[f"{measure}_variance"].mean(-1)[scores.away].mean()
             low, high = predicted(change, further)
             table.append({"method": method, "measure": measure, "low": low, "high": high,
@@ -578,11 +569,8 @@ def shares_kept(scores: Scores) -> pd.DataFrame:
     """
     rows = []
     for family in ("penalties", "thresholds"):
-        gained = np.mean([
-            scores.values[plain]["delta_eo"] - scores.values[method]["delta_eo"]
-            for method, plain in scores.families[family].items()
-        ], 0)  # fmt: skip
-        share = gained / np.einsum("ssr->sr", gained).mean()
+        gained = gain(scores, scores.families[family])
+        share = gained / home(gained).mean()
         low, high = predicted(share)
         rows.append({"family": family, "share": over_pairs(share.mean(-1)).value.item(),
                      "low": low, "high": high, "inside": left_out(share)})  # fmt: skip

@@ -25,8 +25,8 @@ from pages import RESULTS, Page, intervals, percent, plain, signed  # noqa: E402
 from robust_fairness.reporting import Results, natural_shift  # noqa: E402
 
 COUNTS, DISTANCES = HERE / "counts", HERE / "distances.csv"
-PRIMARY, REFITS = "income_40", 10
-FEWEST = study.FEWEST_REFITS
+PRIMARY, RACE = "income_40", "income_race_40"
+REFITS = {PRIMARY: 10, "public_coverage_40": 10}  # otherwise ``study.FEWEST_REFITS``
 BASES = {  # other tasks and lengths of training, with the choice that they stand for
     "income_8": "8 epochs",
     "public_coverage_40": "public coverage",
@@ -35,7 +35,6 @@ BASES = {  # other tasks and lengths of training, with the choice that they stan
     "travel_time_40": "travel time",
     "employment_40": "employment",
 }
-RACE = "income_race_40"
 CASES = {  # described, without tests
     "iowa_years": "Iowa's prison releases by year, sex",
     "law_school_tiers": "law school by tier, race",
@@ -56,45 +55,30 @@ def read(base: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 @cache
-def of(base: str, refits: int = FEWEST, **choice: object) -> study.Scores:
-    """The scores of the methods that are complete."""
+def of(base: str, refits: int = 0, **choice: object) -> study.Scores:
+    """The scores of the methods that are complete, with the refits of the plan by default."""
+    refits = refits or REFITS.get(base, study.FEWEST_REFITS)
     return study.scores(*read(base), refits=refits, **choice)
-
-
-def refits_of(base: str) -> int:
-    """``REFITS`` if all methods have them, else ``FEWEST``."""
-    return FEWEST if of(base, REFITS).missing else REFITS
 
 
 def primary() -> study.Scores:
     """Income, sex, unweighted, 40 epochs, the fair rule."""
-    return of(PRIMARY, refits_of(PRIMARY))
+    return of(PRIMARY)
 
 
-def complete() -> list[str]:
-    """Further base datasets with every method that is trained with epochs."""
-    needed = {m for m in of(PRIMARY).values if not m.startswith(("boosted", "logistic"))}
-    there = [base for base in (*BASES, RACE) if (COUNTS / base).exists()]
-    return [base for base in there if needed <= {*of(base).values}]
-
-
+@cache
 def variants() -> Mapping[str, study.Scores]:
-    """The primary scores and those of every other choice, by what was chosen."""
-    count = refits_of(PRIMARY)
+    """The primary scores and those of every other choice that was run in all states."""
     scores = {
         "primary": primary(),
-        "weighted by PWGTP": of(PRIMARY, count, weighted=True),
-        "most accurate trial": of(PRIMARY, count, rule=study.ACCURATE),
+        "weighted by PWGTP": of(PRIMARY, weighted=True),
+        "most accurate trial": of(PRIMARY, rule=study.ACCURATE),
         "without coral and mixup": primary().without("coral", "mixup"),
+        "first five refits": of(PRIMARY, study.FEWEST_REFITS),
+        **{choice: of(base) for base, choice in BASES.items()},
+        "race, mitigated": of(RACE, attribute="race"),
     }
-    if count == REFITS:
-        scores["first five refits"] = of(PRIMARY)
-    for base in complete():
-        if base == RACE:
-            scores["race, mitigated"] = of(base, attribute="race")
-        else:
-            scores[BASES[base]] = of(base, refits_of(base))
-    return scores
+    return {choice: of_it for choice, of_it in scores.items() if of_it.values}
 
 
 def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
@@ -210,7 +194,7 @@ def cases() -> pd.DataFrame:
     """What other domains and refits do, beside the states."""
     rows = []
     for base, name in {PRIMARY: "states, Income by sex", **CASES}.items():
-        scores = of(base)
+        scores = of(base, study.FEWEST_REFITS)
         said = study.described(scores)
         rows.append({
             "data": name, "domains": len(scores.domains),
@@ -233,7 +217,7 @@ def cases_kept() -> pd.DataFrame:
 
 def convergence() -> pd.DataFrame:
     """Validation losses of trainings by method and length."""
-    losses = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
+    losses = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *BASES)]
     return numbers(pd.concat(losses), 2)[["data", "method", "trainings", "fell", "ratio"]]
 
 
@@ -279,7 +263,7 @@ def draw_kept(figure: object) -> None:
     axes, scores = figure.subplots(1, 2), primary()
     away = scores.away
     for family, methods in scores.families.items():
-        gained = study.gain(scores, methods)
+        gained = study.gain(scores, methods).mean(-1)
         elsewhere = np.where(away, gained, 0).sum(1) / away.sum(1)
         axes[0].scatter(np.diag(gained), elsewhere, s=14, color=COLOURS[family], label=family)
     ends = axes[0].get_xlim()
