@@ -83,11 +83,13 @@ def variants() -> Mapping[str, study.Scores]:
 
 def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
     """A column with its interval, as signed numbers."""
-    return (
-        rows[value].map(signed)
-        + rows[low].map(" ({:+.3f} to ".format)
-        + rows[high].map("{:+.3f})".format)
-    )
+    ends = rows[low].map(" ({:+.3f} to ".format) + rows[high].map("{:+.3f})".format)
+    return rows[value].map(signed) + ends
+
+
+def p_value(value: float) -> str:
+    """A p-value with four decimals."""
+    return f"{value:.4f}"
 
 
 def answers(scores: study.Scores) -> pd.DataFrame:
@@ -95,45 +97,43 @@ def answers(scores: study.Scores) -> pd.DataFrame:
     table = study.answers(scores)
     return pd.DataFrame({
         "question": table["question"], "answer": "**" + table["answer"] + "**",
-        "effect (95 %)": interval(table, "effect"), "p": table["p"].map("{:.4f}".format),
-        "p (Holm)": table["p_holm"].map("{:.4f}".format),
-        "detectable": table["detectable"].map(plain),
+        "effect (95 %)": interval(table, "effect"), "p": table["p"].map(p_value),
+        "p (Holm)": table["p_holm"].map(p_value), "detectable": table["detectable"].map(plain),
     })  # fmt: skip
 
 
 def kept(scores: study.Scores) -> pd.DataFrame:
     """Gains at home and elsewhere."""
     gains = study.kept(scores)
-    return pd.DataFrame({
-        "family": gains["family"],
-        "gain at home": interval(gains, "at_home", "at_home_low", "at_home_high"),
-        "gain elsewhere": interval(gains, "elsewhere", "elsewhere_low", "elsewhere_high"),
-        "share kept": gains["share"].where(gains["at_home_low"] > 0).map(percent),
-    })  # fmt: skip
+    ends = {f"gain {end}": interval(gains, name, f"{name}_low", f"{name}_high")
+            for end, name in (("at home", "at_home"), ("elsewhere", "elsewhere"))}  # fmt: skip
+    return gains[["family"]].assign(**ends, **{"share kept": share_kept(gains)})
+
+
+def share_kept(gains: pd.DataFrame) -> pd.Series:
+    """The share in percent; blank where the gain at home may be 0."""
+    return gains["share"].where(gains["at_home_low"] > 0).map(percent)
+
+
+def wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
+    """The column ``text`` by two others, in their order."""
+    table = rows.pivot(index=index, columns=columns, values="text")
+    table = table.loc[rows[index].unique(), rows[columns].unique()]
+    return table.fillna("not run").reset_index()
 
 
 def robustness() -> pd.DataFrame:
     """Effects by question and choice; a mark where the answer depends on it."""
     effects = study.robustness(variants())
     text = interval(effects, "effect") + effects["depends"].map({True: " depends", False: ""})
-    wide = effects.assign(text=text).pivot(index="question", columns="choice", values="text")
-    order = effects["question"].drop_duplicates()
-    return wide.loc[order, effects["choice"].unique()].fillna("not run").reset_index()
+    return wide(effects.assign(text=text), "question", "choice")
 
 
 def kept_by_choice() -> pd.DataFrame:
     """Gain at home and share kept elsewhere by family and choice; the share where it gains."""
-    parts = []
-    for choice, scores in variants().items():
-        gains = study.kept(scores)
-        share = gains["share"].where(gains["at_home_low"] > 0).map(percent)
-        text = gains["at_home"].map(signed) + share.map(lambda v: f", {v}" if v else "")
-        parts.append(gains[["family"]].assign(choice=choice, text=text))
-    table = pd.concat(parts)
-    wide = table.pivot(index="choice", columns="family", values="text")
-    return wide.loc[table["choice"].unique(), table["family"].unique()].fillna(
-        "not run"
-    ).reset_index()  # fmt: skip
+    gains = pd.concat([study.kept(of).assign(choice=choice) for choice, of in variants().items()])
+    share = share_kept(gains).map(lambda value: f", {value}" if value else "")
+    return wide(gains.assign(text=gains["at_home"].map(signed) + share), "choice", "family")
 
 
 def promised(scores: study.Scores) -> pd.DataFrame:
@@ -146,9 +146,8 @@ def promised(scores: study.Scores) -> pd.DataFrame:
 def dominated(scores: study.Scores) -> pd.DataFrame:
     """Methods that another one significantly beats in both measures."""
     pairs = study.dominated(scores)
-    pairs = pairs[pairs["p_holm"] < study.LEVEL].sort_values(["worse", "p"])
-    return pairs.assign(**{name: pairs[name].map(plain) for name in ("accuracy", "delta_eo")},
-                        p_holm=pairs["p_holm"].map("{:.4f}".format)).drop(columns="p")  # fmt: skip
+    pairs = pairs[pairs["p_holm"] < study.LEVEL].sort_values(["worse", "p"]).drop(columns="p")
+    return numbers(pairs.assign(p_holm=pairs["p_holm"].map(p_value)))
 
 
 def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
@@ -161,10 +160,8 @@ def forecasts(scores: study.Scores) -> pd.DataFrame:
     """What forecasts the movement of a signed gap."""
     distance = pd.read_csv(DISTANCES, index_col=0).loc[[*scores.domains], [*scores.domains]]
     table = study.movement_forecasts(scores, distance.to_numpy())
-    return pd.DataFrame({
-        "forecast": table["forecast"], "tau (95 %)": interval(table, "tau"),
-        "p (Holm)": table["p_holm"].map("{:.4f}".format),
-    })  # fmt: skip
+    tau = {"tau (95 %)": interval(table, "tau"), "p (Holm)": table["p_holm"].map(p_value)}
+    return table[["forecast"]].assign(**tau)
 
 
 def predictions(scores: study.Scores) -> pd.DataFrame:

@@ -54,7 +54,6 @@ def test_scores_are_those_of_the_rows(attribute, weighted):
         assert [scores.values["m"][name][at] for name in MEASURES] == pytest.approx(values)
     unfinished = study.scores(pd.DataFrame(counts[1:]), pd.DataFrame(totals))
     assert not unfinished.values  # no score of a method that is not complete
-    assert "erm" in unfinished.missing
 
 
 def drawn(random, sizes, mean=0.1, shape=(12, 12, 6)):
@@ -90,7 +89,7 @@ def test_movement_is_net_of_refits_and_rows():
         noise = np.full(value.shape, 2 * 0.02**2)
         noises = {f"{rate}_variance": noise for rate in RATES}
         scores = Scores(tuple("abcdefgh"), {"m": dict.fromkeys(RATES, value) | noises})
-        between, refit = study.movement(scores, "m")
+        between, refit = study.movement(scores)
         moved.append(between[~np.eye(DOMAINS, dtype=bool)].mean())
         refitted.append(refit.mean())
     for values, truth in ((moved, 0.06**2), (refitted, 0.03**2)):
