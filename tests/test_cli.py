@@ -50,7 +50,7 @@ def test_a_mistyped_environment_is_one_line_in_any_command(project):
         assert said.splitlines() == [
             "Error: unknown environment 'papr': did you mean 'paper'? "
             "Allowed: base, cross, demo, digits_full, estimators, local, natural, paper, reduced, "
-            "smoke, study"
+            "smoke"
         ]
 
 

@@ -294,7 +294,7 @@ def test_methods_md_says_when_each_method_fails_in_at_most_a_thousand_words():
 
 @pytest.mark.parametrize(
     "script",
-    ["paper_tables", "estimators_tables", "study_tables",
+    ["paper_tables", "estimators_tables", "../studies/natural_shift/tables",
      "audit_tables", "benchmark_tables", "plugin_tables"],
 )  # fmt: skip
 def test_pages_are_those_of_the_data_beside_them(script):

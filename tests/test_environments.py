@@ -17,7 +17,6 @@ SMALLEST = {
     "paper": ("communities_divorce", "erm"),
     "reduced": ("german", "erm"),
     "smoke": ("diabetes", "erm"),
-    "study": ("income_8_HI", "boosted_trees"),
 }
 
 

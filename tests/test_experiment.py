@@ -19,7 +19,7 @@ from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENTS = (
-    "base", "cross", "digits_full", "estimators", "natural", "paper", "reduced", "smoke", "study",
+    "base", "cross", "digits_full", "estimators", "natural", "paper", "reduced", "smoke",
 )  # fmt: skip
 PARAMETERS = """\
 datasets:

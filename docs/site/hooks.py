@@ -21,6 +21,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "notebooks/README.md": "notebooks/index.md",
+    "studies/natural_shift/README.md": "studies/natural_shift.md",
+    "studies/natural_shift/plan.md": "studies/natural_shift_plan.md",
     "LICENSE": "LICENSE.txt",
     "CITATION.cff": "CITATION.txt",
 }

@@ -18,8 +18,7 @@ COMMANDS = {
     "answers": "report", "audit": "audit", "check": "check", "cite": "report",
     "convert-edm": "data", "demo": "project", "fetch": "data",
     "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune",
-    "report": "report", "rerun": "run", "run": "run", "site": "report", "study": "study",
-    "table": "report",
+    "report": "report", "rerun": "run", "run": "run", "site": "report", "table": "report",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
 CORE = ("audit", "cite", "init", "list")

@@ -1,6 +1,5 @@
 """Locks of files among processes, of the kernel: they end with their holder."""
 
-import fcntl
 import logging
 import os
 import platform
@@ -8,7 +7,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout
 
 from robust_fairness.core.errors import InputError
 
@@ -26,31 +26,23 @@ def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
         InputError: another process has held it for ``limit`` seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    begun, warned = time.monotonic(), False
-    with path.open("a+", encoding="utf-8") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                waited = time.monotonic() - begun
-            words = f"{path}: locked by {_holder(file)} for {waited:.0f} s"
-            if waited >= limit:
-                raise InputError(f"{words}; end that process, or wait for it and start again")
-            if waited >= WARNS_AFTER and not warned:
-                warned = True
-                logger.warning("%s; waiting for it", words)
-            time.sleep(0.01)
-        file.truncate(0)
-        file.write(f"process {os.getpid()} on {platform.node()}")
-        file.flush()
+    lock, begun = FileLock(path, poll_interval=0.01, fallback_to_soft=False), time.monotonic()
+
+    def held() -> str:
+        holder = path.read_text(encoding="utf-8")[:200] or "another process"
+        return f"{path}: locked by {holder} for {time.monotonic() - begun:.0f} s"
+
+    try:
         try:
-            yield
-        finally:
-            file.truncate(0)
-
-
-def _holder(file: IO[str]) -> str:
-    """The process that a lock file names."""
-    file.seek(0)
-    return file.read(200) or "another process"
+            lock.acquire(timeout=min(WARNS_AFTER, limit))
+        except Timeout:
+            logger.warning("%s; waiting for it", held())
+            lock.acquire(timeout=max(limit - WARNS_AFTER, 0))
+    except Timeout:
+        raise InputError(f"{held()}; end that process, or wait for it and start again") from None
+    try:
+        path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        path.write_text("", encoding="utf-8")
+        lock.release()

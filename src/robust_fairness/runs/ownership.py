@@ -1,13 +1,14 @@
 """One process owns a run id: a second start says which one."""
 
-import fcntl
 import json
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot, namespace
@@ -29,46 +30,22 @@ def owned(run_id: str) -> Iterator[None]:
         InputError: another process owns it, or the file cannot be written or locked.
     """
     path = provenance.manifest_path(run_id).with_name(f".{run_id}.lock")
-    try:
-        file = _locked(path, run_id)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be locked: {error.strerror}") from error
-    with file:
-        _require_ended(file, path, run_id)
-        file.seek(0)
-        file.truncate()
-        json.dump(_this_process(), file)
-        file.flush()
+    lock = FileLock(path, timeout=0.1, poll_interval=0.01, fallback_to_soft=False)
+    with ExitStack() as stack:
         try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)  # still locked: who waits for it opens a new file
-
-
-def _locked(path: Path, run_id: str) -> IO[str]:
-    """The open lock file of a run, locked."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        file = path.open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _described(_holder(file))
-            file.close()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock)
+        except Timeout:
             raise RunInProgress(
-                f"run {run_id} is in progress: {holder}; wait for it, or choose another --run-id"
+                f"run {run_id} is in progress: {_described(_holder(path))}; wait for it, or choose "
+                "another --run-id"
             ) from None
-        if _is_at(file, path):
-            return file
-        file.close()  # its holder has just deleted it
-
-
-def _is_at(file: IO[str], path: Path) -> bool:
-    """Whether an open file is the one at a path."""
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        except OSError as error:
+            raise InputError(f"{path}: cannot be locked: {error.strerror}") from error
+        _require_ended(path, run_id)
+        path.write_text(json.dumps(_this_process()), encoding="utf-8")
+        stack.callback(path.unlink, missing_ok=True)  # while it is locked
+        yield
 
 
 def _this_process() -> dict[str, Any]:
@@ -81,12 +58,11 @@ def _this_process() -> dict[str, Any]:
     }
 
 
-def _holder(file: IO[str]) -> dict[str, Any]:
+def _holder(path: Path) -> dict[str, Any]:
     """The process that a lock file names; empty if it names none."""
-    file.seek(0)
     try:
-        holder = json.load(file)
-    except ValueError:  # empty, or of a process that was killed while writing
+        holder = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, FileNotFoundError):  # of a process that was killed, or has just ended
         return {}
     return holder if isinstance(holder, dict) else {}
 
@@ -96,9 +72,9 @@ def _described(holder: dict[str, Any]) -> str:
     return "process {process} on {host}, since {started}".format(**known)
 
 
-def _require_ended(file: IO[str], path: Path, run_id: str) -> None:
+def _require_ended(path: Path, run_id: str) -> None:
     """Require that the process named in a free lock file has ended, as far as can be known."""
-    holder = _holder(file)
+    holder = _holder(path)
     here = _this_process()
     if not holder or any(holder.get(name) == here[name] for name in ("boot", "host")):
         return  # the same kernel would still hold the lock, an earlier one has ended

@@ -1,9 +1,8 @@
-"""Write the tables and figures of results/natural_shift.md from the counts that lie beside it.
+"""Write the tables and the figure of docs/results/natural_shift.md from ``counts``.
 
-    python docs/study_tables.py [distances]
-
-With ``distances`` the AUC of a classifier that tells two states apart is computed first, from the
-data.
+python studies/natural_shift/tables.py               # the page
+python studies/natural_shift/tables.py distances     # first how far states lie apart
+python studies/natural_shift/tables.py further DE    # how often predictions hold in this state
 """
 
 import io
@@ -11,18 +10,23 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from pages import DOCS, RESULTS, Page, intervals, percent, plain, signed
 
-from robust_fairness.reporting import Results, natural_shift, study, study_predictions
-from robust_fairness.reporting.study_counts import counts_in
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parents[1] / "docs"
+sys.path += [str(folder) for folder in (HERE, DOCS) if str(folder) not in sys.path]
 
-COUNTS = RESULTS / "natural_study"
-DISTANCES = COUNTS / "income_distances.csv"
-PRIMARY, REFITS = "income_40", 10
-FEWEST = study.FEWEST_REFITS
+import answers as study  # noqa: E402
+from pages import RESULTS, Page, intervals, percent, plain, signed  # noqa: E402
+
+from robust_fairness.reporting import Results, natural_shift  # noqa: E402
+
+COUNTS, DISTANCES = HERE / "counts", HERE / "distances.csv"
+PRIMARY, RACE = "income_40", "income_race_40"
+REFITS = {PRIMARY: 10, "public_coverage_40": 10}  # otherwise ``study.FEWEST_REFITS``
 BASES = {  # other tasks and lengths of training, with the choice that they stand for
     "income_8": "8 epochs",
     "public_coverage_40": "public coverage",
@@ -31,7 +35,6 @@ BASES = {  # other tasks and lengths of training, with the choice that they stan
     "travel_time_40": "travel time",
     "employment_40": "employment",
 }
-RACE = "income_race_40"
 CASES = {  # described, without tests
     "iowa_years": "Iowa's prison releases by year, sex",
     "law_school_tiers": "law school by tier, race",
@@ -48,58 +51,45 @@ COLOURS = {
 @cache
 def read(base: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Counts of a base dataset, and its numbers of rows."""
-    return counts_in(COUNTS / base), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
+    return pd.read_parquet(COUNTS / base), pd.read_parquet(COUNTS / f"{base}_rows.parquet")
 
 
 @cache
-def of(base: str, refits: int = FEWEST, **choice: object) -> study.Scores:
-    """The scores of the methods that are complete."""
+def of(base: str, refits: int = 0, **choice: object) -> study.Scores:
+    """The scores of the methods that are complete, with the refits of the plan by default."""
+    refits = refits or REFITS.get(base, study.FEWEST_REFITS)
     return study.scores(*read(base), refits=refits, **choice)
-
-
-def refits_of(base: str) -> int:
-    """``REFITS`` if all methods have them, else ``FEWEST``."""
-    return FEWEST if study.missing(of(base, REFITS)) else REFITS
 
 
 def primary() -> study.Scores:
     """Income, sex, unweighted, 40 epochs, the fair rule."""
-    return of(PRIMARY, refits_of(PRIMARY))
+    return of(PRIMARY)
 
 
-def complete() -> list[str]:
-    """Further base datasets with every method that is trained with epochs."""
-    needed = {m for m in of(PRIMARY).values if not m.startswith(("boosted", "logistic"))}
-    there = [base for base in (*BASES, RACE) if (COUNTS / base).exists()]
-    return [base for base in there if needed <= {*of(base).values}]
-
-
+@cache
 def variants() -> Mapping[str, study.Scores]:
-    """The primary scores and those of every other choice, by what was chosen."""
-    count = refits_of(PRIMARY)
+    """The primary scores and those of every other choice that was run in all states."""
     scores = {
         "primary": primary(),
-        "weighted by PWGTP": of(PRIMARY, count, weighted=True),
-        "most accurate trial": of(PRIMARY, count, rule=study.ACCURATE),
+        "weighted by PWGTP": of(PRIMARY, weighted=True),
+        "most accurate trial": of(PRIMARY, rule=study.ACCURATE),
         "without coral and mixup": primary().without("coral", "mixup"),
+        "first five refits": of(PRIMARY, study.FEWEST_REFITS),
+        **{choice: of(base) for base, choice in BASES.items()},
+        "race, mitigated": of(RACE, attribute="race"),
     }
-    if count == REFITS:
-        scores["first five refits"] = of(PRIMARY)
-    for base in complete():
-        if base == RACE:
-            scores["race, mitigated"] = of(base, attribute="race")
-        else:
-            scores[BASES[base]] = of(base, refits_of(base))
-    return scores
+    return {choice: of_it for choice, of_it in scores.items() if of_it.values}
 
 
 def interval(rows: pd.DataFrame, value: str, low: str = "low", high: str = "high") -> pd.Series:
     """A column with its interval, as signed numbers."""
-    return (
-        rows[value].map(signed)
-        + rows[low].map(" ({:+.3f} to ".format)
-        + rows[high].map("{:+.3f})".format)
-    )
+    ends = rows[low].map(" ({:+.3f} to ".format) + rows[high].map("{:+.3f})".format)
+    return rows[value].map(signed) + ends
+
+
+def p_value(value: float) -> str:
+    """A p-value with four decimals."""
+    return f"{value:.4f}"
 
 
 def answers(scores: study.Scores) -> pd.DataFrame:
@@ -107,45 +97,43 @@ def answers(scores: study.Scores) -> pd.DataFrame:
     table = study.answers(scores)
     return pd.DataFrame({
         "question": table["question"], "answer": "**" + table["answer"] + "**",
-        "effect (95 %)": interval(table, "effect"), "p": table["p"].map("{:.4f}".format),
-        "p (Holm)": table["p_holm"].map("{:.4f}".format),
-        "detectable": table["detectable"].map(plain),
+        "effect (95 %)": interval(table, "effect"), "p": table["p"].map(p_value),
+        "p (Holm)": table["p_holm"].map(p_value), "detectable": table["detectable"].map(plain),
     })  # fmt: skip
 
 
 def kept(scores: study.Scores) -> pd.DataFrame:
     """Gains at home and elsewhere."""
     gains = study.kept(scores)
-    return pd.DataFrame({
-        "family": gains["family"],
-        "gain at home": interval(gains, "at_home", "at_home_low", "at_home_high"),
-        "gain elsewhere": interval(gains, "elsewhere", "elsewhere_low", "elsewhere_high"),
-        "share kept": gains["share"].where(gains["at_home_low"] > 0).map(percent),
-    })  # fmt: skip
+    ends = {f"gain {end}": interval(gains, name, f"{name}_low", f"{name}_high")
+            for end, name in (("at home", "at_home"), ("elsewhere", "elsewhere"))}  # fmt: skip
+    return gains[["family"]].assign(**ends, **{"share kept": share_kept(gains)})
+
+
+def share_kept(gains: pd.DataFrame) -> pd.Series:
+    """The share in percent; blank where the gain at home may be 0."""
+    return gains["share"].where(gains["at_home_low"] > 0).map(percent)
+
+
+def wide(rows: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
+    """The column ``text`` by two others, in their order."""
+    table = rows.pivot(index=index, columns=columns, values="text")
+    table = table.loc[rows[index].unique(), rows[columns].unique()]
+    return table.fillna("not run").reset_index()
 
 
 def robustness() -> pd.DataFrame:
     """Effects by question and choice; a mark where the answer depends on it."""
     effects = study.robustness(variants())
     text = interval(effects, "effect") + effects["depends"].map({True: " depends", False: ""})
-    wide = effects.assign(text=text).pivot(index="question", columns="choice", values="text")
-    order = effects["question"].drop_duplicates()
-    return wide.loc[order, effects["choice"].unique()].fillna("not run").reset_index()
+    return wide(effects.assign(text=text), "question", "choice")
 
 
 def kept_by_choice() -> pd.DataFrame:
     """Gain at home and share kept elsewhere by family and choice; the share where it gains."""
-    parts = []
-    for choice, scores in variants().items():
-        gains = study.kept(scores)
-        share = gains["share"].where(gains["at_home_low"] > 0).map(percent)
-        text = gains["at_home"].map(signed) + share.map(lambda v: f", {v}" if v else "")
-        parts.append(gains[["family"]].assign(choice=choice, text=text))
-    table = pd.concat(parts)
-    wide = table.pivot(index="choice", columns="family", values="text")
-    return wide.loc[table["choice"].unique(), table["family"].unique()].fillna(
-        "not run"
-    ).reset_index()  # fmt: skip
+    gains = pd.concat([study.kept(of).assign(choice=choice) for choice, of in variants().items()])
+    share = share_kept(gains).map(lambda value: f", {value}" if value else "")
+    return wide(gains.assign(text=gains["at_home"].map(signed) + share), "choice", "family")
 
 
 def promised(scores: study.Scores) -> pd.DataFrame:
@@ -158,9 +146,8 @@ def promised(scores: study.Scores) -> pd.DataFrame:
 def dominated(scores: study.Scores) -> pd.DataFrame:
     """Methods that another one significantly beats in both measures."""
     pairs = study.dominated(scores)
-    pairs = pairs[pairs["p_holm"] < study.LEVEL].sort_values(["worse", "p"])
-    return pairs.assign(**{name: pairs[name].map(plain) for name in ("accuracy", "delta_eo")},
-                        p_holm=pairs["p_holm"].map("{:.4f}".format)).drop(columns="p")  # fmt: skip
+    pairs = pairs[pairs["p_holm"] < study.LEVEL].sort_values(["worse", "p"]).drop(columns="p")
+    return numbers(pairs.assign(p_holm=pairs["p_holm"].map(p_value)))
 
 
 def numbers(table: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
@@ -173,15 +160,13 @@ def forecasts(scores: study.Scores) -> pd.DataFrame:
     """What forecasts the movement of a signed gap."""
     distance = pd.read_csv(DISTANCES, index_col=0).loc[[*scores.domains], [*scores.domains]]
     table = study.movement_forecasts(scores, distance.to_numpy())
-    return pd.DataFrame({
-        "forecast": table["forecast"], "tau (95 %)": interval(table, "tau"),
-        "p (Holm)": table["p_holm"].map("{:.4f}".format),
-    })  # fmt: skip
+    tau = {"tau (95 %)": interval(table, "tau"), "p (Holm)": table["p_holm"].map(p_value)}
+    return table[["forecast"]].assign(**tau)
 
 
 def predictions(scores: study.Scores) -> pd.DataFrame:
     """Intervals for a new state by its test rows, and how often left-out states lie inside."""
-    of_size = {n: study_predictions.predictions(scores, n) for n in SIZES}
+    of_size = {n: study.predictions(scores, n) for n in SIZES}
     first = of_size[SIZES[0]]
     bounds = {
         f"{n:,} rows": of["low"].map("{:+.3f} to ".format) + of["high"].map("{:+.3f}".format)
@@ -192,24 +177,21 @@ def predictions(scores: study.Scores) -> pd.DataFrame:
 
 def shares(scores: study.Scores) -> pd.DataFrame:
     """Shares of gains that a new state keeps."""
-    table = study_predictions.shares_kept(scores)
+    table = study.shares_kept(scores)
     return table.assign(**{c: table[c].map(percent) for c in ("share", "low", "high", "inside")})
 
 
-def frontiers(scores: study.Scores) -> pd.DataFrame:
+def frontier(scores: study.Scores) -> pd.DataFrame:
     """Levels of methods, and whether they are on the frontier."""
-    on = study_predictions.frontiers(scores)
-    levels = numbers(study.levels(scores).merge(on))
-    return levels.assign(share_of_domains=on.set_index("method").loc[
-        levels["method"], "share_of_domains"
-    ].map(percent).to_numpy())  # fmt: skip
+    table = study.frontier(scores)
+    return numbers(table.assign(share_of_domains=table["share_of_domains"].map(percent)))
 
 
 def cases() -> pd.DataFrame:
     """What other domains and refits do, beside the states."""
     rows = []
     for base, name in {PRIMARY: "states, Income by sex", **CASES}.items():
-        scores = of(base)
+        scores = of(base, study.FEWEST_REFITS)
         said = study.described(scores)
         rows.append({
             "data": name, "domains": len(scores.domains),
@@ -232,7 +214,7 @@ def cases_kept() -> pd.DataFrame:
 
 def convergence() -> pd.DataFrame:
     """Validation losses of trainings by method and length."""
-    losses = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *complete())]
+    losses = [study.convergence(read(base)[0]).assign(data=base) for base in (PRIMARY, *BASES)]
     return numbers(pd.concat(losses), 2)[["data", "method", "trainings", "fell", "ratio"]]
 
 
@@ -276,9 +258,9 @@ def _figure(draw: Callable[..., None]) -> str:
 def draw_kept(figure: object) -> None:
     """Gain elsewhere against gain at home, by state trained in and family."""
     axes, scores = figure.subplots(1, 2), primary()
-    away = ~np.eye(len(scores.domains), dtype=bool)
-    for family, methods in study.families(scores).items():
-        gained = study.gain(scores, methods)
+    away = scores.away
+    for family, methods in scores.families.items():
+        gained = study.gain(scores, methods).mean(-1)
         elsewhere = np.where(away, gained, 0).sum(1) / away.sum(1)
         axes[0].scatter(np.diag(gained), elsewhere, s=14, color=COLOURS[family], label=family)
     ends = axes[0].get_xlim()
@@ -286,8 +268,7 @@ def draw_kept(figure: object) -> None:
     axes[0].set(xlabel="gain in ΔEO at home", ylabel="gain in other states",
                 title="A point per state and family")  # fmt: skip
     axes[0].legend(frameon=False, fontsize=7)
-    table = study.levels(scores).merge(study_predictions.frontiers(scores))
-    for row in table.itertuples():
+    for row in study.frontier(scores).itertuples():
         colour = COLOURS[_family(row.method)]
         axes[1].scatter(row.delta_eo_elsewhere, row.accuracy_elsewhere, s=16, color=colour)
         if row.of_means:
@@ -328,15 +309,12 @@ def short(make: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
 
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
-    from robust_fairness.core.registry import find
-    from robust_fairness.datasets.files import Files, default_root
+    import robust_fairness as rf
     from robust_fairness.diagnosis.columns import Columns
     from robust_fairness.diagnosis.domains import overlap
 
     states = [*primary().domains]
-    parameters = {"task": "Income", "states": states, "drop": ["POBP"]}
-    kind = find("dataset", "acs")
-    samples = kind(kind.Parameters(**parameters)).load(Files(default_root()), 1)
+    samples = rf.load("acs", task="Income", states=states, drop=["POBP"])
     columns = Columns.of(samples)
     rows = {s: np.flatnonzero(samples.attributes[samples.domain] == s) for s in states}
     auc = pd.DataFrame(np.full((len(states),) * 2, 0.5), states, states)
@@ -352,9 +330,9 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "kept": lambda: kept(primary()),
     "promised": lambda: promised(primary()),
     "forecasts": lambda: forecasts(primary()),
-    "frontier": lambda: frontiers(primary()),
+    "frontier": lambda: frontier(primary()),
     "dominated": lambda: dominated(primary()),
-    "components": lambda: numbers(study_predictions.variances(primary()), 5),
+    "components": lambda: numbers(study.variances(primary()), 5),
     "predictions": lambda: predictions(primary()),
     "shares": lambda: shares(primary()),
     "kept_by_choice": kept_by_choice,
@@ -376,5 +354,9 @@ PAGES = [Page(RESULTS / "natural_shift.md", TABLES, figures={FIGURE: partial(_fi
 if __name__ == "__main__":
     if sys.argv[1:] == ["distances"]:
         write_distances()
-    for page in PAGES:
-        page.write()
+    if sys.argv[1:2] == ["further"]:
+        state = sys.argv[2]
+        print(study.scored(primary(), *read(f"{PRIMARY}_in_{state}"), state).to_csv(index=False))
+    else:
+        for page in PAGES:
+            page.write()

@@ -1,11 +1,14 @@
-"""Views of the study of natural shift: against rows, simulations and planted effects."""
+"""The answers of the study of natural shift: against rows, simulations and planted effects."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.reporting import study, study_predictions
-from robust_fairness.reporting.study import FAIR, MEASURES, RATES, Scores
+from tests.modules import module
+from tests.project import ROOT
+
+study = module(ROOT / "studies" / "natural_shift" / "answers.py")
+FAIR, MEASURES, RATES, Scores = study.FAIR, study.MEASURES, study.RATES, study.Scores
 
 DOMAINS, REFITS = 8, 5
 PLAIN = sorted({plain for methods in study.FAMILIES.values() for plain in methods.values()})
@@ -51,7 +54,6 @@ def test_scores_are_those_of_the_rows(attribute, weighted):
         assert [scores.values["m"][name][at] for name in MEASURES] == pytest.approx(values)
     unfinished = study.scores(pd.DataFrame(counts[1:]), pd.DataFrame(totals))
     assert not unfinished.values  # no score of a method that is not complete
-    assert "erm" in study.missing(unfinished)
 
 
 def drawn(random, sizes, mean=0.1, shape=(12, 12, 6)):
@@ -67,9 +69,7 @@ def test_components_of_variance_are_those_simulated():
     """The mean over 60 draws, within four standard errors of the truth."""
     random, sizes = np.random.default_rng(1), np.array([0.05, 0.03, 0.02, 0.04, 0.01])
     names = ["source", "target", "pair", "refit", "rest"]
-    components = pd.DataFrame(
-        [study_predictions.components(drawn(random, sizes)) for _ in range(60)]
-    )[names]
+    components = pd.DataFrame([study.components(drawn(random, sizes)) for _ in range(60)])[names]
     error = components.std() / np.sqrt(len(components))
     assert (np.abs(components.mean() - sizes**2) < 4 * error).all()
     assert (error < 0.15 * sizes.max() ** 2).all()
@@ -87,9 +87,9 @@ def test_movement_is_net_of_refits_and_rows():
         halves = 0.02 * random.normal(size=(1, DOMAINS, REFITS))
         value = 0.1 + of_domain + of_refit + whole + halves
         noise = np.full(value.shape, 2 * 0.02**2)
-        both = dict.fromkeys(RATES, value), dict.fromkeys(RATES, noise)
-        scores = Scores(tuple("abcdefgh"), {"m": both[0]}, {"m": both[1]})
-        between, refit = study.movement(scores, "m")
+        noises = {f"{rate}_variance": noise for rate in RATES}
+        scores = Scores(tuple("abcdefgh"), {"m": dict.fromkeys(RATES, value) | noises})
+        between, refit = study.movement(scores)
         moved.append(between[~np.eye(DOMAINS, dtype=bool)].mean())
         refitted.append(refit.mean())
     for values, truth in ((moved, 0.06**2), (refitted, 0.03**2)):
@@ -102,7 +102,7 @@ def planted():
     """Penalties keep their gain, thresholds lose it, reductions are worse; domains move gaps."""
     random = np.random.default_rng(3)
     gaps = {"penalties": (0.2, 0.2), "thresholds": (0.2, 0.04), "reductions": (-0.02, -0.02)}
-    values, noise = {}, {}
+    values = {}
     names = {name: family for family, of in study.FAMILIES.items() for name in of}
     names |= dict.fromkeys(PLAIN, "plain")
     names |= {f"{name}_quarter": "quarter" for name in study.FAMILIES["thresholds"]}
@@ -118,9 +118,9 @@ def planted():
             "accuracy": 0.8 + 0.002 * random.normal(size=shape) - (family == "reductions") / 50,
         }
         values[name]["delta_eo"] = np.abs(values[name]["tpr"]) + np.abs(values[name]["fpr"])
-        noise[name] = {measure: np.full(shape, 1e-6) for measure in study.KNOWN}
+        values[name] |= {f"{measure}_variance": np.full(shape, 1e-6) for measure in study.KNOWN}
     rates = 0.4 + 0.05 * np.resize([1.0, -1.0], DOMAINS)
-    return Scores(tuple("abcdefgh"), values, noise, rows=1000.0, base_rates=rates)
+    return Scores(tuple("abcdefgh"), values, rows=1000.0, base_rates=rates)
 
 
 def test_planted_effects_are_found(planted):
@@ -153,9 +153,7 @@ def test_a_method_that_is_worse_in_both_is_dominated(planted):
 def test_predictions_hold_for_further_domains():
     """The interval of 11 domains covers the values of a twelfth in about 95 % of draws."""
     random, sizes = np.random.default_rng(4), np.array([0.03, 0.05, 0.02, 0.03, 0.01])
-    inside = [
-        study_predictions.left_out(drawn(random, sizes, shape=(9, 9, 3))).mean() for _ in range(25)
-    ]
+    inside = [study.left_out(drawn(random, sizes, shape=(9, 9, 3))) for _ in range(25)]
     assert 0.91 < np.mean(inside) < 0.995
 
 
@@ -178,7 +176,7 @@ def test_an_effect_depends_on_a_choice_that_excludes_it(planted):
     }
     variants = {
         "primary": planted,
-        "keeping": Scores(planted.domains, keeping, planted.variance),
+        "keeping": Scores(planted.domains, keeping),
         "fewer": planted.without("coral", "mixup", "logistic_reductions"),
     }
     table = study.robustness(variants).set_index(["question", "choice"])
@@ -212,8 +210,7 @@ def test_what_forecasts_movements_is_found(planted):
 
 
 def test_frontiers_are_those_of_brute_force(planted):
-    table = study_predictions.frontiers(planted).set_index("method")
-    ends = study.levels(planted).set_index("method")
+    ends = table = study.frontier(planted).set_index("method")
     for name, row in ends.iterrows():
         beaten = (ends["accuracy_elsewhere"] > row["accuracy_elsewhere"]) & (
             ends["delta_eo_elsewhere"] < row["delta_eo_elsewhere"]
@@ -224,13 +221,16 @@ def test_frontiers_are_those_of_brute_force(planted):
 
 
 def test_predictions_are_wider_for_fewer_rows(planted):
-    noisy = {m: {k: v * 1000 for k, v in of.items()} for m, of in planted.variance.items()}
-    scores = Scores(planted.domains, planted.values, noisy, 1000.0, planted.base_rates)
-    same, few, many = (study_predictions.predictions(scores, n) for n in (1000, 100, 100_000))
+    noisy = {
+        method: {name: v * 1000 if "variance" in name else v for name, v in of.items()}
+        for method, of in planted.values.items()
+    }
+    scores = Scores(planted.domains, noisy, 1000.0, planted.base_rates)
+    same, few, many = (study.predictions(scores, n) for n in (1000, 100, 100_000))
     width = [(table["high"] - table["low"]).mean() for table in (many, same, few)]
     assert width == sorted(width) and width[0] < width[2]
     assert (few["inside"] == same["inside"]).all()
-    share = study_predictions.shares_kept(planted).set_index("family")["share"]
+    share = study.shares_kept(planted).set_index("family")["share"]
     assert share.tolist() == pytest.approx([1.0, 0.2], abs=0.08)
 
 
@@ -266,7 +266,7 @@ def test_a_further_domain_is_scored_by_hand():
     counts, totals = pd.DataFrame(counts), pd.DataFrame(totals)
     here = totals[totals["domain"] != "new"]
     scores = study.scores(counts[counts["tested_on"] != "new"], here)
-    table = study_predictions.scored(scores, counts, totals, "new").set_index("measure")
+    table = study.scored(scores, counts, totals, "new").set_index("measure")
     assert table.loc["accuracy", "inside"] == 0
     assert (table.loc[["tpr", "fpr"], "inside"] > 0.8).all()
     assert table["right"].tolist() == [bool(table["inside"].mean() >= 0.9)] * 3
@@ -278,12 +278,12 @@ def test_described_movements_are_those_that_were_planted():
     signed = np.zeros((4, 4, 5)) + 0.02 * places[None, :, None]
     refitted = signed + (places % 2)[:, None, None] * swing  # of the models of two domains
     gap = 0.1 + 0.01 * (places[:, None] != places)[..., None] * np.ones(5)
+    none = {f"{rate}_variance": np.zeros((4, 4, 5)) for rate in study.KNOWN}
     values = {
-        method: {"tpr": of, "fpr": of, "accuracy": 0.9 - gap, "delta_eo": gap}
+        method: {"tpr": of, "fpr": of, "accuracy": 0.9 - gap, "delta_eo": gap, **none}
         for method, of in {"erm": signed, "cuma": refitted}.items()
     }
-    none = {rate: np.zeros((4, 4, 5)) for rate in study.KNOWN}
-    described = study.described(Scores(tuple("abcd"), values, dict.fromkeys(values, none)))
+    described = study.described(Scores(tuple("abcd"), values))
     assert described == pytest.approx({
         "accuracy_home": 0.8, "accuracy_elsewhere": 0.79,
         "delta_eo_home": 0.1, "delta_eo_elsewhere": 0.11,
