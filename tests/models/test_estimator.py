@@ -250,8 +250,11 @@ def test_methods_that_only_reweight_train_as_plain_training_does():
         ({"estimator": "sklearn.utils.all_estimators"}, "no estimator of scikit-learn's interface"),
         ({"estimator": "sklearn.nothing.A"}, "No module named 'sklearn.nothing'"),
         (
-            {"estimator": "sklearn.svm.LinearSVC", "params": {}},
-            "sklearn.svm.LinearSVC: has no predict_proba",
+            {
+                "estimator": "sklearn.multiclass.OutputCodeClassifier",
+                "params": {"estimator": {"estimator": "sklearn.svm.LinearSVC"}},
+            },
+            "OutputCodeClassifier: has neither predict_proba nor decision_function",
         ),
         (
             {"estimator": "sklearn.cluster.KMeans", "params": {}},

@@ -21,7 +21,7 @@ from robust_fairness.core.errors import InputError, first_line, unknown_name
 
 # Packages that estimators are imported from. A name is imported, so that further ones are named by
 # the environment only, never by a file of a run.
-PACKAGES = ("sklearn", "lightgbm", "xgboost")
+PACKAGES = ("sklearn", "lightgbm", "xgboost", "robust_fairness")
 FURTHER_PACKAGES = "ROBUST_FAIRNESS_ESTIMATORS"
 WEIGHT = "sample_weight"
 SCHEMA = "schema.json"  # of an archive of skops
@@ -32,6 +32,7 @@ TRUSTED = frozenset((
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "lightgbm.sklearn.LGBMRegressor",
+    "robust_fairness.estimators.k_means.KMeansClassifier",
     "sklearn._loss.loss.HalfTweedieLossIdentity",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -146,9 +147,24 @@ def weight_argument(estimator: BaseEstimator) -> str:
     return ""
 
 
+def decides(estimator: BaseEstimator) -> bool:
+    """Whether a classifier has decision values instead of probabilities."""
+    return is_classifier(estimator) and not hasattr(estimator, "predict_proba")
+
+
 def prediction_of(estimator: BaseEstimator) -> Predict:
-    """Probabilities ``[n, class]`` of a fitted classifier, or outcomes ``[n]``."""
-    return estimator.predict_proba if is_classifier(estimator) else estimator.predict
+    """Probabilities or decision values ``[n, class]`` of a fitted classifier, or outcomes ``[n]``.
+
+    The decision values of two classes are minus and plus half of the only one.
+    """
+    if not decides(estimator):
+        return estimator.predict_proba if is_classifier(estimator) else estimator.predict
+
+    def decisions(rows: Rows) -> np.ndarray:
+        values = estimator.decision_function(rows)
+        return values if values.ndim > 1 else np.stack([-values, values], axis=1) / 2
+
+    return decisions
 
 
 class Oracle:

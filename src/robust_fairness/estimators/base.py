@@ -1,4 +1,4 @@
-"""The base classes of models that one call fits, and whose weights are buffers."""
+"""The base class of models that one call fits, and whose weights are buffers."""
 
 import logging
 from abc import abstractmethod
@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import SingleModel, require_classes
+from robust_fairness.models.base import SingleModel
 from robust_fairness.models.losses import ABSENT
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
-NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 LOGGER = logging.getLogger(__name__)
 
 
@@ -57,7 +56,7 @@ class Estimator(SingleModel):
 
     trained_in_steps = False
     keeps_training_rows: ClassVar[bool] = False
-    piecewise_linear: bool | None = False
+    piecewise_linear: bool | None = None
     buffers_of: ClassVar[dict[str, torch.dtype]] = {}
     feature_columns: Tensor = torch.zeros(0, dtype=torch.int64)
     present: Tensor
@@ -140,51 +139,3 @@ class Estimator(SingleModel):
             if value is not None:
                 setattr(self, name, torch.empty_like(value, device=buffer.device))
         super()._load_from_state_dict(state_dict, prefix, *options, **more)
-
-
-class Classifier(Estimator):
-    """A classifier that torch predicts with.
-
-    A class without training rows has the logit ``ABSENT``; if all rows have one class, it is
-    predicted everywhere.
-    """
-
-    def __init__(
-        self, hparams: Any, inputs: tuple[int, ...], outputs: int, randomness: Randomness
-    ) -> None:
-        super().__init__(hparams, inputs, outputs, randomness)
-        require_classes(self.name, outputs)
-
-    @abstractmethod
-    def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        """Fit scikit-learn's classifier to rows of at least two classes.
-
-        Args:
-            inputs: float64 ``[m, input]``, on the CPU.
-            labels: int64 positions in ``present`` ``[m]``, each of which occurs.
-        """
-
-    @abstractmethod
-    def values(self, x: Tensor) -> Tensor:
-        """Logits ``[row, known class]`` of float64 inputs ``[row, input]``."""
-
-    @abstractmethod
-    def numbers_of_a_row(self) -> int:
-        """How many numbers in memory the prediction of one row takes."""
-
-    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
-        """Logits ``[1, row, class]``, computed in float64 in blocks of rows."""
-        block = max(1, NUMBERS_AT_ONCE // max(1, self.numbers_of_a_row()))
-        known = torch.cat([self._known(rows) for rows in features[0].double().split(block)])
-        return self.of_all_classes(known).to(features.dtype)[None]
-
-    def _known(self, x: Tensor) -> Tensor:
-        """Logits of the present classes; of a single one the same everywhere."""
-        return self.values(x) if len(self.present) > 1 else 0 * x.sum(1, keepdim=True)
-
-    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Fit to rows of finite numbers; log how many classes have none."""
-        inputs = self.finite(x)
-        labels = self.keep_present(y[0].cpu())
-        if len(self.present) > 1:
-            self.learn(inputs, labels)

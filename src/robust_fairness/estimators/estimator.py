@@ -22,6 +22,7 @@ from robust_fairness.estimators._scikit_learn import (
     Predict,
     Rows,
     built,
+    decides,
     format_of,
     mixture_of,
     prediction_of,
@@ -39,6 +40,8 @@ PACKAGE = f"scikit-learn {sklearn.__version__}"
 
 class ScikitLearn(Estimator):
     """Logarithms of ``predict_proba``, whose softmax it is, or the outcomes of a regressor.
+
+    Of a classifier without ``predict_proba`` they are the values of its ``decision_function``.
 
     A probability of 0 counts as the smallest normal number of float32, and a class without
     training rows has the logit ``ABSENT``. ``random_state`` is of the replica's seed where it is
@@ -64,8 +67,10 @@ class ScikitLearn(Estimator):
         @model_validator(mode="after")
         def _usable(self) -> "ScikitLearn.Parameters":
             result = self.built()
-            if is_classifier(result) and not hasattr(result, "predict_proba"):
-                raise InputError(f"estimator {self.estimator}: has no predict_proba")
+            if decides(result) and not hasattr(result, "decision_function"):
+                raise InputError(
+                    f"estimator {self.estimator}: has neither predict_proba nor decision_function"
+                )
             if not (is_classifier(result) or is_regressor(result)):
                 raise InputError(
                     f"estimator {self.estimator}: allowed: a classifier or a regressor"
@@ -86,7 +91,6 @@ class ScikitLearn(Estimator):
             return super().changed("params", {**self.params, name: value})
 
     name = "estimator"
-    piecewise_linear = None
     keeps_training_rows = True  # nearest neighbours and machines do
     buffers_of: ClassVar = {
         "content": torch.uint8,
@@ -142,6 +146,8 @@ class ScikitLearn(Estimator):
         with self._calling():
             machine.fit(self._rows(inputs.numpy()), outcome.numpy(), **weights)
             self._store([machine])
+        if self.classes > 1:  # k-means may drop some
+            self.keep(present=self.present.cpu()[machine.classes_])
         self._predict = prediction_of(machine)
 
     def fit_reduction(self, x: Tensor, y: Tensor, reduction: Reduction) -> None:
@@ -194,7 +200,9 @@ class ScikitLearn(Estimator):
             result = torch.as_tensor(self._predict(self._rows(rows)), dtype=torch.float64)
         result = result.to(features.device)
         if self.classes > 1:
-            result = self.of_all_classes(result.clamp(min=LEAST_PROBABILITY).log())
+            if len(self.always) or not decides(self.hparams.built()):
+                result = result.clamp(min=LEAST_PROBABILITY).log()
+            result = self.of_all_classes(result)
         return result.view(1, len(rows), self.classes).to(features.dtype)
 
     def _restored(self) -> Predict:

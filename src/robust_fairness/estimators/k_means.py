@@ -1,70 +1,50 @@
 """K-means as a classifier: a row has the class that most rows of the nearest centroid have."""
 
-import warnings
-from typing import ClassVar
+from typing import Any
 
-import torch
-from pydantic import Field
-from torch import Tensor
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.cluster import KMeans as Clusters
 
-from robust_fairness.core.registry import PluginParameters
-from robust_fairness.estimators.base import Classifier
+from robust_fairness.estimators.estimator import ScikitLearn
 
 
-class KMeans(Classifier):
+class KMeansClassifier(ClassifierMixin, BaseEstimator):
     """Minus the squared distance to the nearest centroid of every class.
 
-    The most likely class is that of the cluster which scikit-learn's ``predict`` returns. A class
-    that is the most frequent one in no cluster is never predicted, as if it had no rows.
+    A class that is the most frequent one in no cluster is not among ``classes_``.
+
+    Args:
+        n_clusters: as many as classes by default, at most as many as distinct rows.
+        random_state: of scikit-learn's ``KMeans``.
     """
 
-    class Parameters(PluginParameters):
-        """Numbers of clusters, starts and iterations; the defaults are scikit-learn's."""
+    def __init__(self, n_clusters: int | None = None, random_state: int | None = None) -> None:
+        self.n_clusters, self.random_state = n_clusters, random_state
 
-        clusters: int | None = Field(
-            None, ge=1, description="number of clusters; default: that of the classes with rows"
-        )
-        starts: int = Field(1, ge=1, description="number of starts, of which the best is kept")
-        iterations: int = Field(300, ge=1, description="maximum number of iterations of a start")
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "KMeansClassifier":
+        labels, places = np.unique(y, return_inverse=True)
+        number = min(self.n_clusters or len(labels), len(np.unique(X, axis=0)))
+        self.clusters_ = Clusters(number, n_init=1, random_state=self.random_state).fit(X)
+        counts = np.zeros((number, len(labels)))
+        np.add.at(counts, (self.clusters_.labels_, places), 1)
+        owners = np.where(counts.any(1), counts.argmax(1), -1)
+        present = np.unique(owners[owners >= 0])
+        self.classes_ = labels[present]
+        self.members_ = owners == present[:, None]
+        return self
 
-    buffers_of: ClassVar = {"centroids": torch.float64, "members": torch.int64}
-    centroids: Tensor  # [cluster, input]
-    members: Tensor  # clusters of every known class [known class, most]; padded by repeats
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Values of the classes ``[row, class]``."""
+        distances = self.clusters_.transform(X)
+        return -(np.stack([distances[:, of].min(1) for of in self.members_], axis=1) ** 2)
 
-    def numbers_of_a_row(self) -> int:
-        return max(len(self.centroids), self.members.numel())
 
-    def values(self, x: Tensor) -> Tensor:
-        products = x @ self.centroids.mT
-        squares = x.square().sum(1, keepdim=True) + self.centroids.square().sum(1) - 2 * products
-        return -squares[:, self.members].amin(-1)
+class KMeans(ScikitLearn):
+    """The network ``estimator`` with ``KMeansClassifier``; its outputs are decision values."""
 
-    def learn(self, inputs: Tensor, labels: Tensor) -> None:
-        from sklearn.cluster import KMeans as Clusters
-        from sklearn.exceptions import ConvergenceWarning
+    class Parameters(ScikitLearn.Parameters):
+        """Options of ``KMeansClassifier``."""
 
-        p, classes = self.hparams, len(self.present)
-        clusters = Clusters(
-            min(p.clusters or classes, len(inputs.unique(dim=0))),
-            n_init=p.starts,
-            max_iter=p.iterations,
-            random_state=self.randomness.integer() % 2**32,
-        )
-        with warnings.catch_warnings():
-            # rounding can leave fewer distinct rows than clusters: empty clusters are dropped
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            clusters.fit(inputs.numpy())
-        number = len(clusters.cluster_centers_)
-        pairs = torch.from_numpy(clusters.labels_).long() * classes + labels
-        counts = pairs.bincount(minlength=number * classes).view(number, classes)
-        used = counts.sum(1) > 0
-        owners, places = counts[used].argmax(1).unique(return_inverse=True)
-        clusters_of_class = [(places == number).nonzero()[:, 0] for number in range(len(owners))]
-        most = max(len(item) for item in clusters_of_class)
-        self.keep(
-            present=self.present.cpu()[owners],
-            centroids=torch.from_numpy(clusters.cluster_centers_)[used],
-            members=torch.stack(
-                [torch.cat([item, item[:1].expand(most - len(item))]) for item in clusters_of_class]
-            ),
-        )
+        estimator: str = f"{__name__}.KMeansClassifier"
+        params: dict[str, Any] = {}

@@ -8,29 +8,29 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.estimators.base import LEAST_PROBABILITY, Classifier
+from robust_fairness.estimators.base import LEAST_PROBABILITY, Estimator
+from robust_fairness.models.base import require_classes
+from robust_fairness.models.randomness import DropoutNoise, Randomness
+
+NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 
 
-class RandomForest(Classifier):
+class RandomForest(Estimator):
     """Logarithms of scikit-learn's ``predict_proba``, whose softmax it is.
 
-    A probability of 0 counts as the smallest normal number of float32. Outputs are piecewise
-    constant in the inputs; their gradient and curvature are 0.
+    A probability of 0 counts as the smallest normal number of float32. A class without training
+    rows has the logit ``ABSENT``.
 
-    The nodes of all trees are concatenated. A leaf keeps only the classes that occur in it: a
-    table of all classes would take gigabytes for thousands of them.
+    The nodes of all trees are concatenated. A leaf keeps only the classes that occur in it: the
+    network ``estimator`` with scikit-learn's forest has a table of all classes in every node, which
+    takes up to a terabyte for thousands of them.
     """
 
     class Parameters(PluginParameters):
-        """Number and size of the trees; scikit-learn's defaults."""
+        """The number of trees; all else are scikit-learn's defaults."""
 
         trees: int = Field(100, ge=1, description="number of trees")
-        depth: int | None = Field(
-            None, ge=1, description="maximum depth; default: until leaves are pure"
-        )
-        least_rows: int = Field(1, ge=1, description="minimum number of training rows of a leaf")
 
-    piecewise_linear = True
     buffers_of: ClassVar = {
         **dict.fromkeys(("roots", "levels", "offsets"), torch.int64),
         **dict.fromkeys(("feature", "left", "right", "entries"), torch.int32),
@@ -46,14 +46,25 @@ class RandomForest(Classifier):
     entries: Tensor  # known class of every entry [entry]
     shares: Tensor  # share of the leaf's rows [entry]
 
-    def numbers_of_a_row(self) -> int:
-        leaves = max(1, int((self.offsets.diff() > 0).sum()))
-        return 4 * len(self.roots) * -(-len(self.entries) // leaves) + len(self.present)
+    def __init__(
+        self, hparams: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
+    ) -> None:
+        super().__init__(hparams, inputs, outputs, randomness)
+        require_classes(self.name, outputs)
 
-    def values(self, x: Tensor) -> Tensor:
-        probabilities = self.probabilities(self.leaves(x.detach()))
-        constant = probabilities.clamp(min=LEAST_PROBABILITY).log()
-        return constant + 0 * x.sum(1, keepdim=True)  # has a gradient, of 0
+    @torch.no_grad()
+    def head(self, features: Tensor, noise: DropoutNoise | None = None) -> Tensor:
+        """Logits ``[1, row, class]``, computed in float64 in blocks of rows."""
+        x = features[0].double()
+        if len(self.present) == 1:
+            known = x.new_zeros(len(x), 1)
+        else:
+            leaves = max(1, int((self.offsets.diff() > 0).sum()))
+            of_a_row = 4 * len(self.roots) * -(-len(self.entries) // leaves) + len(self.present)
+            blocks = x.split(max(1, NUMBERS_AT_ONCE // of_a_row))
+            shares = torch.cat([self.probabilities(self.leaves(block)) for block in blocks])
+            known = shares.clamp(min=LEAST_PROBABILITY).log()
+        return self.of_all_classes(known).to(features.dtype)[None]
 
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf of every row in every tree, int64 ``[row, tree]``."""
@@ -77,7 +88,7 @@ class RandomForest(Classifier):
         sums = self.shares.new_zeros(rows * classes).index_add(0, pair, self.shares[entry])
         return sums.view(rows, classes) / trees
 
-    def learn(self, inputs: Tensor, labels: Tensor) -> None:
+    def fit(self, x: Tensor, y: Tensor, sample_weight: Tensor | None = None) -> None:
         """Grow scikit-learn's forest tree by tree, since the whole may not fit into memory.
 
         A forest seeds its trees in turn from one source, so forests of one tree that share a
@@ -86,14 +97,14 @@ class RandomForest(Classifier):
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.utils import check_random_state
 
-        p, x, y = self.hparams, inputs.float().numpy(), labels.numpy()
+        inputs, labels = self.finite(x).float().numpy(), self.keep_present(y[0].cpu()).numpy()
+        if len(self.present) == 1:
+            return
         source = check_random_state(self.randomness.integer() % 2**32)
         trees = []
-        for _ in range(p.trees):
-            forest = RandomForestClassifier(
-                1, max_depth=p.depth, min_samples_leaf=p.least_rows, random_state=source
-            )
-            trees.append(arrays_of(forest.fit(x, y).estimators_[0].tree_))
+        for _ in range(self.hparams.trees):
+            forest = RandomForestClassifier(1, random_state=source)
+            trees.append(arrays_of(forest.fit(inputs, labels).estimators_[0].tree_))
         self.take(trees)
 
     def take(self, trees: list[dict[str, np.ndarray]]) -> None:

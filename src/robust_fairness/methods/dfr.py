@@ -1,6 +1,7 @@
 """Deep feature reweighting: a new last layer from held-out rows (Kirichenko et al. 2023)."""
 
 import logging
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,6 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.estimators.logistic_regression import fitted_logits
 from robust_fairness.methods.base import (
     Problem,
     SubgroupMethodParameters,
@@ -160,6 +160,7 @@ def averaged_regressions(
         classes: number of classes.
         inverse_penalty: C.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
@@ -177,8 +178,13 @@ def averaged_regressions(
         regression = LogisticRegression(
             l1_ratio=1, solver="saga", C=inverse_penalty, max_iter=ITERATIONS, random_state=0
         )
-        coefficients[number][:, present], intercepts[number, present] = fitted_logits(
-            "dfr", regression, scaled[rows], y[rows], sample_weight[rows]
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # logged below
+            regression.fit(scaled[rows], y[rows], sample_weight[rows])
+        if regression.n_iter_.max() >= ITERATIONS:
+            LOGGER.warning("dfr: not converged after %d iterations", ITERATIONS)
+        halves = np.array([-0.5, 0.5] if len(present) == 2 else [1.0])  # of the only logit of two
+        coefficients[number][:, present] = regression.coef_.T * halves
+        intercepts[number, present] = regression.intercept_ * halves
     slopes = coefficients.mean(0) / scaler.scale_[:, None]
     return slopes, intercepts.mean(0) - scaler.mean_ @ slopes

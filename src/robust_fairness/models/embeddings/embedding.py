@@ -97,8 +97,8 @@ class Embedding(SingleModel):
         self.shared_width = self.backbone.feature_width
         self.feature_width, self.normalised = hparams.dimensions, hparams.normalised
         self.projection = self.new_projection(randomness)
-        is_linear = bool(self.backbone.piecewise_linear) and self.linear
-        self.piecewise_linear = is_linear and not self.normalised
+        is_linear = bool(self.backbone.piecewise_linear) and not self.normalised
+        self.piecewise_linear = is_linear if self.linear else None
         self.top = self.new_head(outputs, randomness) if self.linear else self.new_classifiers()
 
     @classmethod
