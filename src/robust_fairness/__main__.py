@@ -36,7 +36,10 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
                 _set_up()
         except InputError as error:
             sys.exit(f"Error: {error}")
-    return cli.main(words, **options)
+    try:
+        return cli.main(words, **options)
+    except BrokenPipeError:  # nobody reads the error; status 1 of an audit is a failed gate
+        sys.exit(2 if words[:1] == ["audit"] else 1)
 
 
 def _set_up() -> None:

@@ -1,6 +1,9 @@
 """Exit statuses: 1 is a failed gate and nothing else."""
 
 import errno
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -75,6 +78,27 @@ def test_an_error_inside_of_the_audit_is_no_failed_gate(
     last = done.output.splitlines()[-1]
     assert said in last
     assert ("Traceback" in done.output) == (status == 3)
+
+
+@pytest.mark.parametrize(
+    ("further", "broken", "status"),
+    [
+        ([], "", 2),
+        (["--fail-if=demographic_parity_difference>0.5"], "", 2),
+        (["--nonsense"], "", 2),
+        ([], "from robust_fairness.auditing import command; command.audit_file = None; ", 3),
+    ],
+)
+def test_a_closed_pipe_is_no_failed_gate(words, further, broken, status) -> None:
+    """``robust-fairness audit ... 2>&1 | head -1``."""
+    code = f"{broken}from robust_fairness.__main__ import main; main()"
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        process = [sys.executable, "-c", code, *words, *further]
+        assert subprocess.run(process, check=False, stdout=write, stderr=write).returncode == status
+    finally:
+        os.close(write)
 
 
 def test_other_commands_end_with_status_3_after_an_unexpected_error() -> None:

@@ -4,7 +4,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterable
-from contextlib import ExitStack, chdir
+from contextlib import ExitStack, chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +56,13 @@ class Command(click.Command):
 
 def fault(error: Exception) -> SystemExit:
     """The end of a command by an unexpected error: its traceback, and that it is to be reported."""
-    click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
-    click.echo(
-        "Error: this is a bug; please report it with the lines above and the output of "
-        "robust-fairness --version",
-        err=True,
-    )
+    with suppress(BrokenPipeError):  # nobody reads it
+        click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
+        click.echo(
+            "Error: this is a bug; please report it with the lines above and the output of "
+            "robust-fairness --version",
+            err=True,
+        )
     return SystemExit(FAULT)
 
 
