@@ -50,9 +50,9 @@ def outputs_of(network, x):
     return network(torch.tensor(x)[None].double())[0].detach().numpy()
 
 
-def drawn_seed(seed=0, bits=31):
+def drawn_seed(seed=0):
     """The seed that a classifier hands to scikit-learn."""
-    return Randomness([seed], "weights").integer() % 2**bits
+    return Randomness([seed], "weights").integer() % 2**32
 
 
 def digits(classes, rows=300):
@@ -107,7 +107,7 @@ def test_random_forest_is_scikit_learns(classes):
     """The whole forest's probabilities; a probability of 0 has the least logarithm."""
     x, y = digits(classes)
     network = fitted_on("random_forest", x[:200], y[:200], classes, seed=3, trees=9)
-    machine = RandomForestClassifier(9, random_state=drawn_seed(3, 32))
+    machine = RandomForestClassifier(9, random_state=drawn_seed(3))
     expected = machine.fit(x[:200], y[:200]).predict_proba(x)
     outputs = outputs_of(network, x)
     np.testing.assert_allclose(np.exp(outputs), expected, atol=1e-12)
@@ -123,7 +123,7 @@ def test_random_forest_compares_inputs_as_scikit_learn_does():
     x = np.random.default_rng(0).integers(0, 5, (400, 3)) * np.float64(0.1)
     y = np.random.default_rng(1).integers(0, 2, 400)
     network = fitted_on("random_forest", x, y, 2, trees=20)
-    machine = RandomForestClassifier(20, random_state=drawn_seed(bits=32)).fit(x, y)
+    machine = RandomForestClassifier(20, random_state=drawn_seed()).fit(x, y)
     nudged = np.concatenate([x, np.nextafter(x, 1), x + 0.05])
     np.testing.assert_allclose(
         np.exp(outputs_of(network, nudged)), machine.predict_proba(nudged), atol=1e-12
@@ -222,7 +222,7 @@ def test_draws_belong_to_the_seed(name):
 MACHINES = {
     "logistic_regression": (LogisticRegression(max_iter=1000), "predict_proba"),
     "rbf_svm": (SVC(), "decision_function"),
-    "random_forest": (RandomForestClassifier(7, random_state=drawn_seed(bits=32)), "predict_proba"),
+    "random_forest": (RandomForestClassifier(7, random_state=drawn_seed()), "predict_proba"),
 }
 
 

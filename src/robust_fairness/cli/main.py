@@ -15,10 +15,11 @@ from robust_fairness.core.extras import command, needed_by
 
 # Where the commands are, imported when one is used; CORE are those that need no extra.
 COMMANDS = {
-    "answers": "report", "audit": "audit", "check": "check", "cite": "report",
+    "answers": "finished_run", "audit": "audit", "check": "check", "cite": "finished_run",
     "convert-edm": "data", "demo": "project", "fetch": "data",
     "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune",
-    "report": "report", "rerun": "run", "run": "run", "site": "report", "table": "report",
+    "report": "finished_run", "rerun": "run", "run": "run", "site": "finished_run",
+    "table": "finished_run",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
 CORE = ("audit", "cite", "init", "list")

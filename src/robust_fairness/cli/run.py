@@ -12,7 +12,7 @@ from kedro.utils import load_obj
 
 from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import GRID, ProjectCommand
-from robust_fairness.cli.report import open_report
+from robust_fairness.cli.finished_run import open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run
 

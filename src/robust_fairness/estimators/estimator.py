@@ -34,7 +34,6 @@ from robust_fairness.estimators.base import LEAST_PROBABILITY, Estimator, Reduct
 from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 LOGGER = logging.getLogger(__name__)
-SEEDS = 2**31
 PACKAGE = f"scikit-learn {sklearn.__version__}"
 
 
@@ -91,6 +90,7 @@ class ScikitLearn(Estimator):
             return super().changed("params", {**self.params, name: value})
 
     name = "estimator"
+    seeds: ClassVar[int] = 2**31  # below which ``random_state`` is
     keeps_training_rows = True  # nearest neighbours and machines do
     buffers_of: ClassVar = {
         "content": torch.uint8,
@@ -177,7 +177,7 @@ class ScikitLearn(Estimator):
                     "preprocessing standardise or none, without remove_correlation"
                 )
             self.keep(columns=self.feature_columns)
-        seed, threads = self.randomness.integer() % SEEDS, torch.get_num_threads()
+        seed, threads = self.randomness.integer() % self.seeds, torch.get_num_threads()
         return prepared(self.hparams.built(), seed, threads)
 
     def _store(self, machines: Sequence[BaseEstimator]) -> None:

@@ -1,6 +1,6 @@
 """K-means as a classifier: a row has the class that most rows of the nearest centroid have."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -48,3 +48,5 @@ class KMeans(ScikitLearn):
 
         estimator: str = f"{__name__}.KMeansClassifier"
         params: dict[str, Any] = {}
+
+    seeds: ClassVar[int] = 2**32

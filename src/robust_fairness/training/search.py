@@ -31,7 +31,7 @@ from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
 if TYPE_CHECKING:
-    from robust_fairness.training.study import Asked, Study
+    from robust_fairness.training.optuna_stage import Asked, OptunaStage
 
 LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
@@ -202,11 +202,11 @@ def rounds(trained: TrainedReplicas) -> Iterator[Round]:
     yield Round(cell.replicas())
     best: Mapping[str, Any] = {}
     for number, stage in enumerate(cell.search, 1):
-        from robust_fairness.training.study import Study
+        from robust_fairness.training.optuna_stage import OptunaStage
 
-        study = Study(stage, objective(cell).higher, best)
+        drawn = OptunaStage(stage, objective(cell).higher, best)
         by_trial: dict[str, dict[str, Any]] = {}
-        while asked := study.ask():
+        while asked := drawn.ask():
             new: list[Replica] = []
             trials = []
             for candidate in asked:
@@ -217,16 +217,16 @@ def rounds(trained: TrainedReplicas) -> Iterator[Round]:
                 trials.append((same or replicas)[0].trial)
             # of trials with the same values only the first trains
             first = dict(reversed(list(zip(trials, asked, strict=True))))
-            yield Round(new, number, _pruning(study, first) if stage.pruner != "none" else None)
+            yield Round(new, number, _pruning(drawn, first) if stage.pruner != "none" else None)
             scores = trained.scores(objective(cell))
             for trial, candidate in zip(trials, asked, strict=True):
-                study.tell(candidate, scores.get(trial))
+                drawn.tell(candidate, scores.get(trial))
                 by_trial[trial] = candidate.override
         best = by_trial[trained.best(list(by_trial), cell.decides)]
 
 
-def _pruning(study: "Study", asked: Mapping[str, "Asked"]) -> ShouldPrune:
-    return lambda trial, epoch, loss: study.should_prune(asked[trial], epoch, loss)
+def _pruning(drawn: "OptunaStage", asked: Mapping[str, "Asked"]) -> ShouldPrune:
+    return lambda trial, epoch, loss: drawn.should_prune(asked[trial], epoch, loss)
 
 
 def require_fitting(samples: Samples, cell: Cell) -> None:

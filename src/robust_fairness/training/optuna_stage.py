@@ -41,7 +41,7 @@ class Asked:
     pruned: bool = False
 
 
-class Study:
+class OptunaStage:
     """One stage of a search, around the best override of the stages before."""
 
     def __init__(self, stage: Stage, higher: bool, earlier: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from robust_fairness import training
 from robust_fairness.compute import checkpoints
 from robust_fairness.experiment.search import Stage
 from robust_fairness.training import fitting
-from robust_fairness.training.study import Study
+from robust_fairness.training.optuna_stage import OptunaStage
 
 from .conftest import accuracies, assert_same_bits, make_cell, make_samples
 
@@ -19,12 +19,12 @@ DECAYS = (1e-5, 1e-3, 0.1)
 
 def drawn(space: dict, score=None, **stage) -> list[dict]:
     """Overrides of all trials of a stage, told what ``score`` makes of each."""
-    study = Study(Stage(space=space, **stage), higher=False, earlier={})
+    drawn_stage = OptunaStage(Stage(space=space, **stage), higher=False, earlier={})
     overrides = []
-    while asked := study.ask():
+    while asked := drawn_stage.ask():
         for candidate in asked:
             overrides.append(candidate.override)
-            study.tell(candidate, score(candidate.override) if score else 0.0)
+            drawn_stage.tell(candidate, score(candidate.override) if score else 0.0)
     return overrides
 
 
@@ -79,13 +79,13 @@ def test_pruner_stops_what_learns_least(pruner, higher):
     """The bad half of trials, whose losses are higher throughout, whichever way scores go."""
     stage = Stage(space={"alpha": {"low": 0.0, "high": 1.0}}, sampler="random", trials=12,
                   at_once=1, pruner=pruner, first_trials=2, first_epochs=2)  # fmt: skip
-    study = Study(stage, higher, {})
+    drawn_stage = OptunaStage(stage, higher, {})
     given_up, losses = {}, [0.1, 0.2] + [5.0, 0.05] * 5
     for number, loss in enumerate(losses):
-        (candidate,) = study.ask()
-        epochs = [study.should_prune(candidate, epoch, loss) for epoch in range(8)]
+        (candidate,) = drawn_stage.ask()
+        epochs = [drawn_stage.should_prune(candidate, epoch, loss) for epoch in range(8)]
         given_up[number] = epochs.index(True) if True in epochs else None
-        study.tell(candidate, 1 - loss if higher else loss)
+        drawn_stage.tell(candidate, 1 - loss if higher else loss)
     assert given_up[0] is None  # nothing to compare it with
     assert given_up[3] is None  # the best so far
     assert all(given_up[number] is not None and given_up[number] >= 1 for number in (2, 4, 6))
