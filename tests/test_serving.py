@@ -258,7 +258,9 @@ def wait_for(address: str) -> None:
     [
         ({"name": "mlp"}, False, ["train"]),
         ({"name": "resnet20"}, True, ["images"]),
-        ({"name": "estimator", "estimator": "sklearn.svm.SVC"}, False, ["train", "scikit-learn"]),
+        ({"name": "rbf_svm", "estimator": "sklearn.svm.SVC"}, False, ["train", "scikit-learn"]),
+        ({"name": "embedding", "classifier": "k_means"}, True, ["images", "scikit-learn"]),
+        ({"name": "embedding", "classifier": "linear"}, True, ["images"]),
         ({"name": "estimator", "estimator": "xgboost.XGBClassifier"}, False,
          ["train,trees", "scikit-learn"]),
         ({"name": "estimator", "estimator": "sklearn.pipeline.Pipeline",

@@ -49,4 +49,5 @@ class KMeans(ScikitLearn):
         estimator: str = f"{__name__}.KMeansClassifier"
         params: dict[str, Any] = {}
 
+    keeps_training_rows = False
     seeds: ClassVar[int] = 2**32

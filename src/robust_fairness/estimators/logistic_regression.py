@@ -13,3 +13,5 @@ class LogisticRegression(ScikitLearn):
 
         estimator: str = "sklearn.linear_model.LogisticRegression"
         params: dict[str, Any] = {"max_iter": 1000}
+
+    keeps_training_rows = False

@@ -182,11 +182,11 @@ def save(
 def requirements(network: Mapping[str, Any], images: bool) -> list[str]:
     """What an environment needs to predict with a network: this package with its extras.
 
-    An estimator is restored by the version of scikit-learn that fitted it. Plug-ins of a project
-    are not among them.
+    An estimator, also one on embeddings, is restored by the version of scikit-learn that fitted it.
+    Plug-ins of a project are not among them.
     """
     extras, pinned = {"images" if images else "train"}, []
-    if network["name"] == "estimator":
+    if "estimator" in network or network.get("classifier", "linear") != "linear":
         extras |= {extra_of(name) or "train" for name in _estimators(network)}
         pinned = [f"scikit-learn=={version('scikit-learn')}"]
     return [f"robust-fairness[{','.join(sorted(extras))}]=={__version__}", *pinned]
