@@ -48,7 +48,7 @@ test: $(INSTALLED) ## run all tests except the slow ones
 # An environment with the core alone, in the versions of the lock.
 CORE := build/core
 CORE_PYTHON ?= $(BIN)/python
-core: $(INSTALLED) ## install the core alone, count its packages and megabytes, and test it
+core: $(INSTALLED) ## install the core, then the extra features: count packages and megabytes, and test
 	@rm -rf $(CORE) && mkdir -p build
 	@sed '/--hash/d; s/ *\\$$//; /^ *#/d' requirements.lock > build/versions.txt
 	@$(UV) venv --quiet --python $(CORE_PYTHON) $(CORE)
@@ -60,6 +60,12 @@ core: $(INSTALLED) ## install the core alone, count its packages and megabytes, 
 	@$(UV) pip install --quiet --python $(CORE)/bin/python --constraints build/versions.txt pytest
 	$(CORE)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
 		--import-mode importlib tests/test_core.py
+	@$(UV) pip install --quiet --python $(CORE)/bin/python --constraints build/versions.txt \
+		".[features]"
+	@megabytes=$$(du -sm $(CORE)/lib | cut -f1); \
+		echo "with the extra features: $$megabytes MB (at most 500)"; test $$megabytes -le 500
+	$(CORE)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
+		--import-mode importlib tests/test_core.py -k scikit_learn
 
 coverage: export OMP_NUM_THREADS := 1
 coverage: $(INSTALLED) ## the same with the share of lines that they run, in twice the time

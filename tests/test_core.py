@@ -45,9 +45,11 @@ EXTRAS = {name.replace("-", "_") for needed in requirements().values() for name 
 PLATFORM = ("fcntl", "resource", "pwd", "grp", "termios")  # of POSIX, not of Windows
 
 
-def core(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process with nothing but the core."""
-    blocked = ",".join((*EXTRAS, *DISTRIBUTIONS, *PLATFORM))
+def core(
+    code: str, *words: str, allowed: tuple[str, ...] = (), **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a process with nothing but the core and some modules."""
+    blocked = ",".join({*EXTRAS, *DISTRIBUTIONS, *PLATFORM} - {*allowed})
     command = [sys.executable, "-c", BLOCKING, blocked, code, *words]
     return subprocess.run(
         command, capture_output=True, check=False, encoding="utf-8", env=os.environ | environment
@@ -166,6 +168,9 @@ def test_files_of_other_processes_stay_where_these_cannot_be_asked(
         (COMMAND, ("demo",), '`robust-fairness demo` needs: pip install "robust-fairness[all]"'),
         (COMMAND, ("audit", "t.parquet", "--target=y", "--prediction=p", "--attributes=sex"),
          't.parquet: a Parquet file needs: pip install "robust-fairness[parquet]"'),
+        (COMMAND, ("audit", "t.csv", "--target=y", "--prediction=p", "--attributes=sex",
+                   "--reference=t.csv", "--features=x"),
+         '--features needs: pip install "robust-fairness[features]"'),
         ("import robust_fairness as rf; rf.Cuma", (),
          'robust_fairness.Cuma needs: pip install "robust-fairness[train]"'),
         ("import robust_fairness as rf; rf.load", (),
@@ -177,12 +182,35 @@ def test_what_is_missing_is_named_in_one_line(
     tmp_path: Path, code: str, words: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
+    (tmp_path / "t.csv").write_text("sex,x,y,p\n" + "f,1,0,1\nm,2,1,1\nf,3,1,0\nm,4,0,0\n" * 9)
     done = core(f"import os; os.chdir({str(tmp_path)!r})\n{code}", *words)
     assert done.returncode
     last = done.stderr.strip().splitlines()[-1]
     assert message in last
     if code == COMMAND:
         assert done.stderr.count("\n") == 1
+
+
+def test_why_values_changed_needs_scikit_learn_only(table: pd.DataFrame, tmp_path: Path) -> None:
+    """Without torch and all other packages of extras."""
+    pytest.importorskip("sklearn")
+    known = table.dropna().assign(x=range(len(table.dropna())))
+    for name in ("then.csv", "now.csv"):
+        known.to_csv(tmp_path / name, index=False)
+    words = (
+        "audit",
+        str(tmp_path / "now.csv"),
+        "--target=y",
+        "--prediction=p",
+        "--features=x",
+        "--attributes=sex",
+        f"--reference={tmp_path / 'then.csv'}",
+        f"--output={tmp_path}",
+    )
+    done = core(COMMAND, *words, allowed=("sklearn", "threadpoolctl", "cloudpickle"))  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "why: no change of accuracy or of a gap excludes 0" in done.stdout
+    assert {"X", "Y given X"} <= {*pd.read_csv(tmp_path / "now_why.csv")["part"]}
 
 
 @pytest.mark.parametrize(

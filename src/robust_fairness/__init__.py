@@ -62,9 +62,10 @@ def __getattr__(name: str) -> Any:
     extras = import_module(f"{__name__}.core.extras")
     what, module = f"{__name__}.{name}", _PLACES.get(name, "library.estimators")
     try:
-        with extras.needed_by(what):
-            if module in ("library.estimators", "library.training"):
-                extras.require_versions(what, "train")
+        extra = "train" if module in ("library.estimators", "library.training") else None
+        with extras.needed_by(what, extra):
+            if extra is not None:
+                extras.require_versions(what, extra)
             imported = import_module(f"{__name__}.{module or name}")
             return getattr(imported, name) if module else imported
     except errors.InputError as error:

@@ -310,8 +310,8 @@ def short(make: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
     import robust_fairness as rf
-    from robust_fairness.diagnosis.columns import Columns
-    from robust_fairness.diagnosis.domains import overlap
+    from robust_fairness.diagnosis.columns import Columns, folds
+    from robust_fairness.diagnosis.domains import FOLDS, overlap
 
     states = [*primary().domains]
     samples = rf.load("acs", task="Income", states=states, drop=["POBP"])
@@ -319,8 +319,9 @@ def write_distances() -> None:
     rows = {s: np.flatnonzero(samples.attributes[samples.domain] == s) for s in states}
     auc = pd.DataFrame(np.full((len(states),) * 2, 0.5), states, states)
     for first, second in combinations(states, 2):
-        x, y = columns.values[rows[first]], columns.values[rows[second]]
-        both = overlap(x, y, categorical=columns.categorical)
+        pair = columns.take(np.concatenate([rows[first], rows[second]]))
+        away = np.repeat([False, True], [len(rows[first]), len(rows[second])])
+        both = overlap(pair, away, folds(FOLDS, len(away), None))
         auc.loc[first, second] = auc.loc[second, first] = both.auc
     auc.round(4).to_csv(DISTANCES, index_label="state")
 

@@ -7,94 +7,29 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.diagnosis.columns import Columns, domain_columns
-from robust_fairness.diagnosis.decomposition import (
-    decompose,
-    decompose_by_group,
-    rate_difference,
-    weighted_mean,
-)
-from robust_fairness.diagnosis.domains import overlap, two_sample_test
+from robust_fairness.diagnosis import runs
+from robust_fairness.diagnosis.columns import Columns, domain_columns, folds
+from robust_fairness.diagnosis.domains import FOLDS, Overlap, overlap, two_sample_test
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
-from robust_fairness.diagnosis.pairs import compared
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
 from robust_fairness.diagnosis.runs import diagnose
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 
 
-def domain(rng, rows, mean=0.0, effect=0.0, second=0.5):
-    """Features, group, label and prediction: the label is positive where a noisy x exceeds 0.
-
-    ``mean`` moves the first feature, ``effect`` the labels given the features, ``second`` is the
-    share of the second group, whose labels are noisier.
-    """
-    group = rng.random(rows) < second
-    x = rng.normal(size=(rows, 2)) + [mean, 0]
-    noise = rng.normal(size=rows) * np.where(group, 1.5, 0.3)
-    y = x[:, 0] + noise > effect
-    features = np.column_stack([x, group])
-    return features, group, y, x[:, 0] > 0
-
-
-CHANGES = {
-    "X": {"mean": -1.5},
-    "Y given X": {"effect": 1.0},
-    "group mix": {"second": 0.95},
-}
-
-
-def largest_part(change: dict, seed: int, rows: int = 1500) -> str:
-    """The part to which most of a fall of accuracy is attributed."""
-    rng = np.random.default_rng(seed)
-    x, group, y, predicted = domain(rng, rows, second=0.2)
-    x2, group2, y2, predicted2 = domain(rng, rows, **({"second": 0.2} | change))
-
-    shared = overlap(x, x2, seed=seed)  # the group is a feature
-    scores = [predicted == y, predicted2 == y2]
-    fall = decompose_by_group(scores, [group, group2], shared.take)
-    assert fall.due_to_x + fall.due_to_y_given_x + fall.mix == pytest.approx(
-        fall.elsewhere - fall.at_home
-    )
-    parts = {"X": fall.due_to_x, "Y given X": fall.due_to_y_given_x, "group mix": fall.mix}
-    return max(parts, key=lambda name: abs(parts[name]))
-
-
-@pytest.mark.parametrize("part", CHANGES)
-def test_the_part_that_changed_is_named(part):
-    named = [largest_part(CHANGES[part], seed) for seed in range(3)]
-    assert named.count(part) == len(named)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", CHANGES)
-def test_the_part_that_changed_is_named_in_95_percent_of_200_draws(part):
-    named = [largest_part(CHANGES[part], seed) for seed in range(200)]
-    assert named.count(part) >= 0.95 * len(named)
-
-
-def test_parts_add_up_and_a_gap_of_predictions_has_no_part_of_labels():
-    """Demographic parity depends on X alone: its part due to Y given X is an error of weights."""
-    rng = np.random.default_rng(0)
-    x, group, y, predicted = domain(rng, 4000)
-    x2, group2, y2, predicted2 = domain(rng, 4000, mean=-0.7, effect=0.8)
-    shared = overlap(x, x2)
-    parity = decompose(
-        rate_difference(predicted, group), rate_difference(predicted2, group2), shared
-    )
-    assert abs(parity.due_to_y_given_x) < 0.05
-    right = decompose(weighted_mean(predicted == y), weighted_mean(predicted2 == y2), shared)
-    for parts in (parity, right):
-        change = parts.elsewhere - parts.at_home
-        assert parts.due_to_x + parts.due_to_y_given_x == pytest.approx(change, abs=1e-12)
-    assert right.due_to_y_given_x < -0.03
+def shared_by(home: np.ndarray, away: np.ndarray) -> Overlap:
+    """The overlap of two samples of numbers ``[n, columns]``."""
+    both, names = np.concatenate([home, away]), tuple(map(str, range(home.shape[1])))
+    columns = Columns(both.astype(np.float32), names, np.zeros(len(names), bool))
+    elsewhere = np.repeat([False, True], [len(home), len(away)])
+    return overlap(columns, elsewhere, folds(FOLDS, len(both), None))
 
 
 def test_the_shared_distribution_is_that_of_the_densities():
     """Two normal distributions: the weighted means are those of p t / (p + t), by quadrature."""
     rng = np.random.default_rng(1)
     home, away = rng.normal(0, 1, (6000, 1)), rng.normal(1, 1, (3000, 1))
-    shared = overlap(home, away)
+    shared = shared_by(home, away)
     grid = np.linspace(-6, 7, 20_001)
     p, t = stats.norm.pdf(grid), stats.norm.pdf(grid, 1)
     density = p * t / (p + t)
@@ -109,8 +44,8 @@ def test_a_column_that_names_the_domain_leaves_no_overlap():
     rng = np.random.default_rng(2)
     home = np.column_stack([rng.normal(size=500), np.zeros(500)])
     away = np.column_stack([rng.normal(size=500), np.ones(500)])
-    assert overlap(home, away).little
-    assert not overlap(home[:, :1], away[:, :1]).little
+    assert shared_by(home, away).little
+    assert not shared_by(home[:, :1], away[:, :1]).little
 
 
 def test_alike_domains_are_not_told_apart_and_units_matter():
@@ -133,7 +68,7 @@ def test_the_region_of_the_change_is_found():
     """Labels change where the first feature is above 1; the tree names it, with its numbers."""
     rng = np.random.default_rng(4)
     x, x2 = rng.normal(size=(4000, 3)), rng.normal(size=(4000, 3))
-    shared = overlap(x, x2)
+    shared = shared_by(x, x2)
     right, right2 = rng.random(4000) < 0.9, rng.random(4000) < np.where(x2[:, 0] > 1, 0.3, 0.9)
     leaves = regions(
         [ScoredDomain(x, right.astype(float), shared.home)],
@@ -169,21 +104,6 @@ def test_the_region_where_a_gap_opens_is_found():
     assert first["conditions"].split(" and ")[0] == "urban"
     assert first["change"] == pytest.approx(-0.5, abs=0.15)
     assert first["low"] < -0.5 < first["high"] < 0
-
-
-def test_within_a_group_the_weights_are_those_of_its_own_classifier():
-    """The pooled classifier saw the group: within it, as good as one that is fitted in it alone."""
-    rng = np.random.default_rng(6)
-    x, group, *_ = domain(rng, 4000, second=0.2)
-    x2, group2, *_ = domain(rng, 4000, mean=-0.7, second=0.8)
-    rows, rows2 = np.flatnonzero(group), np.flatnonzero(group2)
-    pooled = overlap(x, x2).take(rows, rows2)
-    alone = overlap(x[rows], x2[rows2])
-    for first, other, values in (
-        (pooled.home, alone.home, x[rows]),
-        (pooled.away, alone.away, x2[rows2]),
-    ):
-        assert first @ values[:, 0] == pytest.approx(other @ values[:, 0], abs=0.06)
 
 
 def test_a_share_that_changes_by_unit_has_a_wider_interval():
@@ -273,15 +193,17 @@ def test_a_category_that_names_the_domain_is_found_among_its_levels():
 
 def test_columns_that_name_the_domain_are_left_out_of_the_comparison():
     """With the column or without it, the rows are compared by the others."""
-    plain, leaking = (
-        compared(two_domains(leak=leak)[0], np.arange(300), np.arange(300, 600))
-        for leak in (False, True)
-    )
-    assert (plain.naming, leaking.naming) == ((), ("unit",))
-    assert leaking.of_all_columns.little
-    assert not leaking.shared.little
-    np.testing.assert_array_equal(leaking.shared.home, plain.shared.home)
-    assert leaking.column_aucs["age"] < 0.7
+    scored = []
+    for leak in (False, True):
+        samples, predictions = two_domains(leak=leak)
+        domains = runs._domains(samples, np.arange(300), np.arange(300, 600))
+        scored.append(runs._scored(samples, domains, *predictions))
+    plain, leaking = scored
+    assert (plain.domains.naming, leaking.domains.naming) == ((), ("unit",))
+    assert leaking.domains.overlap.little
+    assert not leaking.overlap.little
+    np.testing.assert_array_equal(leaking.overlap.home, plain.overlap.home)
+    assert leaking.domains.column_aucs["age"] < 0.7
 
 
 def test_intervals_of_regions_hold_for_all_leaves_together():
@@ -338,8 +260,10 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
         sex = samples.attributes["sex"].iloc[prediction.rows].to_numpy()
         predicted = prediction.outputs.argmax(1)
         right = predicted == samples.y[prediction.rows]
-        gap = predicted[sex == "m"].mean() - predicted[sex == "f"].mean()
-        assert rows.loc[("sex", "selection_rate_difference"), column] == pytest.approx(gap)
+        first, second = rows.loc[("sex", "selection_rate"), "of"].split(" less ")
+        gap = predicted[sex == first].mean() - predicted[sex == second].mean()
+        assert {first, second} == {"f", "m"}
+        assert rows.loc[("sex", "selection_rate"), column] == pytest.approx(gap)
         assert rows.loc[("", "accuracy"), column] == pytest.approx(right.mean())
         known = pd.notna(sex)
         assert rows.loc[("sex", "accuracy"), column] == pytest.approx(right[known].mean())
@@ -352,7 +276,7 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
 def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all_rows(monkeypatch):
     samples, predictions = two_domains(rows=6000)
     every = diagnose("two", samples, {"erm": predictions})
-    monkeypatch.setattr("robust_fairness.diagnosis.runs.MOST", 1000)
+    monkeypatch.setattr("robust_fairness.diagnosis.domains.MOST", 1000)
     some = diagnose("two", samples, {"erm": predictions})
     pd.testing.assert_frame_equal(some["shares"], every["shares"])
     measured = [

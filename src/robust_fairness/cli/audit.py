@@ -320,7 +320,7 @@ def audit(
     source, monitored = made_of(TableFile, path=path), made_of(Monitored)
     done = audit_file(source, columns, monitored=monitored, **options)
     if columns.features:
-        with needed_by("--features", "train"):
+        with needed_by("--features", "features"):
             from robust_fairness.diagnosis.periods import explained
         done = explained(done)
     made = files_of(done, path.name.partition(".")[0], also)

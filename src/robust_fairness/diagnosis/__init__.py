@@ -1,5 +1,5 @@
 """Why a model does otherwise in another domain: what differs, and how much each part explains.
 
-``runs.diagnose`` and ``unprocessing.frontier`` are of runs, ``periods.explained`` of audits, which
-need no torch.
+``decomposition`` takes rows of two domains; ``runs.diagnose`` applies it to a run and
+``periods.explained`` to an audit, which needs no torch. ``unprocessing.frontier`` is of runs.
 """

@@ -7,7 +7,6 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from robust_fairness.diagnosis.domains import folds
 from robust_fairness.samples import Samples
 
 MOST_LEVELS = 255  # of a column that the boosted trees take as a category
@@ -56,13 +55,19 @@ class Columns:
         left = tuple(name for name in self.names if name not in names)
         return Columns(self.values[:, kept], left, self.categorical[kept])
 
-    def joined(self, others: dict[str, np.ndarray]) -> "Columns":
-        """These columns and further categories, codes ``[n]`` by name."""
+    def joined(self, others: dict[str, np.ndarray], categories: bool = True) -> "Columns":
+        """These columns and further ones, numbers or codes of categories ``[n]``, by name."""
         return Columns(
             np.column_stack([self.values, *others.values()]).astype(np.float32),
             (*self.names, *others),
-            np.append(self.categorical, np.ones(len(others), dtype=bool)),
+            np.append(self.categorical, np.full(len(others), categories)),
         )
+
+
+def folds(number: int, rows: int, units: np.ndarray | None) -> np.ndarray:
+    """The fold of each row ``[rows]``, from 0; rows of a unit are in one, if there are units."""
+    names, unit = np.unique(np.arange(rows) if units is None else units, return_inverse=True)
+    return np.asarray((np.random.default_rng(0).permutation(len(names)) % number)[unit])
 
 
 def domain_columns(

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from scipy import stats
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
+
+from robust_fairness.diagnosis.columns import NAMES_DOMAIN, Columns, domain_columns, folds
 
 FOLDS = 5
 MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
@@ -61,14 +64,6 @@ class Overlap:
         alpha = len(self.pi_away) / (len(self.pi_home) + len(self.pi_away))
         return np.asarray((1 - alpha) * pi + alpha * (1 - pi))
 
-    def take(self, home: np.ndarray, away: np.ndarray) -> "Overlap":
-        """The overlap of some rows by their numbers, such as those of a group.
-
-        Where the group is a feature of the classifier, its probabilities are those within the
-        group as well, whatever the shares of the groups.
-        """
-        return Overlap(self.pi_home[home], self.pi_away[away])
-
     @property
     def effective_rows(self) -> tuple[float, float]:
         """Effective sample sizes of both weights, 1 / sum of squares."""
@@ -84,48 +79,133 @@ class Overlap:
         return self.auc > LITTLE_OVERLAP or any(few)
 
 
-def folds(number: int, rows: int, units: np.ndarray | None, seed: int = 0) -> np.ndarray:
-    """The fold of each row ``[rows]``, from 0; rows of a unit are in one, if there are units."""
-    names, unit = np.unique(np.arange(rows) if units is None else units, return_inverse=True)
-    return np.asarray((np.random.default_rng(seed).permutation(len(names)) % number)[unit])
+def some(rows: int) -> np.ndarray:
+    """Numbers of all rows, or of ``MOST`` of them drawn at random, the same at every call."""
+    if rows <= MOST:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, MOST, replace=False))
 
 
-def _classifier(categorical: np.ndarray | None) -> HistGradientBoostingClassifier:
-    """Boosted trees of a fixed, small size."""
-    return HistGradientBoostingClassifier(
+def _model(
+    categorical: np.ndarray | None, classes: bool = True
+) -> HistGradientBoostingClassifier | HistGradientBoostingRegressor:
+    """Boosted trees of a fixed, small size: they need no scaling and see interactions."""
+    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    return kind(
         max_iter=60,
-        max_leaf_nodes=15,
+        max_leaf_nodes=8,
+        l2_regularization=1.0,
         early_stopping=False,
         random_state=0,
         categorical_features=categorical,
     )
 
 
-def overlap(
-    home: np.ndarray,
-    away: np.ndarray,
-    units: tuple[np.ndarray, np.ndarray] | None = None,
-    seed: int = 0,
-    categorical: np.ndarray | None = None,
-) -> Overlap:
-    """Two domains, separated by boosted trees fitted without the row and its unit.
-
-    They need no scaling and see interactions; they are cross-fitted in ``FOLDS`` folds.
+def cross_fitted(
+    x: Columns,
+    target: np.ndarray,
+    fold: np.ndarray,
+    weight: np.ndarray | None = None,
+    among: np.ndarray | None = None,
+) -> np.ndarray:
+    """The mean of a target given columns, by boosted trees fitted without the fold of the row.
 
     Args:
-        home: features at home ``[n, d]``, of rows that the model was not trained on.
-        away: features elsewhere ``[m, d]``.
-        units: units of the rows at home and elsewhere.
-        seed: of the folds.
-        categorical: the features that are codes of categories.
+        x: columns of the rows.
+        target: numbers, or 0 and 1, ``[n]``.
+        fold: fold of each row ``[n]``.
+        weight: weights of the rows ``[n]``; equal if None.
+        among: the rows that are fitted on, bool ``[n]``; all if None.
+
+    Returns:
+        Means of all rows, float64 ``[n]``.
     """
-    x, elsewhere = np.concatenate([home, away]), np.repeat([False, True], [len(home), len(away)])
-    fold = folds(FOLDS, len(x), None if units is None else np.concatenate(units), seed)
-    pi = np.empty(len(x))
-    for left_out in (fold == number for number in range(FOLDS)):
-        model = _classifier(categorical).fit(x[~left_out], elsewhere[~left_out])
-        pi[left_out] = model.predict_proba(x[left_out])[:, 1]
-    return Overlap(pi[~elsewhere], pi[elsewhere])
+    fitted = np.empty(len(target))
+    for number in range(FOLDS):
+        out = fold == number
+        rows = ~out if among is None else ~out & among
+        values = np.unique(target[rows])
+        if len(values) == 1:
+            fitted[out] = values[0]
+            continue
+        classes = np.array_equal(values, [0, 1])
+        of_rows = None if weight is None else weight[rows]
+        model = _model(x.categorical, classes).fit(x.values[rows], target[rows], of_rows)
+        of_out = x.values[out]
+        fitted[out] = model.predict_proba(of_out)[:, 1] if classes else model.predict(of_out)
+    return fitted
+
+
+def overlap(x: Columns, away: np.ndarray, fold: np.ndarray) -> Overlap:
+    """The overlap of two domains in some columns.
+
+    Args:
+        x: columns of the rows of both.
+        away: whether a row is from elsewhere, bool ``[n]``.
+        fold: fold of each row ``[n]``.
+    """
+    pi = cross_fitted(x, away, fold)
+    return Overlap(pi[~away], pi[away])
+
+
+@dataclass(frozen=True, eq=False)
+class Domains:
+    """Rows of two domains: home and elsewhere, or an earlier period and this one.
+
+    Attributes:
+        away: whether a row is from elsewhere, bool ``[n]``.
+        columns: their columns, the sensitive attributes among them.
+        unit: number of the unit of each row ``[n]``, such as a person.
+        weight: of the rows, with mean 1 in each domain.
+    """
+
+    away: np.ndarray
+    columns: Columns
+    unit: np.ndarray
+    weight: np.ndarray
+
+    @cached_property
+    def fold(self) -> np.ndarray:
+        """The fold of each row; the rows of a unit are in one."""
+        return folds(FOLDS, len(self.unit), self.unit)
+
+    @cached_property
+    def column_aucs(self) -> pd.Series:
+        """How well each column alone tells the domains apart, see ``domain_columns``."""
+        return domain_columns(self.columns, self.away, self.unit)
+
+    @cached_property
+    def naming(self) -> tuple[str, ...]:
+        """The columns that name the domain; all others are X."""
+        return tuple(self.column_aucs.index[self.column_aucs >= NAMES_DOMAIN])
+
+    @cached_property
+    def overlap(self) -> Overlap:
+        """The overlap in all columns."""
+        return overlap(self.columns, self.away, self.fold)
+
+    @cached_property
+    def two_sample(self) -> tuple[float, float]:
+        """AUC and p-value of the classifier two-sample test of all columns."""
+        columns = self.columns
+        return two_sample_test(
+            columns.values, self.away, self.unit, categorical=columns.categorical
+        )
+
+    def smallest(self, rows: np.ndarray) -> int:
+        """The number of some rows in the domain with fewer of them."""
+        away = int((rows & self.away).sum())
+        return min(away, int(rows.sum()) - away)
+
+    def errors(self, scores: np.ndarray) -> np.ndarray:
+        """Standard errors of sums of scores ``[values, n]``, by unit within domains."""
+        variance = np.zeros(len(scores))
+        for rows in (~self.away, self.away):
+            unit = np.unique(self.unit[rows], return_inverse=True)[1]
+            for place, score in enumerate(scores):
+                sums = np.bincount(unit, score[rows])
+                variance[place] += len(sums) * sums.var(ddof=1) if len(sums) > 1 else np.nan
+        return np.sqrt(variance)
 
 
 def two_sample_test(
@@ -156,7 +236,7 @@ def two_sample_test(
     )
     half = generator.permutation(len(names)) % 2 == 0
     fitted = half[unit]
-    model = _classifier(categorical).fit(x[fitted], elsewhere[fitted])
+    model = _model(categorical).fit(x[fitted], elsewhere[fitted])
     ranks = stats.rankdata(model.predict_proba(x[~fitted])[:, 1])
     # ranks and rows of each unit of the other half: all that the AUC needs of them
     others = np.flatnonzero(~half)

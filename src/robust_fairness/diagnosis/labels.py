@@ -42,6 +42,7 @@ def share_change(
     home: np.ndarray,
     away: np.ndarray,
     units: tuple[np.ndarray, np.ndarray] | None = None,
+    weights: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Change:
     """The change of a share between independent samples, whose units may have several rows.
 
@@ -52,16 +53,19 @@ def share_change(
         home: whether each row at home is of the class or group, bool ``[n]``.
         away: the same of the rows elsewhere ``[m]``.
         units: units of the rows; every row on its own if None.
+        weights: weights of the rows; equal ones if None.
     """
-    of_rows = units or (np.arange(len(home)), np.arange(len(away)))
-    error = np.hypot(_error(home, of_rows[0]), _error(away, of_rows[1]))
-    return Change(float(home.mean()), float(away.mean()), float(error))
-
-
-def _error(values: np.ndarray, units: np.ndarray) -> float:
-    """Standard error of a mean."""
-    sums = np.bincount(np.unique(units, return_inverse=True)[1], values - values.mean())
-    return float(np.sqrt(len(sums) / max(1, len(sums) - 1) * np.sum(sums**2)) / len(values))
+    samples = (home, away)
+    of_units = units or tuple(np.arange(len(values)) for values in samples)
+    of_rows = weights or tuple(np.ones(len(values)) for values in samples)
+    shares, errors = [], []
+    for values, unit, weight in zip(samples, of_units, of_rows, strict=True):
+        share = float(np.average(values, weights=weight))
+        sums = np.bincount(np.unique(unit, return_inverse=True)[1], weight * (values - share))
+        variance = len(sums) / max(1, len(sums) - 1) * np.sum(sums**2)
+        shares.append(share)
+        errors.append(np.sqrt(variance) / weight.sum())
+    return Change(shares[0], shares[1], float(np.hypot(*errors)))
 
 
 def estimated_shares(

@@ -8,18 +8,12 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.diagnosis.decomposition import (
-    Decomposition,
-    Weighted,
-    decompose,
-    decompose_by_group,
-    rate_difference,
-    weighted_mean,
-)
-from robust_fairness.diagnosis.domains import FEWEST, MOST
+from robust_fairness.diagnosis.columns import Columns
+from robust_fairness.diagnosis.decomposition import Coded, Scored, changes
+from robust_fairness.diagnosis.domains import FEWEST, Domains, some
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
-from robust_fairness.diagnosis.pairs import Pair, compared
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
+from robust_fairness.metrics.evaluation import probability_of_second
 from robust_fairness.samples import Samples
 from robust_fairness.samples.domains import rows_by_domain
 from robust_fairness.training.decisions import MISSING
@@ -37,8 +31,7 @@ def diagnose(
     """Why scores change between domains: tables of ``core.tables`` by name.
 
     Of every cell the replica of the first seed is diagnosed, in each domain out of distribution
-    with ``FEWEST`` rows. Gaps are signed, second group minus first, of the sensitive attributes
-    with two groups. Columns that name the domain are found first and left out of X.
+    with ``FEWEST`` rows. Columns that name the domain are found first and left out of X.
 
     Shares are those of all rows. Everything else is of at most ``MOST`` rows of a domain, drawn at
     random: the standard error of a rate of theirs is at most .5 / sqrt(20,000) = .004.
@@ -48,34 +41,50 @@ def diagnose(
         samples: its rows; features are columns of numbers.
         predictions: of the unshifted rows by method, in and out of distribution.
     """
-
-    @cache
-    def pair_of(home: bytes, away: bytes) -> Pair:
-        rows = (np.frombuffer(domain, np.int64) for domain in (home, away))
-        return compared(samples, *rows)
-
-    described: set[Pair] = set()
+    compared = cache(
+        lambda home, away: _domains(samples, *(np.frombuffer(rows, int) for rows in (home, away)))
+    )
+    described: set[Domains] = set()
     rows: dict[str, list[Row]] = {
         "diagnosis": [], "domain_columns": [], "regions": [], "shares": [],
     }  # fmt: skip
     for method, replicas in predictions.items():
-        for home, away, domain in _pairs(samples, replicas):
-            every_home, every_away = home, away
-            home, away = _at_most(home), _at_most(away)  # noqa: PLW2901
-            pair = pair_of(*(part.rows.astype(np.int64).tobytes() for part in (home, away)))
+        for every_home, every_away, domain in _pairs(samples, replicas):
+            home, away = (part.take(some(len(part.rows))) for part in (every_home, every_away))
+            domains = compared(*(part.rows.astype(int).tobytes() for part in (home, away)))
             where: Row = {"dataset": dataset, "domain": domain}
-            if pair not in described:  # what does not depend on the method
-                rows["domain_columns"] += [where | row for row in _domain_columns(pair)]
-                of_all = replace(pair, home=every_home.rows, away=every_away.rows)
+            if domains not in described:  # what does not depend on the method
+                described.add(domains)
+                rows["domain_columns"] += [where | row for row in _domain_columns(domains)]
                 rows["shares"] += [
                     where | {"method": method} | row
-                    for row in _shares(of_all, every_home, every_away)
+                    for row in _shares(samples, every_home, every_away)
                 ]
-                described.add(pair)
             where |= {"method": method, "trial": home.trial, "seed": home.seed}
-            rows["diagnosis"] += [where | row for row in _decomposed(pair, home, away)]
-            rows["regions"] += [where | row for row in _regions(pair, home, away)]
+            scored = _scored(samples, domains, home, away)
+            groups = _groups(samples, np.concatenate([home.rows, away.rows]))
+            rows["diagnosis"] += [where | row for row in _decomposed(scored, groups)]
+            rows["regions"] += [where | row for row in _regions(samples, scored, home, away)]
     return {name: tables.table(tables.TABLES[name], listed) for name, listed in rows.items()}
+
+
+def _domains(samples: Samples, home: np.ndarray, away: np.ndarray) -> Domains:
+    """Rows in distribution and in another domain; sensitive categories are columns, too.
+
+    A missing value is a category of its own here.
+    """
+    attributes = samples.attributes[list(samples.sensitive)].select_dtypes("category")
+    codes = {
+        str(name): values.cat.codes.where(values.notna(), len(values.cat.categories)).to_numpy()
+        for name, values in attributes.items()
+    }
+    rows = np.concatenate([home, away])
+    return Domains(
+        away=np.repeat([False, True], [len(home), len(away)]),
+        columns=Columns.of(samples).joined(codes).take(rows),
+        unit=np.arange(len(rows)) if samples.units is None else samples.units[rows],
+        weight=np.ones(len(rows)),
+    )
 
 
 def _pairs(
@@ -94,30 +103,22 @@ def _pairs(
                 yield parts["test"], parts["ood_test"].take(rows), domain
 
 
-def _at_most(prediction: Prediction) -> Prediction:
-    """The prediction, or that of ``MOST`` of its rows, the same for all methods."""
-    if len(prediction.rows) <= MOST:
-        return prediction
-    generator = np.random.default_rng(0)
-    return prediction.take(np.sort(generator.choice(len(prediction.rows), MOST, replace=False)))
-
-
-def _domain_columns(pair: Pair) -> Iterator[Row]:
+def _domain_columns(domains: Domains) -> Iterator[Row]:
     """The AUC of all columns and of each one alone."""
-    auc, p = pair.two_sample
-    home, away = pair.of_all_columns.effective_rows
+    auc, p = domains.two_sample
+    home, away = domains.overlap.effective_rows
     yield {
-        "column": "", "auc": auc, "p": p, "names_domain": bool(pair.naming),
+        "column": "", "auc": auc, "p": p, "names_domain": bool(domains.naming),
         "effective_home": home, "effective_away": away,
     }  # fmt: skip
-    for name, value in pair.column_aucs.items():
-        yield {"column": name, "auc": value, "names_domain": name in pair.naming}
+    for name, value in domains.column_aucs.items():
+        yield {"column": name, "auc": value, "names_domain": name in domains.naming}
 
 
-def _shares(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
+def _shares(samples: Samples, home: Prediction, away: Prediction) -> Iterator[Row]:
     """Shares of the groups, of missing ones too, and of the classes in all rows and each group."""
-    samples, every = pair.samples, np.ones(len(pair.samples), dtype=bool)
-    yield from _class_shares(pair, home, away, every)
+    every = np.ones(len(samples), dtype=bool)
+    yield from _class_shares(samples, home, away, every)
     for name in samples.sensitive:
         values = samples.attributes[name]
         if not isinstance(values.dtype, pd.CategoricalDtype):
@@ -127,15 +128,15 @@ def _shares(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
             rows_of[MISSING] = values.isna().to_numpy()
         for group, of_group in rows_of.items():
             where: Row = {"attribute": name, "group": group}
-            yield where | _share(pair, of_group, every)
-            yield from (where | row for row in _class_shares(pair, home, away, of_group))
+            yield where | _share(samples, home, away, of_group, every)
+            yield from (where | row for row in _class_shares(samples, home, away, of_group))
 
 
 def _class_shares(
-    pair: Pair, home: Prediction, away: Prediction, among: np.ndarray
+    samples: Samples, home: Prediction, away: Prediction, among: np.ndarray
 ) -> Iterator[Row]:
     """Shares of the classes among some rows; of two classes that of the second."""
-    samples, classes = pair.samples, len(pair.samples.classes)
+    classes = len(samples.classes)
     selected = [among[part.rows] for part in (home, away)]
     estimated = np.full(classes, np.nan)
     if classes and all(rows.any() for rows in selected):
@@ -145,14 +146,16 @@ def _class_shares(
         label = samples.y[home.rows[selected[0]]]
         estimated = estimated_shares(predicted[0], label, predicted[1], classes)
     for number, name in list(enumerate(samples.classes))[classes == BINARY :]:
-        of_class = _share(pair, samples.y == number, among)
+        of_class = _share(samples, home, away, samples.y == number, among)
         yield {"label": name, "estimated": estimated[number]} | of_class
 
 
-def _share(pair: Pair, counted: np.ndarray, among: np.ndarray) -> Row:
+def _share(
+    samples: Samples, home: Prediction, away: Prediction, counted: np.ndarray, among: np.ndarray
+) -> Row:
     """The share of some rows among others; tested where both domains have ``FEWEST`` of them."""
-    units = pair.samples.units
-    rows = [domain[among[domain]] for domain in (pair.home, pair.away)]
+    units = samples.units
+    rows = [part.rows[among[part.rows]] for part in (home, away)]
     row: Row = {"rows_home": len(rows[0]), "rows_away": len(rows[1])}
     if not all(map(len, rows)):
         return row
@@ -167,79 +170,82 @@ def _share(pair: Pair, counted: np.ndarray, among: np.ndarray) -> Row:
     return row | {"low": low, "high": high, "p": change.p}
 
 
-def _decomposed(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
-    """Accuracy or squared error, by group where groups are large enough, and gaps."""
-    together, sizes = pair.shared, pair.shared.effective_rows
-    where: Row = {
-        "auc": together.auc, "effective_home": sizes[0], "effective_away": sizes[1],
-        "little_overlap": together.little, "left_out": ", ".join(pair.naming),
-    }  # fmt: skip
-    score = [_score(pair.samples, part) for part in (home, away)]
-    metric: Row = {"metric": "accuracy" if pair.samples.classes else "mean_squared_error"}
-    yield (
-        where
-        | metric
-        | _parts(decompose(weighted_mean(score[0]), weighted_mean(score[1]), together))
-    )
-    for name, groups, categories in _groups(pair):
-        named: Row = where | {"attribute": name}
-        if min(_smallest(group, categories) for group in groups) >= FEWEST:
-            yield named | metric | _parts(decompose_by_group(score, groups, together.take))
-        if len(pair.samples.classes) == BINARY and categories == BINARY:
-            at_home, elsewhere = (
-                _gaps(pair.samples, part, group)
-                for part, group in zip((home, away), groups, strict=True)
-            )
-            for gap in at_home:
-                yield (
-                    named
-                    | {"metric": gap}
-                    | _parts(decompose(at_home[gap], elsewhere[gap], together))
-                )
+def _scored(samples: Samples, domains: Domains, home: Prediction, away: Prediction) -> Scored:
+    """Both predictions: of two classes with decisions, else with the score of every row."""
+    rows = np.concatenate([home.rows, away.rows])
+    outputs = np.concatenate([home.outputs, away.outputs])
+    y, classes = samples.y[rows].astype(np.float64), len(samples.classes)
+    if classes == BINARY:
+        positive = np.concatenate([home.positive, away.positive])
+        return Scored(domains, "accuracy", y, probability_of_second(outputs), positive)
+    if classes:
+        predicted = outputs.argmax(1)
+        return Scored(domains, "accuracy", (predicted == y).astype(np.float64), predicted)
+    predicted = outputs[:, 0].astype(np.float64)
+    return Scored(domains, "mean_squared_error", np.square(predicted - y), predicted)
 
 
-def _groups(pair: Pair) -> Iterator[tuple[str, list[np.ndarray], int]]:
-    """Names of categorical sensitive attributes, codes in both domains, numbers of groups.
-
-    A missing value has the code -1.
-    """
-    for name in pair.samples.sensitive:
-        values = pair.samples.attributes[name]
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            codes = values.cat.codes.to_numpy()
-            yield name, [codes[pair.home], codes[pair.away]], len(values.cat.categories)
-
-
-def _parts(parts: Decomposition) -> Row:
+def _groups(samples: Samples, rows: np.ndarray) -> dict[str, Coded]:
+    """Codes of some rows, -1 where a value is missing, and names by sensitive attribute."""
+    values = samples.attributes[list(samples.sensitive)].select_dtypes("category").iloc[rows]
     return {
-        "at_home": parts.at_home, "elsewhere": parts.elsewhere, "due_to_x": parts.due_to_x,
-        "due_to_y_given_x": parts.due_to_y_given_x, "due_to_mix": parts.mix,
+        str(name): (column.cat.codes.to_numpy(), tuple(map(str, column.cat.categories)))
+        for name, column in values.items()
+    }
+
+
+def _decomposed(scored: Scored, groups: Mapping[str, Coded]) -> Iterator[Row]:
+    """A row per change, with its parts and their intervals."""
+    overlap = scored.overlap
+    where: Row = {
+        "auc": overlap.auc, "little_overlap": overlap.little,
+        "effective_home": overlap.effective_rows[0], "effective_away": overlap.effective_rows[1],
+        "left_out": ", ".join(scored.domains.naming),
     }  # fmt: skip
+    for change in changes(scored, groups):
+        names = groups[change.attribute][1] if change.groups else ()
+        row: Row = {
+            "attribute": change.attribute, "metric": change.metric,
+            "of": " less ".join(names[code] for code in change.groups),
+            "at_home": change.at_home, "elsewhere": change.elsewhere,
+        }  # fmt: skip
+        parts = {
+            "change": change.whole, "due_to_x": change.x, "due_to_y_given_x": change.y_given_x,
+            "due_to_mix": change.mix,
+        }  # fmt: skip
+        for name, part in parts.items():
+            if part is not None:
+                row |= {name: part.change, f"{name}_low": part.low, f"{name}_high": part.high}
+        yield where | row
 
 
-def _regions(pair: Pair, home: Prediction, away: Prediction) -> Iterator[Row]:
+def _regions(samples: Samples, scored: Scored, home: Prediction, away: Prediction) -> Iterator[Row]:
     """Where the score changes most, and its difference between two groups."""
-    x, features = np.asarray(pair.samples.x, np.float32), pair.samples.features
-    classes = bool(pair.samples.classes)
-    score = [_score(pair.samples, part) for part in (home, away)]
-    shared, rows = pair.shared, (pair.home, pair.away)
-    scored = [
-        ScoredDomain(x[domain], values, weights)
-        for domain, values, weights in zip(rows, score, (shared.home, shared.away), strict=True)
+    x, features = np.asarray(samples.x, np.float32), samples.features
+    rows, shared = (home.rows, away.rows), scored.overlap
+    score = scored.y
+    if scored.positive is not None:
+        a, b = scored.linear(np.eye(2))
+        score = a + b * scored.y
+    sides = [
+        ScoredDomain(x[part], values, weights)
+        for part, values, weights in zip(
+            rows, np.split(score, [len(rows[0])]), (shared.home, shared.away), strict=True
+        )
     ]
-    metric = "accuracy" if classes else "mean_squared_error"
-    yield from _found({"metric": metric}, regions(scored[:1], scored[1:], features))
-    for name, groups, categories in _groups(pair):
-        if categories != BINARY or min(_smallest(codes, BINARY) for codes in groups) < FEWEST:
+    yield from _found({"metric": scored.metric}, regions(sides[:1], sides[1:], features))
+    for name, (codes, names) in _groups(samples, np.concatenate(rows)).items():
+        smallest = min(scored.domains.smallest(codes == code) for code in range(len(names)))
+        if len(names) != BINARY or smallest < FEWEST:
             continue
         of_groups = [
             [
-                replace(part.take(np.flatnonzero(codes == group)), sign=sign)
+                replace(part.take(np.flatnonzero(of_part == group)), sign=sign)
                 for group, sign in enumerate((-1, 1))
             ]
-            for part, codes in zip(scored, groups, strict=True)
+            for part, of_part in zip(sides, np.split(codes, [len(rows[0])]), strict=True)
         ]
-        where: Row = {"attribute": name, "metric": f"{metric}_difference"}
+        where: Row = {"attribute": name, "metric": f"{scored.metric}_difference"}
         yield from _found(where, regions(of_groups[0], of_groups[1], features))
 
 
@@ -247,29 +253,3 @@ def _found(where: Row, leaves: pd.DataFrame) -> Iterator[Row]:
     """The first regions, numbered from 1."""
     for number, leaf in enumerate(leaves.head(REGIONS).to_dict("records"), 1):
         yield where | {"region": number} | {str(name): value for name, value in leaf.items()}
-
-
-def _score(samples: Samples, prediction: Prediction) -> np.ndarray:
-    """Whether each prediction is right, or its squared error, float64 ``[n]``."""
-    y = samples.y[prediction.rows]
-    if len(samples.classes) == BINARY:
-        return np.where(y == 1, prediction.positive, 1 - prediction.positive)
-    if samples.classes:
-        return (prediction.outputs.argmax(1) == y).astype(np.float64)
-    return np.square(prediction.outputs[:, 0].astype(np.float64) - y)
-
-
-def _gaps(samples: Samples, prediction: Prediction, group: np.ndarray) -> dict[str, Weighted]:
-    """Signed differences of rates between groups 0 and 1; rows of unknown group do not count."""
-    y, positive = samples.y[prediction.rows], prediction.positive
-    known, second = group >= 0, group == 1
-    return {
-        "selection_rate_difference": rate_difference(positive, second, known),
-        "true_positive_rate_difference": rate_difference(positive, second, known & (y == 1)),
-        "false_positive_rate_difference": rate_difference(positive, second, known & (y == 0)),
-    }
-
-
-def _smallest(codes: np.ndarray, groups: int) -> int:
-    """Rows of the smallest group; rows of unknown group do not count."""
-    return int(np.bincount(codes[codes >= 0], minlength=groups).min())

@@ -80,7 +80,7 @@ def audit(
     done = audited_tables(table, chosen, name, earlier, "reference")
     if not chosen.features:
         return done
-    with needed_by("features", "train"):
+    with needed_by("features", "features"):
         from robust_fairness.diagnosis.periods import explained
     return explained(done)
 

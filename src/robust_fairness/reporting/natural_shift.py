@@ -103,7 +103,6 @@ def against_erm(results: Results) -> pd.DataFrame:
 def diagnoses(results: Results) -> pd.DataFrame:
     """What the changes of the first seed are due to, in every domain, the largest change first."""
     rows = results.with_facets(results.diagnosis, ["data", "trained_on"], {"data": "dataset"})
-    rows = rows.assign(change=rows["elsewhere"] - rows["at_home"])
     return rows.sort_values("change", key=abs, ascending=False, ignore_index=True)
 
 

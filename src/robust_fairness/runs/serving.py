@@ -187,7 +187,8 @@ def requirements(network: Mapping[str, Any], images: bool) -> list[str]:
     """
     extras, pinned = {"images" if images else "train"}, []
     if "estimator" in network or network.get("classifier", "linear") != "linear":
-        extras |= {extra_of(name) or "train" for name in _estimators(network)}
+        names = [name for name in _estimators(network) if not name.startswith("sklearn.")]
+        extras |= {extra_of(name) or "train" for name in names}
         pinned = [f"scikit-learn=={version('scikit-learn')}"]
     return [f"robust-fairness[{','.join(sorted(extras))}]=={__version__}", *pinned]
 
