@@ -1,8 +1,8 @@
 """Random mixtures of thresholds for each group, by a linear program on their ROC hulls."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -12,6 +12,8 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference import ROWS, Component, Estimate, Rates, contrast, linear_gap
+from robust_fairness.inference.moments import Moments
 from robust_fairness.postprocessing.base import Decisions, PostProcessing, PostProcessingParameters
 from robust_fairness.samples import Groups, shown
 
@@ -67,9 +69,12 @@ class GroupThresholds(PostProcessing):
         tolerance: float = Field(0.05, ge=0, le=1, description="epsilon, largest difference")
         common: bool = Field(False, description="one mixture of thresholds for all groups")
 
-    @abstractmethod
-    def rates(self, curve: RocPoints) -> Sequence[np.ndarray]:
+    among: ClassVar[tuple[int | None, ...]]  # the classes in whose rows a rate counts; None: all
+
+    def rates(self, curve: RocPoints) -> list[np.ndarray]:
         """The rates that may not differ, of the points of a group's curve, ``[point]`` each."""
+        selected = curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr
+        return [{None: selected, 0: curve.fpr, 1: curve.tpr}[label] for label in self.among]
 
     def fit(
         self,
@@ -90,6 +95,40 @@ class GroupThresholds(PostProcessing):
         values = [groups.values[code] for code in np.flatnonzero(groups.counts)]
         known = zip([()] if self.hparams.common else values, curves, shares, strict=False)
         return Mixtures({of: mixture(curve.threshold, share) for of, curve, share in known})
+
+    def differences(
+        self,
+        positive: np.ndarray,
+        y_true: np.ndarray,
+        groups: Groups,
+        sample_weight: np.ndarray | None = None,
+    ) -> Estimate:
+        """Differences ``[pair]`` of the rates of two groups, of decisions on rows of every group.
+
+        Every difference comes with both signs. The rows are others than those fitted to.
+
+        Args:
+            positive: probabilities of deciding class 1 ``[n]``.
+            y_true: classes 0 and 1 ``[n]``.
+            groups: groups of the rows, all of which have rows.
+            sample_weight: weights ``[n]``.
+        """
+        weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        number, parts, rows = len(groups.values), [], []
+        for label in self.among:
+            used = (weight > 0) & (True if label is None else y_true == label)
+            code, kept = groups.index[used], weight[used]
+            parts.append(Moments.of(positive[used], code, number, kept))
+            sums, squares = (np.bincount(code, kept**power, number) for power in (1, 2))
+            rows.append(np.divide(sums**2, squares, out=np.zeros(number), where=squares > 0))
+        value, variance = (
+            np.concatenate([getattr(part, name) for part in parts])[None]
+            for name in ("mean", "variance")
+        )
+        rates = Rates(value[..., None], variance, np.concatenate(rows)[None]).corrected()
+        functions = linear_gap("largest", number, len(parts)).functions
+        pairs = contrast(rates, None, functions, None)
+        return Estimate(pairs.value[0], {ROWS: Component(pairs.variance[0])})
 
 
 @dataclass(frozen=True)
@@ -218,9 +257,7 @@ class DemographicParity(GroupThresholds):
     """
 
     name = "demographic_parity"
-
-    def rates(self, curve: RocPoints) -> Sequence[np.ndarray]:
-        return (curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr,)
+    among = (None,)
 
 
 class EqualizedOdds(GroupThresholds):
@@ -230,9 +267,7 @@ class EqualizedOdds(GroupThresholds):
     """
 
     name = "equalized_odds"
-
-    def rates(self, curve: RocPoints) -> Sequence[np.ndarray]:
-        return curve.tpr, curve.fpr
+    among = (1, 0)
 
 
 class TruePositiveRateParity(GroupThresholds):
@@ -242,9 +277,7 @@ class TruePositiveRateParity(GroupThresholds):
     """
 
     name = "true_positive_rate_parity"
-
-    def rates(self, curve: RocPoints) -> Sequence[np.ndarray]:
-        return (curve.tpr,)
+    among = (1,)
 
 
 class FalsePositiveRateParity(GroupThresholds):
@@ -254,6 +287,4 @@ class FalsePositiveRateParity(GroupThresholds):
     """
 
     name = "false_positive_rate_parity"
-
-    def rates(self, curve: RocPoints) -> Sequence[np.ndarray]:
-        return (curve.fpr,)
+    among = (0,)
