@@ -9,7 +9,8 @@
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
 - ``rf.Thresholds(model)`` and ``rf.Calibrated(model)`` repair any classifier of scikit-learn's
-  interface after training;
+  interface: Thresholds so that rates of groups differ by a tolerance at most, Calibrated so that
+  probabilities mean the same in every group;
 - ``rf.Cuma()`` and every other method is a scikit-learn classifier; ``help(rf.Cuma)`` documents its
   hyperparameters: AdvDebias, ChiSquareDro, Coral, Cuma, CvarDro, Dann, Dfr, DfrTrain, Donini, Erm,
   ExponentiatedGradient, Facl, Faircocco, Farmi, GridSearch, GroupDro, GroupUpweighting,

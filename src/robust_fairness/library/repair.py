@@ -22,8 +22,14 @@ from sklearn.utils import (
     indexable,
 )
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
 
+from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import as_pandas, require_same_rows, sensitive_columns
 from robust_fairness.core.registry import find, names
@@ -120,11 +126,12 @@ class Repaired(ClassifierMixin, BaseEstimator):
         """
         self._require_settings()
         X, y = indexable(X, y)
+        if _num_samples(X) < 2:
+            raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
         validate_data(self, X, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         X, groups = self._rows(X, sensitive_features, "fit")
-        require_same_rows(type(self).__name__, {"X": X, "y": labels})
         weight = np.ones(len(labels))
         if sample_weight is not None:
             weight = _check_sample_weight(
@@ -195,8 +202,6 @@ class Repaired(ClassifierMixin, BaseEstimator):
         if self.bound_ <= self.tolerance:
             return
         what = f"{type(self).__name__}: {self._promised()} within {self.tolerance:g}"
-        if not self.tolerance:
-            raise InputError(f"{what}: no number of rows shows it, allowed: a tolerance above 0")
         if np.isnan(self.bound_):
             raise InputError(
                 f"{what} is not shown: a group has fewer than {FEWEST_ROWS} of the {len(rows.y):,} "
@@ -234,6 +239,10 @@ class Repaired(ClassifierMixin, BaseEstimator):
             if not low <= value <= high or (name != "tolerance" and value in (low, high)):
                 ends = "0 to 1" if name == "tolerance" else "between 0 and 1"
                 raise InputError(f"{name}: {value}, allowed: {ends}")
+        if self.confidence is not None and not self.tolerance:
+            raise InputError(
+                "tolerance: 0, which no number of rows shows, allowed: above 0, or confidence None"
+            )
         if self.confidence is not None and not 0.5 <= self.confidence < 1:  # noqa: PLR2004
             raise InputError(
                 f"confidence: {self.confidence}, allowed: from 0.5 to below 1, or None for no test"
@@ -303,13 +312,13 @@ class Repaired(ClassifierMixin, BaseEstimator):
             X = X.drop(columns=columns) if seen is None else X[list(seen)]
         if given is None:
             if where == "predict" and self.common:
-                return X, Groups(np.zeros(len_of(X), dtype=np.int64), (("",),))
+                return X, Groups(np.zeros(_num_samples(X), dtype=np.int64), (("",),))
             raise InputError(
                 f"{type(self).__name__}: needs sensitive_features in {where}: one label per row or "
                 "a frame of several columns; or sensitive_columns, names of columns of X"
             )
         frame = sensitive_columns(given)
-        known = X if isinstance(X, pd.DataFrame | pd.Series) else np.empty(len_of(X))
+        known = X if isinstance(X, pd.DataFrame | pd.Series) else np.empty(_num_samples(X))
         require_same_rows(type(self).__name__, {"X": known, "sensitive_features": frame})
         groups = groups_by_text(frame)
         if where == "fit" and len(groups.values) < 2:
@@ -341,9 +350,9 @@ class Repaired(ClassifierMixin, BaseEstimator):
     def _checked(self, X: Any, sensitive_features: Any) -> tuple[Any, np.ndarray]:
         """Rows as the estimator takes them and codes of groups, all 0 for a common repair."""
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        (X,) = indexable(X)
         X, groups = self._rows(X, sensitive_features, "predict")
-        return X, np.zeros(len_of(X), np.int64) if self.common else self._codes(groups)
+        return X, np.zeros_like(groups.codes) if self.common else self._codes(groups)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -463,6 +472,14 @@ class Thresholds(Repaired):
         margins = self._margins(differences) * np.sqrt(len(rows.y) / held_out)
         margin = np.nanmax(margins, initial=0.0)
         self._fit_rule(rows, max(0.0, self.tolerance - float(margin)))
+        share = float(np.average(self._positive(rows), weights=rows.weight))
+        if max(share, 1 - share) > CONSTANT:
+            warnings.warn(
+                f"Thresholds: {max(share, 1 - share):.1%} of the rows are decided as class "
+                f"{self.classes_[int(share > 1 - share)]}. A constant decision has no difference "
+                "between groups; allow a larger tolerance, or give more rows",
+                stacklevel=3,
+            )
 
     def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
         rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
@@ -688,11 +705,6 @@ def groups_by_text(frame: pd.DataFrame) -> Groups:
         place[order] = np.arange(len(order))
         parts.append(Groups.named(place[codes], [texts[code] for code in order]))
     return intersection(parts)
-
-
-def len_of(X: Any) -> int:
-    """Number of rows."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def rounded_up(rows: float) -> int:
