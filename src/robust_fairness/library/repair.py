@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import special
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -233,6 +233,10 @@ class Repaired(ClassifierMixin, BaseEstimator):
         return np.asarray(differences.critical(1 - self.confidence) + error)
 
     def _require_settings(self) -> None:
+        """Check what the constructor took, which checks nothing, as in scikit-learn."""
+        if self.estimator is not None and not is_classifier(self.estimator):
+            name = type(self.estimator).__name__
+            raise InputError(f"{type(self).__name__}: estimator {name}, allowed: a classifier")
         shares = {"tolerance": (self.tolerance, 0, 1), "train_size": (self.train_size, 0, 1)}
         shares["test_size"] = (self.test_size, 0, 1)
         for name, (value, low, high) in shares.items():
@@ -410,13 +414,13 @@ class Thresholds(Repaired):
         self,
         estimator: Any = None,
         *,
-        constraint: str = "equalized_odds",
-        tolerance: float = 0.05,
-        common: bool = False,
-        confidence: float | None = 0.95,
-        sensitive_columns: Sequence[str] | None = None,
-        train_size: float = 0.5,
-        test_size: float = 0.5,
+        constraint: Any = "equalized_odds",
+        tolerance: Any = 0.05,
+        common: Any = False,
+        confidence: Any = 0.95,
+        sensitive_columns: Any = None,
+        train_size: Any = 0.5,
+        test_size: Any = 0.5,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
@@ -565,13 +569,13 @@ class Calibrated(Repaired):
         self,
         estimator: Any = None,
         *,
-        method: str = "isotonic",
-        tolerance: float = 0.05,
-        common: bool = False,
-        confidence: float | None = 0.95,
-        sensitive_columns: Sequence[str] | None = None,
-        train_size: float = 0.5,
-        test_size: float = 0.5,
+        method: Any = "isotonic",
+        tolerance: Any = 0.05,
+        common: Any = False,
+        confidence: Any = 0.95,
+        sensitive_columns: Any = None,
+        train_size: Any = 0.5,
+        test_size: Any = 0.5,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator

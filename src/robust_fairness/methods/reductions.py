@@ -123,10 +123,11 @@ def moment(constraint: str, weight: np.ndarray, **options: float) -> Any:
     from fairlearn import reductions
 
     base: Any = getattr(reductions, CONSTRAINTS[constraint])
+    error: Any = reductions.ErrorRate
     if (weight == 1).all():
         return base(**options)
 
-    class WeightedError(reductions.ErrorRate):  # type: ignore[misc]
+    class WeightedError(error):
         def gamma(self, predictor: Any) -> Any:
             wrong = (self.tags["label"] - np.squeeze(predictor(self.X))).abs()
             return pd.Series((weight * wrong).mean(), index=self.index)
@@ -134,7 +135,7 @@ def moment(constraint: str, weight: np.ndarray, **options: float) -> Any:
         def signed_weights(self, lambda_vec: Any = None) -> Any:
             return weight * super().signed_weights(lambda_vec)
 
-    class Weighted(base):  # type: ignore[misc]
+    class Weighted(base):
         def default_objective(self) -> Any:
             return WeightedError()
 
@@ -144,7 +145,7 @@ def moment(constraint: str, weight: np.ndarray, **options: float) -> Any:
             event = rows.groupby("event")["weight"].sum() / self.total_samples
             group = rows.groupby(["event", "group_id"])["weight"].sum() / self.total_samples
             for sign, factor in (("+", 1), ("-", -1)):
-                for of in self.prob_group_event.index:
+                for of in group.index:
                     inside = (rows["event"] == of[0]).to_numpy()
                     among = inside & (rows["group_id"] == of[1]).to_numpy()
                     row = inside / event[of[0]] - among / group[of]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.postprocessing.base import Decisions
 from robust_fairness.samples import Groups, Samples, groups_of
 from robust_fairness.training import prediction
 from robust_fairness.training.prediction import UNSHIFTED
@@ -42,9 +42,7 @@ def decided(
     return result
 
 
-def rules_of(
-    samples: Samples, fitted: Sequence[Fitted], cell: Cell
-) -> dict[tuple[str, int], Decisions]:
+def rules_of(samples: Samples, fitted: Sequence[Fitted], cell: Cell) -> dict[tuple[str, int], Any]:
     """The rule of every replica, by trial and seed, fitted on the validation rows of its split."""
     named = cell.postprocessing
     assert named is not None
@@ -89,7 +87,8 @@ def require_groups(samples: Samples, split: str, named: Named | None) -> None:
     both = [
         set(groups.index[fitted[samples.y[fitted] == label]].tolist()) - {-1} for label in (0, 1)
     ]
-    decided_on = ("val",) if named.parameters.common else ("val", "test", "ood_test")
+    is_common = getattr(named.parameters, "common", False)  # a plug-in may have none
+    decided_on = ("val",) if is_common else ("val", "test", "ood_test")
     for part in decided_on:
         for code in np.unique(groups.index[samples.rows(split, part)]).tolist():
             if code < 0 and part == "val":
