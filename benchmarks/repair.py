@@ -8,7 +8,7 @@ rule without a test exceeds the tolerance, and the number of rows that a refusal
 On tables a third of the rows trains boosted trees; of the others one half is given to ``fit`` in
 every repetition, the other half are the new rows.
 
-    python benchmarks/repair.py --repetitions 200 --splits 10
+    python benchmarks/repair.py --repetitions 100 --splits 5
 """
 
 import argparse
@@ -176,8 +176,8 @@ def on_tables(splits: int) -> Iterator[Row]:
 def main() -> None:
     """Simulate, then read tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--repetitions", type=int, default=100)
+    parser.add_argument("--splits", type=int, default=5)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # constant decisions
     rows = [*simulations(arguments.repetitions), *on_tables(arguments.splits)]
