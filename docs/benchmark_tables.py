@@ -1,4 +1,4 @@
-"""Write the tables of performance.md and inference.md from benchmarks/results.
+"""Write the tables of performance.md, inference.md and repair.md from benchmarks/results.
 
 python docs/benchmark_tables.py
 """
@@ -63,7 +63,7 @@ def page_tables() -> dict[str, Callable[[], pd.DataFrame]]:
     """Every table of the page by name."""
     results = measured()
     of_scripts: dict[str, Callable[[], pd.DataFrame]] = {
-        script: partial(figures, result) for script, result in results.items()
+        script: partial(figures, result) for script, result in results.items() if script != "repair"
     }
     return {**of_scripts, "machines": partial(machines, results), "gpu": on_gpu}
 
@@ -74,7 +74,20 @@ def simulated(name: str) -> pd.DataFrame:
 
 
 SIMULATED = {name: partial(simulated, name) for name in ("false_changes", "simulation")}
-PAGES = [Page(DOCS / "performance.md", page_tables()), Page(DOCS / "inference.md", SIMULATED)]
+
+
+def of_repair(on_tables: bool) -> pd.DataFrame:
+    """The rows of ``benchmarks/repair.py`` that are on tables, or simulated."""
+    rows = measured()["repair"]["rows"]
+    return figures({"rows": [row for row in rows if ("table" in row) == on_tables]})
+
+
+REPAIR = {"simulation": partial(of_repair, False), "tables": partial(of_repair, True)}
+PAGES = [
+    Page(DOCS / "performance.md", page_tables()),
+    Page(DOCS / "inference.md", SIMULATED),
+    Page(DOCS / "repair.md", REPAIR),
+]
 
 if __name__ == "__main__":
     for page in PAGES:

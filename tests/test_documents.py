@@ -222,9 +222,10 @@ def test_the_library_is_used_as_the_first_page_says(capsys):
     assert "accuracy" in capsys.readouterr().out
 
 
-def test_the_page_of_the_library_prints_what_it_says():
-    text = "\n".join(text for kind, text in blocks([DOCUMENTS / "library.md"]) if kind == "pycon")
-    examples = doctest.DocTestParser().get_doctest(text, {}, "library.md", "library.md", 0)
+@pytest.mark.parametrize("page", ["library.md", "repair.md"])
+def test_a_page_prints_what_it_says(page):
+    text = "\n".join(text for kind, text in blocks([DOCUMENTS / page]) if kind == "pycon")
+    examples = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     result = runner.run(examples, out=said.append)

@@ -83,6 +83,36 @@ def test_outcomes_are_in_their_own_units(tmp_path):
     np.testing.assert_allclose(model.predict(table), outputs.mean(1), rtol=1e-6)
 
 
+@pytest.mark.parametrize("common", [False, True])
+def test_a_post_processed_model_is_served_with_its_rule(tmp_path, common):
+    """Probabilities of decisions are those of the run, of a frame with the groups."""
+    samples = make_samples(600)
+    rule = {"name": "equalized_odds", "tolerance": 0.02, "common": common}
+    model, stored = trained(
+        samples, tmp_path / "model", seeds=(0, 1), fields={"postprocessing": rule}
+    )
+    names = [] if common else ["kind"]
+    table = pd.DataFrame(samples.x.astype(np.float64), columns=list(samples.features))
+    table = table.assign(kind=samples.attributes["kind"].astype(str))
+    assert model.metadata.get_input_schema().input_names() == [*samples.features, *names]
+    shares = model.predict(table, params={"probabilities": True})
+    each = model.get_raw_model().by_replica(table)
+    for place, prediction in enumerate(stored):
+        served = each[prediction.rows, place, 1]
+        close = np.isclose(served, prediction.positive, atol=1e-6)
+        assert close.mean() > 0.99  # a score at its threshold may round to its other side
+    np.testing.assert_allclose(shares, each.mean(1))
+    certain = np.isin(shares[:, 1], (0, 1))
+    assert certain.any()
+    expected = np.array(samples.classes)[shares.argmax(1)]
+    assert (model.predict(table) == expected)[certain].all()
+    if not common:
+        with pytest.raises(InputError, match="group other has no validation rows, allowed"):
+            model.get_raw_model().predict(table.assign(kind="other"))
+        with pytest.raises(InputError, match="unknown column 'kind'"):
+            model.get_raw_model().predict(table.drop(columns="kind"))
+
+
 @pytest.mark.filterwarnings("ignore")  # of MLflow about pandas and scikit-learn
 @pytest.mark.parametrize("classes", [2, 3, 0])
 def test_mlflow_evaluates_a_model(tmp_path, monkeypatch, classes):

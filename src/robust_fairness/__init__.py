@@ -8,13 +8,17 @@
 - ``rf.datasets()``, ``rf.methods()``, ``rf.networks()``, ``rf.shifts()`` list what there is;
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
+- ``rf.Thresholds(model)`` and ``rf.Calibrated(model)`` repair any classifier of scikit-learn's
+  interface: Thresholds so that rates of groups differ by a tolerance at most, Calibrated so that
+  probabilities mean the same in every group;
 - ``rf.Cuma()`` and every other method is a scikit-learn classifier; ``help(rf.Cuma)`` documents its
   hyperparameters: AdvDebias, ChiSquareDro, Coral, Cuma, CvarDro, Dann, Dfr, DfrTrain, Donini, Erm,
   ExponentiatedGradient, Facl, Faircocco, Farmi, GridSearch, GroupDro, GroupUpweighting,
   ImportanceWeighting, Irmv1, Jtt, Laftr, Lff, Lisa, Lnl, MetricLearning, Mixup, Mmd, Parade, Rubi,
   SpectralDecoupling, Subsampling and Vrex.
 
-The audit and the metrics need no extra, the others ``pip install "robust-fairness[train]"``.
+The audit and the metrics need no extra, the repair ``pip install "robust-fairness[features]"``, the
+others ``pip install "robust-fairness[train]"``.
 """
 
 from importlib import import_module
@@ -28,6 +32,8 @@ if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
     from robust_fairness.library.listing import methods as methods
     from robust_fairness.library.listing import networks as networks
     from robust_fairness.library.listing import shifts as shifts
+    from robust_fairness.library.repair import Calibrated as Calibrated
+    from robust_fairness.library.repair import Thresholds as Thresholds
     from robust_fairness.library.training import evaluate as evaluate
     from robust_fairness.library.training import load as load
     from robust_fairness.library.training import train as train
@@ -42,6 +48,8 @@ __version__ = "1.0.0"
 
 # Where the public names are, except the classes of methods; "" are packages.
 _PLACES = {
+    "Calibrated": "library.repair",
+    "Thresholds": "library.repair",
     "audit": "library.auditing",
     "datasets": "",
     "evaluate": "library.training",

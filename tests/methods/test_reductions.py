@@ -7,13 +7,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fairlearn import reductions
 from fairlearn.reductions import EqualizedOdds, GridSearch
 from safetensors.numpy import load, save
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
+from robust_fairness.methods.reductions import CONSTRAINTS, moment
 from robust_fairness.metrics.evaluation import DECISION
 from robust_fairness.samples import Samples
 from robust_fairness.training import prediction
@@ -103,3 +106,54 @@ def test_a_group_of_one_class_needs_demographic_parity():
     with pytest.raises(InputError, match="a group has training rows of one class only"):
         training.train(samples, tree_cell())
     training.train(samples, tree_cell(method_constraint="demographic_parity"))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+@pytest.mark.parametrize("name", ["grid_search", "exponentiated_gradient"])
+def test_a_weight_is_a_number_of_equal_rows(name, constraint):
+    """fairlearn's own reduction of the repeated rows, of a classifier that takes any weights."""
+    rng = np.random.default_rng(0)
+    group, weight = np.arange(400) % 2, rng.integers(1, 4, 400)
+    y = (rng.random(400) < 0.3 + 0.3 * group).astype(int)
+    x = np.stack([y + rng.normal(size=400), group + rng.normal(size=400)], axis=1)
+    rows = np.repeat(np.arange(400), weight)
+    theirs = {"grid_search": reductions.GridSearch,
+              "exponentiated_gradient": reductions.ExponentiatedGradient}[name]  # fmt: skip
+    options = {"grid_size": 7} if name == "grid_search" else {"nu": 1e-6, "max_iter": 8}
+    moments = (
+        moment(constraint, weight / weight.mean(), difference_bound=0.02),
+        getattr(reductions, CONSTRAINTS[constraint])(difference_bound=0.02),
+    )
+    ours, repeated = (theirs(ScaledBayes(), of, **options) for of in moments)
+    ours.fit(x, y, sensitive_features=group)
+    repeated.fit(x[rows], y[rows], sensitive_features=group[rows])
+    if name == "grid_search":
+        assert ours.best_idx_ == repeated.best_idx_
+        np.testing.assert_allclose(ours.gammas_, repeated.gammas_, atol=1e-12)
+        np.testing.assert_allclose(ours.objectives_, repeated.objectives_, atol=1e-12)
+    decided = [model._pmf_predict(x)[:, 1] if name != "grid_search" else model.predict(x)
+               for model in (ours, repeated)]  # fmt: skip
+    np.testing.assert_allclose(*decided, atol=1e-6)
+
+
+class ScaledBayes(GaussianNB):
+    """Weights are multiples: a row of weight 2 is two rows."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, np.asarray(sample_weight) / np.mean(sample_weight))
+
+
+def test_a_cell_with_weights_is_that_of_repeated_rows():
+    """Through the whole training: a group that weighs three times as much moves the decisions."""
+    samples = make_samples(400)
+    heavy = np.where(samples.y == 1, 3.0, 1.0)
+    cell = reduction_cell("exponentiated_gradient", "sklearn.naive_bayes.GaussianNB", {},
+                          preprocessing="none")  # fmt: skip
+    shares = {}
+    for name, weight in {"plain": None, "equal": np.full(400, 2.0), "heavy": heavy}.items():
+        weighted = replace(samples, sample_weight=weight)
+        _, (validation,), *_ = training.train(weighted, cell)
+        shares[name] = validation.values[DECISION]
+    np.testing.assert_array_equal(shares["plain"], shares["equal"])
+    assert shares["heavy"].mean() > shares["plain"].mean() + 0.05

@@ -11,19 +11,20 @@ from robust_fairness import metrics, training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.metrics.evaluation import DECISION
-from robust_fairness.samples import Samples
+from robust_fairness.samples import Groups, Samples, groups_of
 from tests.training.conftest import make_cell, make_samples
 
 HERE = Path(__file__).parent
 ROWS = pd.read_csv(HERE / "rows.csv")
 SOLUTIONS = json.loads((HERE / "solutions.json").read_text())
 Y, SCORE = ROWS["y"].to_numpy(), ROWS["score"].to_numpy() / 999
-GROUP = ROWS["group"].astype(str).to_numpy()
+GROUP = ROWS["group"].to_numpy()
+GROUPS = Groups.named(GROUP, "012")
 
 
-def rule_of(name: str, tolerance: float):
+def rule_of(name: str, tolerance: float, **options):
     rule = find("postprocessing", name)
-    return rule(rule.Parameters(tolerance=tolerance))
+    return rule(rule.Parameters(tolerance=tolerance, **options))
 
 
 def group_rates(positive: np.ndarray, label: int) -> np.ndarray:
@@ -42,7 +43,7 @@ def expected_accuracy(positive: np.ndarray, y: np.ndarray = Y) -> float:
 def test_the_optimum_is_the_golden_one(name, tolerance):
     """Expected accuracy and gap of the decisions on the rows that they are fitted on."""
     golden = SOLUTIONS[name][tolerance]
-    positive = rule_of(name, float(tolerance)).fit(Y, SCORE, GROUP)(SCORE, GROUP)
+    positive = rule_of(name, float(tolerance)).fit(Y, SCORE, GROUPS)(SCORE, GROUPS)
     assert expected_accuracy(positive) == pytest.approx(golden["accuracy"], abs=1e-6)
     rates_of = {"group_fpr": group_rates(positive, 0), "group_tpr": group_rates(positive, 1)}
     for rate, values in rates_of.items():
@@ -69,21 +70,106 @@ def test_the_optimum_is_the_golden_one(name, tolerance):
 )
 def test_without_tolerance_it_is_fairlearns_threshold_optimizer(name, accuracy):
     """Of fairlearn 0.15.0, whose grid of 1,000 rates misses the optimum by up to 2e-5."""
-    positive = rule_of(name, 0).fit(Y, SCORE, GROUP)(SCORE, GROUP)
+    positive = rule_of(name, 0).fit(Y, SCORE, GROUPS)(SCORE, GROUPS)
     assert accuracy <= expected_accuracy(positive) + 1e-9
     assert expected_accuracy(positive) == pytest.approx(accuracy, abs=3e-5)
 
 
 def test_a_score_that_says_nothing_gives_a_constant_decision():
     """All points are on the diagonal: the larger class is decided for everyone."""
-    positive = rule_of("equalized_odds", 0).fit(Y, np.full(len(Y), 0.3), GROUP)(SCORE, GROUP)
+    positive = rule_of("equalized_odds", 0).fit(Y, np.full(len(Y), 0.3), GROUPS)(SCORE, GROUPS)
     np.testing.assert_allclose(positive, float(Y.mean() > 0.5), atol=1e-9)
 
 
-def test_groups_without_validation_rows_are_refused():
-    fitted = rule_of("equalized_odds", 0.05).fit(Y, SCORE, GROUP)
+def test_groups_are_known_by_their_values():
+    """Codes of other rows may differ, joined names may be equal; other groups are refused."""
+    fitted = rule_of("equalized_odds", 0.05).fit(Y, SCORE, GROUPS)
+    positive = fitted(SCORE, GROUPS)
+    turned = Groups.named(2 - GROUP, "210")
+    np.testing.assert_array_equal(fitted(SCORE, turned), positive)
+    pairs = (("a & b", "c"), ("a", "b & c"), ("x", "y"))
+    twin = rule_of("equalized_odds", 0.05).fit(Y, SCORE, Groups(GROUP, pairs))
+    np.testing.assert_array_equal(twin(SCORE, Groups(GROUP, pairs)), positive)
     with pytest.raises(InputError, match="group 7 has no validation rows, allowed: 0, 1, 2"):
-        fitted(SCORE[:2], np.array(["0", "7"]))
+        fitted(SCORE[:2], Groups.named(np.array([0, 1]), "07"))
+    with pytest.raises(InputError, match="rows without a group have no validation rows"):
+        fitted(SCORE[:2], Groups.named(np.array([0, -1]), "0"))
+
+
+RULES = ["demographic_parity", "equalized_odds", "true_positive_rate_parity",
+         "false_positive_rate_parity"]  # fmt: skip
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("name", RULES)
+def test_a_weight_is_a_number_of_equal_rows(name, common):
+    weight = np.random.default_rng(0).integers(0, 4, len(Y))
+    rule = rule_of(name, 0.02, common=common)
+    weighted = rule.fit(Y, SCORE, GROUPS, weight.astype(float))(SCORE, GROUPS)
+    rows = np.repeat(np.arange(len(Y)), weight)
+    repeated = rule.fit(Y[rows], SCORE[rows], GROUPS.take(rows))(SCORE, GROUPS)
+    right = [np.where(Y == 1, positive, 1 - positive) for positive in (weighted, repeated)]
+    assert weight @ right[0] == pytest.approx(weight @ right[1], rel=1e-6)
+
+
+def mixtures(y: np.ndarray, score: np.ndarray, groups: list[np.ndarray]) -> np.ndarray:
+    """Right decisions and selected shares by group of every threshold, ``[threshold, ...]``."""
+    decided = score[None] >= np.append(np.inf, np.unique(score))[:, None]
+    right = (decided == y).sum(1)
+    return np.stack([right, *(decided[:, rows].mean(1) for rows in groups)], axis=1)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.1, 0.3])
+def test_small_tables_against_all_mixtures_of_two_thresholds(tolerance):
+    """Demographic parity of two groups: the optimum of a line or a plane needs no third one."""
+    shares = np.linspace(0, 1, 401)[:, None, None]
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        y, group = rng.integers(0, 2, 24), np.repeat([0, 1], 12)
+        y[[0, 1, 12, 13]] = [0, 1, 0, 1]
+        score = (0.3 * y + 0.4 * group + rng.random(24)).round(1)
+        rule = {common: rule_of("demographic_parity", tolerance, common=common)
+                for common in (False, True)}  # fmt: skip
+        groups = Groups.named(group, "ab")
+        right = {
+            common: 24 * expected_accuracy(fit.fit(y, score, groups)(score, groups), y)
+            for common, fit in rule.items()
+        }
+        points = mixtures(y, score, [group == 0, group == 1])
+        pairs = shares[..., None] * points[:, None] + (1 - shares[..., None]) * points[None]
+        kept = np.abs(pairs[..., 1] - pairs[..., 2]) <= tolerance + 1e-12
+        best = pairs[..., 0][kept].max()
+        assert best - 1e-9 <= right[True] <= best + 0.1  # the grid of shares misses a little
+        best_at = []  # most right decisions of a group at each selected share
+        for rows in (group == 0, group == 1):
+            alone = mixtures(y[rows], score[rows], [np.ones(12, bool)])
+            both = shares[..., None] * alone[:, None] + (1 - shares[..., None]) * alone[None]
+            at = np.full(241, -np.inf)
+            np.maximum.at(at, (both[..., 1].round(9) * 240).round().astype(int), both[..., 0])
+            best_at.append(at)
+        near = np.abs(np.subtract.outer(np.arange(241), np.arange(241))) <= tolerance * 240 + 1e-9
+        best = np.add.outer(*best_at)[near].max()
+        assert right[False] == pytest.approx(best, abs=0.1)
+        assert right[False] >= right[True] - 1e-9
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_common_mixture_needs_no_groups_and_keeps_the_tolerance(name):
+    rule = rule_of(name, 0.03, common=True).fit(Y, SCORE, GROUPS)
+    nobody = Groups(np.full(len(Y), -1), ())
+    positive = rule(SCORE, nobody)
+    order = np.argsort(SCORE)
+    assert (np.diff(positive[order]) >= 0).all()  # a function of the score alone
+    rates = {
+        "demographic_parity": [pd.Series(positive).groupby(GROUP).mean()],
+        "equalized_odds": [group_rates(positive, 0), group_rates(positive, 1)],
+        "true_positive_rate_parity": [group_rates(positive, 1)],
+        "false_positive_rate_parity": [group_rates(positive, 0)],
+    }[name]
+    assert max(np.ptp(rate) for rate in rates) <= 0.03 + 1e-6
+    alone = rule_of(name, 0.03).fit(Y, SCORE, GROUPS)(SCORE, GROUPS)
+    constant = max(Y.mean(), 1 - Y.mean())
+    assert constant - 1e-9 <= expected_accuracy(positive) <= expected_accuracy(alone) + 1e-9
 
 
 def random_decisions(rows: int = 400) -> tuple[Samples, np.ndarray]:
@@ -149,14 +235,14 @@ def test_a_cell_is_post_processed(name):
     plain, decided = (training.predict(samples, fitted, chosen, settings, {}) for settings in both)
     rule = rule_of(name, 0.02)
     for before, after, val in zip(plain, decided, validation, strict=True):
-        group = samples.attributes["kind"].astype(str).to_numpy()
+        groups = groups_of(samples.attributes, ["kind"])
 
         def score(prediction):
             logits = prediction.outputs.astype(np.float64)
             return 1 / (1 + np.exp(logits[:, 0] - logits[:, 1]))
 
-        fit = rule.fit(samples.y[val.rows], score(val), group[val.rows])
-        expected = fit(score(before), group[before.rows])
+        fit = rule.fit(samples.y[val.rows], score(val), groups.take(val.rows))
+        expected = fit(score(before), groups.take(before.rows))
         np.testing.assert_allclose(after.positive, expected, atol=1e-12)
     table = training.evaluate(samples, decided, chosen, cell, {})
     (accuracy,) = table[(table["metric"] == "accuracy") & (table["seed"] == 0)]["value"]

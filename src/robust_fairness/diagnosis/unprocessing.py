@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -11,8 +10,7 @@ from robust_fairness.core import tables
 from robust_fairness.metrics.evaluation import probability_of_second
 from robust_fairness.postprocessing.base import Decisions
 from robust_fairness.postprocessing.group_thresholds import EqualizedOdds
-from robust_fairness.samples import Samples
-from robust_fairness.training.decisions import MISSING, group_names
+from robust_fairness.samples import Groups, Samples, groups_of
 from robust_fairness.training.evaluation import by_domain
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Prediction
@@ -27,31 +25,30 @@ Predicted = tuple[Sequence[Prediction], Sequence[Prediction]]
 
 @dataclass(frozen=True)
 class Known:
-    """Rows of known group, ``[n]`` each: class, score, name of the group and own decision."""
+    """Rows of known group, ``[n]`` each: class, score, group and own decision."""
 
     y: np.ndarray
     score: np.ndarray
-    group: np.ndarray
+    groups: Groups
     positive: np.ndarray
-
-    @cached_property
-    def subgroup(self) -> np.ndarray:
-        """Number of the class and the group of each row, class first, int64 ``[n]``."""
-        codes, names = pd.factorize(self.group)
-        return np.asarray(self.y * len(names) + codes)
-
-    @cached_property
-    def groups(self) -> int:
-        """Number of groups."""
-        return len(set(self.group))
 
     @classmethod
     def of(cls, samples: Samples, prediction: Prediction) -> "Known":
         rows = samples.without_inputs().take(prediction.rows)
-        group = group_names(rows, prediction.split, samples.sensitive)
-        score = probability_of_second(prediction.outputs)
-        columns = (samples.y[prediction.rows], score, group, prediction.positive)
-        return cls(*(column[group != MISSING] for column in columns))
+        groups = groups_of(rows.of_split(prediction.split).attributes, samples.sensitive)
+        known, score = groups.codes >= 0, probability_of_second(prediction.outputs)
+        y, positive = samples.y[prediction.rows], prediction.positive
+        return cls(y[known], score[known], groups.take(known), positive[known])
+
+    def cells(self) -> np.ndarray:
+        """Rows of every class and group that has rows, ``[class, group]``."""
+        both = [np.bincount(self.groups.codes[self.y == k], minlength=len(self.groups.values))
+                for k in range(TWO)]  # fmt: skip
+        return np.stack(both)[:, self.groups.counts > 0]
+
+    def values(self) -> set[tuple[str, ...]]:
+        """Values of the groups that have rows."""
+        return {self.groups.values[code] for code in np.flatnonzero(self.groups.counts)}
 
 
 def frontier(dataset: str, samples: Samples, cells: Mapping[str, Predicted]) -> pd.DataFrame:
@@ -90,7 +87,7 @@ def _of_cell(
         rules = _rules(known) if tested else {}
         if not rules:
             continue
-        free = rules[FREE](known.score, known.group)
+        free = rules[FREE](known.score, known.groups)
         where: Row = {
             "trial": fitted_on.trial,
             "seed": fitted_on.seed,
@@ -99,17 +96,16 @@ def _of_cell(
         for domain, part in (pair for of in tested for pair in by_domain(of, samples)):
             rows = Known.of(samples, part)
             place: Row = {"domain": domain, "elsewhere": part.part != "test"}
-            if len(rows.y) and set(rows.group) <= set(known.group):
+            if len(rows.y) and rows.values() <= known.values():
                 yield from (where | place | row for row in _points(rows, rules))
 
 
 def _rules(validation: Known) -> dict[float, Decisions]:
     """The rule of every tolerance; none where a group has validation rows of one class only."""
-    cells = set(zip(validation.group, validation.y.tolist(), strict=True))
-    if len(cells) < TWO * len(np.unique(validation.group)):
+    if not validation.cells().all():
         return {}
     rules = {size: EqualizedOdds(EqualizedOdds.Parameters(tolerance=size)) for size in TOLERANCES}
-    fitted = (validation.y, validation.score, validation.group)
+    fitted = (validation.y, validation.score, validation.groups)
     return {size: rule.fit(*fitted) for size, rule in rules.items()}
 
 
@@ -117,7 +113,7 @@ def _points(rows: Known, rules: Mapping[float, Decisions]) -> Iterator[Row]:
     """Accuracy and gap as trained, and at every tolerance."""
     yield {"tolerance": None, **_scores(rows, rows.positive)}
     for tolerance, rule in rules.items():
-        yield {"tolerance": tolerance, **_scores(rows, rule(rows.score, rows.group))}
+        yield {"tolerance": tolerance, **_scores(rows, rule(rows.score, rows.groups))}
 
 
 def _scores(rows: Known, positive: np.ndarray) -> Row:
@@ -126,13 +122,15 @@ def _scores(rows: Known, positive: np.ndarray) -> Row:
     The difference is the larger one of true and of false positive rates; missing where fewer than
     two groups have rows of a class.
     """
-    counts = np.bincount(rows.subgroup, minlength=TWO * rows.groups)
-    sums = np.bincount(rows.subgroup, positive, minlength=TWO * rows.groups)
-    known = counts > 0
-    rates = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=known)
-    is_complete = bool((known.reshape(TWO, -1).sum(1) >= TWO).all())
-    by_class = rates.reshape(TWO, -1)
-    gaps = np.nanmax(by_class, 1) - np.nanmin(by_class, 1) if is_complete else np.array([np.nan])
+    index = rows.y * len(rows.groups.values) + rows.groups.index
+    shape = (TWO, len(rows.groups.values))
+    counts, sums = (
+        np.bincount(index, weight, shape[0] * shape[1]).reshape(shape)
+        for weight in (None, positive)
+    )
+    is_complete = bool(((counts > 0).sum(1) >= TWO).all())
+    rates = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
+    gaps = np.nanmax(rates, 1) - np.nanmin(rates, 1) if is_complete else np.array([np.nan])
     return {
         "accuracy": float(np.where(rows.y == 1, positive, 1 - positive).mean()),
         "gap": float(gaps.max()) if is_complete else None,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import pandas as pd
 from pydantic import Field
 from torch import Tensor
 
@@ -44,7 +45,8 @@ class ReductionParameters(GroupMethodParameters):
 class Reduction(Method):
     """Fit any estimator that takes weights many times, with labels and weights by a constraint.
 
-    Training rows of unknown group are left out. Predictions are decisions, without scores.
+    Training rows of unknown group are left out. Predictions are decisions, without scores. With
+    ``sample_weight`` error and rates are those of the weighted rows.
 
     Source: Agarwal, Beygelzimer, Dudik, Langford and Wallach, "A Reductions Approach to Fair
     Classification" (ICML 2018), as in fairlearn.
@@ -54,6 +56,7 @@ class Reduction(Method):
     estimators = "only"
     binary_only = True
     default_network = "estimator"
+    reads = ("sample_weight",)
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -63,17 +66,30 @@ class Reduction(Method):
 
     @abstractmethod
     def reduced(
-        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self,
+        oracle: "Oracle",
+        x: np.ndarray,
+        y: np.ndarray,
+        group: np.ndarray,
+        weight: np.ndarray,
     ) -> Sequence[tuple[float, Any]]:
-        """Shares and classifiers of the mixture; groups are numbers ``[m]``."""
+        """Shares and classifiers of the mixture.
+
+        Groups are numbers ``[m]``; weights ``[m]`` have mean 1.
+        """
 
     def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
         known = batch.group[0] >= 0
         group = batch.group[0, known].cpu().numpy()
         self._require_rates(group, batch.y[0, known].cpu().numpy())
+        each = np.ones(len(group)) if weight is None else weight[0, known].cpu().double().numpy()
 
         def reduction(oracle: "Oracle", x: np.ndarray, y: np.ndarray) -> Mixture:
-            result = [item for item in self.reduced(oracle, x, y, group) if item[0] > 0]
+            result = [
+                item
+                for item in self.reduced(oracle, x, y, group, each / each.mean())
+                if item[0] > 0
+            ]
             # fairlearn replaces the classifier where all rows have the same label
             fitted = [item for item in result if isinstance(item[1], type(oracle))]
             constant = [item for item in result if not isinstance(item[1], type(oracle))]
@@ -98,11 +114,45 @@ class Reduction(Method):
         return iter(())  # classifiers are fitted in one call
 
 
-def moment(constraint: str, **options: float) -> Any:
-    """The constraint of fairlearn."""
+def moment(constraint: str, weight: np.ndarray, **options: float) -> Any:
+    """The constraint of fairlearn between rows of these weights, with mean 1.
+
+    fairlearn's moments count rows. They are linear in the contributions of rows, in ``U`` for the
+    constraint and in the errors for the objective, which are multiplied by the weights here.
+    """
     from fairlearn import reductions
 
-    return getattr(reductions, CONSTRAINTS[constraint])(**options)
+    base: Any = getattr(reductions, CONSTRAINTS[constraint])
+    error: Any = reductions.ErrorRate
+    if (weight == 1).all():
+        return base(**options)
+
+    class WeightedError(error):
+        def gamma(self, predictor: Any) -> Any:
+            wrong = (self.tags["label"] - np.squeeze(predictor(self.X))).abs()
+            return pd.Series((weight * wrong).mean(), index=self.index)
+
+        def signed_weights(self, lambda_vec: Any = None) -> Any:
+            return weight * super().signed_weights(lambda_vec)
+
+    class Weighted(base):
+        def default_objective(self) -> Any:
+            return WeightedError()
+
+        def load_data(self, X: Any, y: Any, *, sensitive_features: Any) -> None:
+            super().load_data(X, y, sensitive_features=sensitive_features)
+            rows = self.tags.assign(weight=weight)
+            event = rows.groupby("event")["weight"].sum() / self.total_samples
+            group = rows.groupby(["event", "group_id"])["weight"].sum() / self.total_samples
+            for sign, factor in (("+", 1), ("-", -1)):
+                for of in group.index:
+                    inside = (rows["event"] == of[0]).to_numpy()
+                    among = inside & (rows["group_id"] == of[1]).to_numpy()
+                    row = inside / event[of[0]] - among / group[of]
+                    self.U[(sign, *of)] = factor * weight * row
+            self.prob_event, self.prob_group_event = event, group
+
+    return Weighted(**options)
 
 
 class ExponentiatedGradient(Reduction):
@@ -132,12 +182,17 @@ class ExponentiatedGradient(Reduction):
         iterations: int = Field(50, ge=1, description="at most")
 
     def reduced(
-        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self,
+        oracle: "Oracle",
+        x: np.ndarray,
+        y: np.ndarray,
+        group: np.ndarray,
+        weight: np.ndarray,
     ) -> Sequence[tuple[float, Any]]:
         from fairlearn.reductions import ExponentiatedGradient as Fairlearn
 
         bound = self.hparams.difference_bound.item()
-        constraint = moment(self.hparams.constraint, difference_bound=bound)
+        constraint = moment(self.hparams.constraint, weight, difference_bound=bound)
         eps, most = self.hparams.eps.item(), self.hparams.iterations
         result = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
         result.fit(x, y, sensitive_features=group)
@@ -168,7 +223,12 @@ class GridSearch(Reduction):
         grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
 
     def reduced(
-        self, oracle: "Oracle", x: np.ndarray, y: np.ndarray, group: np.ndarray
+        self,
+        oracle: "Oracle",
+        x: np.ndarray,
+        y: np.ndarray,
+        group: np.ndarray,
+        weight: np.ndarray,
     ) -> Sequence[tuple[float, Any]]:
         from fairlearn.reductions import GridSearch as Fairlearn
 
@@ -181,7 +241,7 @@ class GridSearch(Reduction):
             )
         result = Fairlearn(
             oracle,
-            moment(self.hparams.constraint),
+            moment(self.hparams.constraint, weight),
             constraint_weight=self.hparams.constraint_weight.item(),
             grid_size=self.hparams.grid_size,
             grid_limit=self.hparams.grid_limit.item(),

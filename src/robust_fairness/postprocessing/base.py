@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.registry import Plugin, PluginParameters
+from robust_fairness.samples import Groups
 
 
 class PostProcessingParameters(PluginParameters):
@@ -22,8 +23,11 @@ class Decisions(ABC):
     """A fitted rule."""
 
     @abstractmethod
-    def __call__(self, y_score: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Probability of deciding class 1, float64 ``[n]``, of scores and names of groups."""
+    def __call__(self, y_score: np.ndarray, groups: Groups) -> np.ndarray:
+        """Probability of deciding class 1, float64 ``[n]``, of scores and groups of the rows.
+
+        Groups are recognised by their values; their codes may differ from those fitted.
+        """
 
 
 class PostProcessing(Plugin, ABC):
@@ -42,8 +46,14 @@ class PostProcessing(Plugin, ABC):
         self.hparams = hparams
 
     @abstractmethod
-    def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
-        """Fit to classes 0 and 1, probabilities of class 1 and names of groups, ``[n]`` each.
+    def fit(
+        self,
+        y_true: np.ndarray,
+        y_score: np.ndarray,
+        groups: Groups,
+        sample_weight: np.ndarray | None = None,
+    ) -> Decisions:
+        """Fit to classes 0 and 1, probabilities of class 1, groups and weights, ``[n]`` each.
 
-        Every group has rows of both classes.
+        Every row has a group, and every group with rows has rows of both classes.
         """

@@ -1,8 +1,8 @@
 """Random mixtures of thresholds for each group, by a linear program on their ROC hulls."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -12,28 +12,32 @@ from scipy.spatial import ConvexHull
 from sklearn.metrics import roc_curve
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.inference import ROWS, Component, Estimate, Rates, contrast, linear_gap
+from robust_fairness.inference.moments import Moments
 from robust_fairness.postprocessing.base import Decisions, PostProcessing, PostProcessingParameters
+from robust_fairness.samples import Groups, shown
 
 PRECISION = 1e-9  # of the linear program
+MOST_THRESHOLDS = 1_000  # of a common mixture
 
 
 @dataclass(frozen=True)
-class RocHull:
-    """The vertices of the convex hull of a group's ROC curve.
+class RocPoints:
+    """Points of a group's ROC curve.
 
     Attributes:
-        fpr: false positive rates ``[vertex]``.
-        tpr: true positive rates ``[vertex]``.
-        threshold: scores from which class 1 is decided ``[vertex]``, descending.
-        negatives: rows of class 0.
-        positives: rows of class 1.
+        fpr: false positive rates ``[point]``.
+        tpr: true positive rates ``[point]``.
+        threshold: scores from which class 1 is decided ``[point]``, descending.
+        negatives: weight of the rows of class 0, their number without weights.
+        positives: the same of class 1.
     """
 
     fpr: np.ndarray
     tpr: np.ndarray
     threshold: np.ndarray
-    negatives: int
-    positives: int
+    negatives: float
+    positives: float
 
     @property
     def base_rate(self) -> float:
@@ -48,7 +52,11 @@ class GroupThresholds(PostProcessing):
 
     where the false and true positive rates F_a and T_a of a group are convex combinations, with
     weights w, of the points of its ROC curve, and r are rates that are linear in them. A row is
-    decided as class 1 with the weight of the thresholds that its score reaches.
+    decided as class 1 with the weight of the thresholds that its score reaches. Of weighted rows
+    the n are sums of weights.
+
+    With ``common`` all groups have the same weights w, on the thresholds of all rows together: the
+    rule is then a function of the score alone.
 
     Source: Cruz and Hardt, "Unprocessing Seven Years of Algorithmic Fairness" (ICLR 2024); without
     tolerance Hardt, Price and Srebro, "Equality of Opportunity in Supervised Learning" (NeurIPS
@@ -59,80 +67,177 @@ class GroupThresholds(PostProcessing):
         """The largest difference between groups; with 1 every group has its most accurate one."""
 
         tolerance: float = Field(0.05, ge=0, le=1, description="epsilon, largest difference")
+        common: bool = Field(False, description="one mixture of thresholds for all groups")
 
-    @abstractmethod
-    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
-        """The rates that may not differ, of the points of a group's curve, ``[vertex]`` each."""
+    among: ClassVar[tuple[int | None, ...]]  # the classes in whose rows a rate counts; None: all
 
-    def fit(self, y_true: np.ndarray, y_score: np.ndarray, group: np.ndarray) -> Decisions:
-        names = np.unique(group)
-        curves = [curve_of(y_true[group == name], y_score[group == name]) for name in names]
-        weights = optimum(curves, [self.rates(curve) for curve in curves], self.hparams.tolerance)
-        return Mixtures(
-            {
-                str(name): (item.threshold[::-1], weight[::-1].cumsum())
-                for name, item, weight in zip(names, curves, weights, strict=True)
-            }
+    def rates(self, curve: RocPoints) -> list[np.ndarray]:
+        """The rates that may not differ, of the points of a group's curve, ``[point]`` each."""
+        selected = curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr
+        return [{None: selected, 0: curve.fpr, 1: curve.tpr}[label] for label in self.among]
+
+    def fit(
+        self,
+        y_true: np.ndarray,
+        y_score: np.ndarray,
+        groups: Groups,
+        sample_weight: np.ndarray | None = None,
+    ) -> "Mixtures":
+        weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        rows = [groups.codes == code for code in np.flatnonzero(groups.counts)]
+        if self.hparams.common:
+            thresholds = common_thresholds(y_score)
+            curves = [points_at(thresholds, y_true[of], y_score[of], weight[of]) for of in rows]
+        else:
+            curves = [curve_of(y_true[of], y_score[of], weight[of]) for of in rows]
+        rates = [self.rates(curve) for curve in curves]
+        shares = optimum(curves, rates, self.hparams.tolerance, self.hparams.common)
+        values = [groups.values[code] for code in np.flatnonzero(groups.counts)]
+        known = zip([()] if self.hparams.common else values, curves, shares, strict=False)
+        return Mixtures({of: mixture(curve.threshold, share) for of, curve, share in known})
+
+    def differences(
+        self,
+        positive: np.ndarray,
+        y_true: np.ndarray,
+        groups: Groups,
+        sample_weight: np.ndarray | None = None,
+    ) -> Estimate:
+        """Differences ``[pair]`` of the rates of two groups, of decisions on rows of every group.
+
+        Every difference comes with both signs. The rows are others than those fitted to.
+
+        Args:
+            positive: probabilities of deciding class 1 ``[n]``.
+            y_true: classes 0 and 1 ``[n]``.
+            groups: groups of the rows, all of which have rows.
+            sample_weight: weights ``[n]``.
+        """
+        weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        number, parts, rows = len(groups.values), [], []
+        for label in self.among:
+            used = (weight > 0) & (True if label is None else y_true == label)
+            code, kept = groups.index[used], weight[used]
+            parts.append(Moments.of(positive[used], code, number, kept))
+            sums, squares = (np.bincount(code, kept**power, number) for power in (1, 2))
+            rows.append(np.divide(sums**2, squares, out=np.zeros(number), where=squares > 0))
+        value, variance = (
+            np.concatenate([getattr(part, name) for part in parts])[None]
+            for name in ("mean", "variance")
         )
+        rates = Rates(value[..., None], variance, np.concatenate(rows)[None]).corrected()
+        functions = linear_gap("largest", number, len(parts)).functions
+        pairs = contrast(rates, None, functions, None)
+        return Estimate(pairs.value[0], {ROWS: Component(pairs.variance[0])})
 
 
 @dataclass(frozen=True)
 class Mixtures(Decisions):
-    """Thresholds by group, ascending, and the probability of a threshold up to each of them."""
+    """Thresholds by the values of a group, ascending, and their probabilities ``[threshold]``.
 
-    of_group: dict[str, tuple[np.ndarray, np.ndarray]]
+    A common mixture stands under the values ``()``.
+    """
 
-    def __call__(self, y_score: np.ndarray, group: np.ndarray) -> np.ndarray:
-        result = np.full(len(y_score), np.nan)
-        for name, (thresholds, probability) in self.of_group.items():
-            mask = group == name
-            reached = np.searchsorted(thresholds, y_score[mask], side="right")
-            result[mask] = np.concatenate([[0.0], probability])[reached]
-        unknown = np.unique(group[np.isnan(result)])
-        if len(unknown):
+    of_group: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]]
+
+    def __call__(self, y_score: np.ndarray, groups: Groups) -> np.ndarray:
+        if () in self.of_group:
+            return self._decided(y_score, ())
+        unknown = [
+            name
+            for name, values, rows in zip(groups.names, groups.values, groups.counts, strict=True)
+            if rows and values not in self.of_group
+        ]
+        if unknown or (groups.codes < 0).any():
+            kind = f"group {', '.join(unknown)} has" if unknown else "rows without a group have"
             raise InputError(
-                f"post-processing: group {', '.join(map(str, unknown))} has no validation rows, "
-                f"allowed: {', '.join(self.of_group)}"
+                f"post-processing: {kind} no validation rows, "
+                f"allowed: {', '.join(map(shown, self.of_group))}"
             )
-        return result.clip(0, 1)
+        result = np.empty(len(y_score))
+        for code in np.flatnonzero(groups.counts):
+            rows = groups.codes == code
+            result[rows] = self._decided(y_score[rows], groups.values[code])
+        return result
+
+    def _decided(self, y_score: np.ndarray, values: tuple[str, ...]) -> np.ndarray:
+        thresholds, probability = self.of_group[values]
+        reached = np.searchsorted(thresholds, y_score, side="right")
+        return np.concatenate([[0.0], probability.cumsum()])[reached].clip(0, 1)
 
 
-def curve_of(y_true: np.ndarray, y_score: np.ndarray) -> RocHull:
-    """The ROC hull of a group's rows, which have both classes."""
-    fpr, tpr, threshold = roc_curve(y_true, y_score)
+def curve_of(y_true: np.ndarray, y_score: np.ndarray, weight: np.ndarray) -> RocPoints:
+    """The vertices of the convex hull of a group's ROC curve; its rows have both classes."""
+    fpr, tpr, threshold = roc_curve(y_true, y_score, sample_weight=weight)
     if np.array_equal(fpr, tpr):  # all points are on the diagonal
         kept = np.array([0, len(fpr) - 1])
     else:
         kept = np.sort(ConvexHull(np.stack([fpr, tpr], axis=1)).vertices)
-    positives = int(np.sum(y_true == 1))
-    return RocHull(fpr[kept], tpr[kept], threshold[kept], len(y_true) - positives, positives)
+    positives = float(weight[y_true == 1].sum())
+    return RocPoints(
+        fpr[kept], tpr[kept], threshold[kept], float(weight[y_true == 0].sum()), positives
+    )
+
+
+def common_thresholds(y_score: np.ndarray) -> np.ndarray:
+    """Infinity and the distinct scores, descending; of many, ``MOST_THRESHOLDS`` of their ranks."""
+    scores = np.unique(y_score)[::-1]
+    if len(scores) > MOST_THRESHOLDS:
+        scores = scores[np.linspace(0, len(scores) - 1, MOST_THRESHOLDS).astype(np.int64)]
+    return np.append(np.inf, scores)
+
+
+def points_at(
+    thresholds: np.ndarray, y_true: np.ndarray, y_score: np.ndarray, weight: np.ndarray
+) -> RocPoints:
+    """The points of a group's ROC curve at given thresholds, descending."""
+    place = np.searchsorted(-thresholds, -y_score)  # the first threshold that is reached
+    sums = [
+        np.bincount(place[y_true == label], weight[y_true == label], len(thresholds)).cumsum()
+        for label in (0, 1)
+    ]
+    negatives, positives = (float(of[-1]) for of in sums)
+    return RocPoints(sums[0] / negatives, sums[1] / positives, thresholds, negatives, positives)
+
+
+def mixture(thresholds: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The thresholds that have a share, ascending, and their shares, which sum to 1."""
+    used = np.flatnonzero(share > PRECISION)[::-1]
+    return thresholds[used], share[used] / share[used].sum()
 
 
 def optimum(
-    curves: Sequence[RocHull], rates: Sequence[Sequence[np.ndarray]], tolerance: float
+    curves: Sequence[RocPoints],
+    rates: Sequence[Sequence[np.ndarray]],
+    tolerance: float,
+    common: bool = False,
 ) -> list[np.ndarray]:
-    """Weights of the points of every curve, ``[vertex]``, with the least expected error.
+    """Weights of the points of every curve, ``[point]``, with the least expected error.
 
     Variables are all weights and, for each kind of rate, the lowest of a group; the rate of each
-    group is between it and it plus the tolerance.
+    group is between it and it plus the tolerance. With ``common`` the curves have points at the
+    same thresholds, and the result are the weights of these alone.
     """
-    sizes = [len(curve.fpr) for curve in curves]
     kinds, rows = len(rates[0]), sum(curve.negatives + curve.positives for curve in curves)
     error = [curve.negatives * curve.fpr - curve.positives * curve.tpr for curve in curves]
-    sums = block_diag([np.ones((1, size)) for size in sizes])
+    sizes = [len(curve.fpr) for curve in curves]
+    if common:
+        error, sizes = [np.sum(error, axis=0)], sizes[:1]
+    sums = block_diag([np.ones((1, size)) for size in sizes]).toarray()
     above = []
     for kind in range(kinds):
         lowest = np.zeros((len(curves), kinds))
         lowest[:, kind] = 1
-        rates_of_kind = block_diag([rate[kind][None] for rate in rates])
-        above.append(csr_array(np.hstack([rates_of_kind.toarray(), -lowest])))
+        of_kind = [rate[kind][None] for rate in rates]
+        of_groups = np.concatenate(of_kind) if common else block_diag(of_kind).toarray()
+        above.append(csr_array(np.hstack([of_groups, -lowest])))
     gaps = vstack(above)
     result = linprog(
         np.concatenate([*error, np.zeros(kinds)]) / rows,
         A_ub=vstack([gaps, -gaps]),
         b_ub=np.repeat([tolerance, 0.0], gaps.shape[0]),
-        A_eq=csr_array(np.hstack([sums.toarray(), np.zeros((len(curves), kinds))])),
-        b_eq=np.ones(len(curves)),
+        A_eq=csr_array(np.hstack([sums, np.zeros((len(sizes), kinds))])),
+        b_eq=np.ones(len(sizes)),
         bounds=(0, 1),
         method="highs",
         options={
@@ -152,9 +257,7 @@ class DemographicParity(GroupThresholds):
     """
 
     name = "demographic_parity"
-
-    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
-        return (curve.base_rate * curve.tpr + (1 - curve.base_rate) * curve.fpr,)
+    among = (None,)
 
 
 class EqualizedOdds(GroupThresholds):
@@ -164,9 +267,7 @@ class EqualizedOdds(GroupThresholds):
     """
 
     name = "equalized_odds"
-
-    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
-        return curve.tpr, curve.fpr
+    among = (1, 0)
 
 
 class TruePositiveRateParity(GroupThresholds):
@@ -176,9 +277,7 @@ class TruePositiveRateParity(GroupThresholds):
     """
 
     name = "true_positive_rate_parity"
-
-    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
-        return (curve.tpr,)
+    among = (1,)
 
 
 class FalsePositiveRateParity(GroupThresholds):
@@ -188,6 +287,4 @@ class FalsePositiveRateParity(GroupThresholds):
     """
 
     name = "false_positive_rate_parity"
-
-    def rates(self, curve: RocHull) -> Sequence[np.ndarray]:
-        return (curve.fpr,)
+    among = (0,)

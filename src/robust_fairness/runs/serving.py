@@ -5,6 +5,7 @@ as in the catalog and ``model.json``. To load it, MLflow imports this module and
 ``_load_pyfunc``, which needs neither Kedro nor the rest of the extra ``all``.
 """
 
+import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -21,16 +22,56 @@ from robust_fairness.catalog.mapping import parts_of, save_parts
 from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
+from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.samples import Samples
+from robust_fairness.experiment.plugins import Named
+from robust_fairness.metrics.evaluation import probability_of_second
+from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
+from robust_fairness.samples import Groups, Samples, intersection
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 
+LOGGER = logging.getLogger(__name__)
 MODELS, ABOUT = "models.safetensors", "model.json"
 PROBABILITIES = "probabilities"
 GREY = 128  # of the example image
 
 
-class About(BaseModel, extra="forbid", frozen=True):
+class Rule(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"):
+    """Post-processing of the replicas: a mixture of thresholds per group, or one for all.
+
+    Attributes:
+        name: of the post-processing.
+        attributes: columns whose values are a group; none of a common mixture.
+        mixtures: of every replica, values of each group, its thresholds and their probabilities.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    mixtures: tuple[tuple[tuple[tuple[str, ...], list[float], list[float]], ...], ...]
+
+    def groups(self, data: pd.DataFrame) -> Groups:
+        """Groups of rows by the columns of the attributes."""
+        for name in self.attributes:
+            if name not in data:
+                raise unknown_name("column", name, map(str, data.columns))
+        columns = [pd.Categorical(data[name].astype("str")) for name in self.attributes]
+        if not columns:
+            return Groups(np.zeros(len(data), dtype=np.int64), ((),))
+        return intersection(
+            [Groups.named(column.codes, map(str, column.categories)) for column in columns]
+        )
+
+    def decided(self, positive: np.ndarray, groups: Groups) -> np.ndarray:
+        """Probabilities of deciding class 1 ``[n, replica]`` from those of the class."""
+        rules = [
+            Mixtures({of: (np.array(at), np.array(share)) for of, at, share in mixture})
+            for mixture in self.mixtures
+        ]
+        each = zip(rules, positive.T.astype(np.float64), strict=True)
+        return np.stack([rule(score, groups) for rule, score in each], axis=1)
+
+
+class About(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"):
     """Content of ``model.json``."""
 
     dataset: str
@@ -42,6 +83,7 @@ class About(BaseModel, extra="forbid", frozen=True):
     classes: tuple[str, ...]
     features: tuple[str, ...]
     shape: tuple[int, ...]
+    rule: Rule | None = None
     package: str = __version__
 
     @property
@@ -81,13 +123,19 @@ class Served:
             data: rows before preprocessing: a data frame with the features as columns, in any
                 order, or an array ``[n, d]``; uint8 images ``[n, c, h, w]``.
             params: ``probabilities``: whether to return probabilities ``[n, class]`` instead.
+
+        A post-processed model needs the columns of its groups, too. Its probabilities are those of
+        the decision, which is drawn at random.
         """
         if not self.about.classes:
             return self.by_replica(data).mean(1)
         shares = self.by_replica(data).mean(1)
         if (params or {}).get(PROBABILITIES):
             return shares
-        return np.array(self.about.classes)[shares.argmax(1)]
+        decided = shares.argmax(1)
+        if self.about.rule is not None:
+            decided = (np.random.default_rng().random(len(shares)) < shares[:, 1]).astype(int)
+        return np.array(self.about.classes)[decided]
 
     def by_replica(self, data: Any) -> np.ndarray:
         """float32 probabilities ``[n, replica, class]``, or outcomes ``[n, replica]``."""
@@ -95,7 +143,16 @@ class Served:
 
         x = self._inputs(data)
         outputs = np.moveaxis(self._predictor(self.about.samples(x)), 0, 1)
-        return softmax(outputs, axis=-1) if self.about.classes else outputs[..., 0]
+        if not self.about.classes:
+            return outputs[..., 0]
+        shares = softmax(outputs, axis=-1)
+        if self.about.rule is None:
+            return shares
+        if not isinstance(data, pd.DataFrame):
+            raise InputError("post-processed model: an array, allowed: a frame with the groups")
+        score = np.stack([probability_of_second(of) for of in outputs.swapaxes(0, 1)], axis=1)
+        positive = self.about.rule.decided(score, self.about.rule.groups(data))
+        return np.stack([1 - positive, positive], axis=-1)
 
     def _inputs(self, data: Any) -> np.ndarray:
         about = self.about
@@ -141,10 +198,17 @@ def save(
 ) -> bool:
     """Save all seeds of the trial that the cell's first criterion selected (or of the first).
 
-    The input example is synthetic: no row of the dataset is saved. Networks that answer questions
-    are not saved, since their inputs are separate files.
+    Post-processing is a part of the model. The input example is synthetic: no row of the dataset is
+    saved. Networks that answer questions are not saved, since their inputs are separate files, nor
+    are post-processed models without a column for each feature and group.
     """
     if samples.questions is not None or isinstance(samples.x, dict):
+        return False
+    if cell.postprocessing is not None and not _has_columns(cell.postprocessing, samples):
+        LOGGER.warning(
+            "%s: no model is kept, post-processing %s needs a column for each feature and group",
+            cell.name, cell.postprocessing.name,
+        )  # fmt: skip
         return False
     from mlflow.models import ModelSignature
     from mlflow.types import DataType, ParamSchema, ParamSpec
@@ -208,13 +272,13 @@ def _selected(
     cell: Cell, samples: Samples, models: Sequence[Fitted], chosen: pd.DataFrame
 ) -> tuple[list[Fitted], About]:
     """The replicas that the first criterion of a cell selected, and what they are."""
-    from robust_fairness.core.registry import find
-
     criterion = cell.criterion
     selected = chosen[chosen["selection"] == criterion].drop_duplicates("seed")
     replicas = set(zip(selected["trial"], selected["seed"], strict=True))
     fitted = [model for model in models if (model.trial, model.seed) in replicas]
-    parameters = dict(fitted[0].network)
+    parameters, rule = dict(fitted[0].network), None
+    if cell.postprocessing is not None:
+        rule = _rule(cell.postprocessing, samples, fitted, cell)
     network = find("network", parameters.pop("name"))
     about = About(
         dataset=cell.dataset,
@@ -226,8 +290,33 @@ def _selected(
         classes=samples.classes,
         features=samples.features,
         shape=samples.arrays["x"].shape[1:],
+        rule=rule,
     )
     return fitted, about
+
+
+def _has_columns(named: Named, samples: Samples) -> bool:
+    """Whether a frame can have the features and the groups of a rule of thresholds."""
+    attributes = named.parameters.attributes or samples.sensitive
+    thresholds = issubclass(find("postprocessing", named.name), GroupThresholds)
+    return thresholds and bool(samples.features) and not {*attributes} & {*samples.features}
+
+
+def _rule(named: Named, samples: Samples, fitted: Sequence[Fitted], cell: Cell) -> Rule:
+    """The post-processing of the replicas, as fitted to their validation rows."""
+    from robust_fairness.training.decisions import rules_of
+
+    rules = rules_of(samples, fitted, cell)
+    mixtures = [rules[model.trial, model.seed].of_group for model in fitted]
+    attributes = named.parameters.attributes or samples.sensitive
+    return Rule(
+        name=named.name,
+        attributes=() if named.parameters.common else attributes,
+        mixtures=tuple(
+            tuple((of, at.tolist(), share.tolist()) for of, (at, share) in mixture.items())
+            for mixture in mixtures
+        ),
+    )
 
 
 def _schemas(about: About) -> tuple[Any, Any]:
@@ -235,7 +324,9 @@ def _schemas(about: About) -> tuple[Any, Any]:
     from mlflow.types import ColSpec, DataType, Schema, TensorSpec
 
     if about.features:
-        inputs = Schema([ColSpec(DataType.double, name) for name in about.features])
+        columns = [ColSpec(DataType.double, name) for name in about.features]
+        groups = about.rule.attributes if about.rule else ()
+        inputs = Schema(columns + [ColSpec(DataType.string, name) for name in groups])
     else:
         inputs = Schema([TensorSpec(np.dtype(about.dtype), (-1, *about.shape))])
     output = np.dtype(np.str_) if about.classes else np.dtype(np.float32)
@@ -249,4 +340,8 @@ def _example(about: About, fitted: Fitted) -> Any:
     row = fitted.state["preprocessing.centre"].reshape(1, -1)
     if not about.features:
         return row.astype(np.float32)
-    return pd.DataFrame(row.astype(np.float64), columns=list(about.features))
+    table = pd.DataFrame(row.astype(np.float64), columns=list(about.features))
+    if about.rule and about.rule.attributes:
+        known = about.rule.mixtures[0][0][0]
+        table = table.assign(**dict(zip(about.rule.attributes, known, strict=True)))
+    return table

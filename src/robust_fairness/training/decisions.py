@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.samples import Samples, groups_of
+from robust_fairness.samples import Groups, Samples, groups_of
 from robust_fairness.training import prediction
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
@@ -26,35 +27,48 @@ def decided(
     test_sets: Mapping[str, Samples],
     predictions: Sequence[Prediction],
 ) -> list[Prediction]:
-    """The predictions with probabilities of decisions, ``DECISION``, and their log odds.
-
-    The rule of every replica is fitted on the validation rows of its split.
-    """
-    named = cell.postprocessing
-    if named is None:
+    """The predictions with probabilities of decisions, ``DECISION``, and their log odds."""
+    if cell.postprocessing is None:
         return list(predictions)
-    names = named.parameters.attributes or samples.sensitive
-    rule = find("postprocessing", named.name)(named.parameters)
-    rules = {}
-    for scored in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
-        group = group_names(samples.take(scored.rows), scored.split, names)
-        known, score = group != MISSING, probability_of_second(scored.outputs)
-        y_true = samples.y[scored.rows]
-        rules[scored.trial, scored.seed] = rule.fit(y_true[known], score[known], group[known])
+    rules = rules_of(samples, fitted, cell)
     result = []
     for item in predictions:
-        group = group_names(test_sets[item.test_set].take(item.rows), item.split, names)
-        positive = rules[item.trial, item.seed](probability_of_second(item.outputs), group)
+        groups = row_groups(test_sets[item.test_set], item.split, cell.postprocessing)
+        score = probability_of_second(item.outputs)
+        positive = rules[item.trial, item.seed](score, groups.take(item.rows))
         with np.errstate(divide="ignore"):
             outputs = np.log(np.stack([1 - positive, positive], axis=1)).astype(np.float32)
         result.append(replace(item, outputs=outputs, values={DECISION: positive}))
     return result
 
 
+def rules_of(samples: Samples, fitted: Sequence[Fitted], cell: Cell) -> dict[tuple[str, int], Any]:
+    """The rule of every replica, by trial and seed, fitted on the validation rows of its split."""
+    named = cell.postprocessing
+    assert named is not None
+    rule = find("postprocessing", named.name)(named.parameters)
+    rules = {}
+    for scored in prediction.predict(samples, fitted, cell, {UNSHIFTED: samples}, "val"):
+        groups = row_groups(samples, scored.split, named).take(scored.rows)
+        known, score = groups.codes >= 0, probability_of_second(scored.outputs)
+        rows = scored.rows[known]
+        rules[scored.trial, scored.seed] = rule.fit(
+            samples.y[rows], score[known], groups.take(known), samples.weights()[rows]
+        )
+    return rules
+
+
+def row_groups(samples: Samples, split: str, named: Named) -> Groups:
+    """Groups of all rows by the attributes of the rule."""
+    names = named.parameters.attributes or samples.sensitive
+    return groups_of(samples.of_split(split).attributes, names)
+
+
 def require_groups(samples: Samples, split: str, named: Named | None) -> None:
     """Raise unless rows of two classes in known groups can be post-processed.
 
-    Every group of the rows to decide on needs validation rows of both classes.
+    Every group of the rows to decide on needs validation rows of both classes, unless the rule is
+    common to all groups.
     """
     if named is None:
         return
@@ -68,21 +82,20 @@ def require_groups(samples: Samples, split: str, named: Named | None) -> None:
             raise InputError(f"postprocessing {named.name}: attribute {name} is continuous")
     if not names:
         raise InputError(f"postprocessing {named.name}: no attribute defines groups")
-    group = group_names(samples, split, names)
-    rows = {part: samples.rows(split, part) for part in ("val", "test", "ood_test")}
-    fitted = set(zip(group[rows["val"]], samples.y[rows["val"]].tolist(), strict=True))
-    for part in ("val", "test", "ood_test"):
-        for name in np.unique(group[rows[part]]):
-            if name == MISSING and part == "val":
+    groups = row_groups(samples, split, named)
+    fitted = samples.rows(split, "val")
+    both = [
+        set(groups.index[fitted[samples.y[fitted] == label]].tolist()) - {-1} for label in (0, 1)
+    ]
+    is_common = getattr(named.parameters, "common", False)  # a plug-in may have none
+    decided_on = ("val",) if is_common else ("val", "test", "ood_test")
+    for part in decided_on:
+        for code in np.unique(groups.index[samples.rows(split, part)]).tolist():
+            if code < 0 and part == "val":
                 continue
-            if not {(name, 0), (name, 1)} <= fitted or name == MISSING:
+            if code not in both[0] & both[1]:
+                name = MISSING if code < 0 else groups.names[code]
                 raise InputError(
                     f"postprocessing {named.name}: {part} rows of group {name}, which lacks "
                     f"validation rows of both classes in split {split!r}; choose other attributes"
                 )
-
-
-def group_names(samples: Samples, split: str, names: Sequence[str]) -> np.ndarray:
-    """Name of the group of every row, ``MISSING`` where an attribute is missing, ``[n]``."""
-    groups = groups_of(samples.of_split(split).attributes, names)
-    return np.array([*groups.names, MISSING], dtype=object)[groups.index].astype(str)

@@ -1,0 +1,726 @@
+"""``rf.Thresholds`` and ``rf.Calibrated``: a classifier repaired, with a promise on new rows."""
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import (
+    Tags,
+    _safe_indexing,
+    check_random_state,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
+
+from robust_fairness.auditing.trivial import CONSTANT
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.frames import as_pandas, require_same_rows, sensitive_columns
+from robust_fairness.core.registry import find, names
+from robust_fairness.estimators._scikit_learn import weight_argument
+from robust_fairness.inference import (
+    FEWEST_ROWS,
+    POWER,
+    ROWS,
+    Component,
+    Estimate,
+    Rates,
+    contrast,
+)
+from robust_fairness.inference.moments import Moments
+from robust_fairness.inference.variance import ADDED_ALONE
+from robust_fairness.metrics.functions import metric_function
+from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
+from robust_fairness.samples import Groups, intersection
+
+TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
+FOLDS = 2  # of CalibratedClassifierCV, which needs as many rows of each class
+Report = dict[str, list[Any]]
+
+
+class Scores(ClassifierMixin, BaseEstimator):
+    """A classifier whose features are its scores: predictions without a model."""
+
+    def fit(self, X: Any, y: Any) -> "Scores":
+        """Note the classes."""
+        self.classes_ = np.unique(y)
+        self.decision_function(X)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores of the second class, float64 ``[n]``."""
+        scores = np.asarray(X, dtype=np.float64)
+        scores = scores.reshape(len(scores), -1)
+        if scores.shape[1] not in (1, 2):
+            raise InputError(
+                f"scores of {scores.shape[1]} columns, allowed: scores of the positive class, "
+                "probabilities of both classes, or an estimator"
+            )
+        if not np.isfinite(scores).all():
+            raise InputError("scores: NaN or infinity, allowed: finite numbers")
+        return scores[:, -1]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The second class from a score of 0.5 on ``[n]``."""
+        return self.classes_[(self.decision_function(X) >= 0.5).astype(int)]  # noqa: PLR2004
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows with classes 0 and 1, groups and weights."""
+
+    X: Any
+    y: np.ndarray
+    groups: Groups
+    weight: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "_Rows":
+        X = _safe_indexing(self.X, rows)
+        return _Rows(X, self.y[rows], self.groups.take(rows), self.weight[rows])
+
+
+class Repaired(ClassifierMixin, BaseEstimator):
+    """A classifier of two classes whose outputs are changed by group, with a promise.
+
+    Rows have three parts: those that the estimator is trained on, those that the repair is fitted
+    on, and those held out, on which the promise is tested once (the scheme of Thomas et al.,
+    "Preventing undesirable behavior of intelligent machines", Science 2019). The promise is that
+    no difference exceeds the tolerance among further rows of the same kind. It is made if every
+    difference is within the tolerance by two one-sided tests (Schuirmann 1987); since all of them
+    must be, none is corrected for the others (Berger 1982). Otherwise ``fit`` raises an error with
+    the number of rows that would do.
+    """
+
+    def fit(
+        self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> "Repaired":
+        """Fit the repair, and the estimator unless it is fitted, and test the promise.
+
+        Args:
+            X: rows as the estimator takes them; without an estimator scores of the positive class
+                ``[n]`` or probabilities of both ``[n, 2]``.
+            y: classes ``[n]``, two of them; the second in order is the positive one.
+            sensitive_features: one label per row, or a frame whose combinations are the groups;
+                None where ``sensitive_columns`` names columns of ``X``.
+            sample_weight: weights ``[n]`` of the estimator, the repair and the test.
+
+        Raises:
+            InputError: the promise is not shown by these rows, a group lacks rows of a class, or
+                arrays do not fit one another.
+        """
+        self._require_settings()
+        X, y = indexable(X, y)
+        if _num_samples(X) < 2:
+            raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
+        validate_data(self, X, skip_check_array=True)
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        X, groups = self._rows(X, sensitive_features, "fit")
+        weight = np.ones(len(labels))
+        if sample_weight is not None:
+            weight = _check_sample_weight(
+                sample_weight, labels, dtype=np.float64,
+                ensure_non_negative=True, allow_all_zero_weights=False,
+            )  # fmt: skip
+        inner = self.estimator if self.estimator is not None else Scores().fit(X, labels)
+        fitted = is_fitted(inner)
+        self.classes_ = np.asarray(inner.classes_) if fitted else np.unique(labels)
+        self._require_two(labels)
+        codes = (labels == self.classes_[1]).astype(np.int64)
+        rows = _Rows(X, codes, groups, weight)
+        self._require_cells(rows, fitted)
+        parts = self._parts(rows, fitted)
+        if not fitted:
+            train = np.flatnonzero(parts == TRAIN)
+            given = {} if sample_weight is None else {self._weight_argument(): weight[train]}
+            inner = clone(inner).fit(_safe_indexing(X, train), labels[train], **given)
+        self.estimator_ = inner if isinstance(inner, FrozenEstimator) else FrozenEstimator(inner)
+        self.groups_ = [list(values) for values in groups.values]
+        fit_on, held_out = (rows.take(np.flatnonzero(parts == part)) for part in (FIT, HELD_OUT))
+        self._learn(fit_on, len(held_out.y))
+        self.held_out_rows_ = len(held_out.y)
+        self.bound_: float | None = None
+        self.report_: Report = {"metric": [], "group": [], "before": [], "after": []}
+        if self.confidence is not None:
+            self._test(held_out, len(labels))
+            self._note(held_out)
+        return self
+
+    def report(self) -> pd.DataFrame:
+        """What the held-out rows say: ``metric``, ``group`` ("" for all), ``before``, ``after``.
+
+        Empty without held-out rows.
+        """
+        check_is_fitted(self)
+        return pd.DataFrame(self.report_)
+
+    @abstractmethod
+    def _strata(self, rows: _Rows) -> np.ndarray:
+        """Number of the stratum of every row ``[n]``, within which parts are drawn."""
+
+    @abstractmethod
+    def _learn(self, rows: _Rows, held_out: int) -> None:
+        """Fit the repair, which that many other rows will test."""
+
+    @abstractmethod
+    def _differences(self, rows: _Rows) -> Estimate:
+        """The differences that the tolerance bounds, as repaired."""
+
+    @abstractmethod
+    def _note(self, rows: _Rows) -> None:
+        """Note scores before and after the repair."""
+
+    @abstractmethod
+    def _limits(self) -> int:
+        """How many independent differences may be at the tolerance at once."""
+
+    @abstractmethod
+    def _promised(self) -> str:
+        """What is within the tolerance, for messages."""
+
+    def _test(self, rows: _Rows, total: int) -> None:
+        """Test the promise; raise with the number of rows that would do if it is not shown."""
+        differences, level = self._differences(rows), 1 - self.confidence
+        bounds = differences.bound(level)
+        self.bound_ = float(np.minimum(bounds, 1.0).max())
+        if self.bound_ <= self.tolerance:
+            return
+        what = f"{type(self).__name__}: {self._promised()} within {self.tolerance:g}"
+        if np.isnan(self.bound_):
+            raise InputError(
+                f"{what} is not shown: a group has fewer than {FEWEST_ROWS} of the {len(rows.y):,} "
+                f"held-out rows to test it on; {self._fewest(rows, total)}"
+            )
+        needed = total * (self._margins(differences).max() / self.tolerance) ** 2
+        raise InputError(
+            f"{what} is not shown by {len(rows.y):,} held-out rows, which allow up to "
+            f"{self.bound_:.3f} at {self.confidence:.0%}; about {rounded_up(max(needed, total)):,} "
+            f"rows in fit would show it, here {total:,}"
+        )
+
+    def _fewest(self, rows: _Rows, total: int) -> str:
+        """The number of rows with which no group is too small to be tested, and the group."""
+        strata = self._strata(rows)
+        counts = np.bincount(strata, rows.weight > 0)
+        least = int(np.where(np.bincount(strata) > 0, counts, np.inf).argmin())
+        name = rows.groups.names[least % len(rows.groups.values)]
+        needed = rounded_up(total * (FEWEST_ROWS + 1) / max(counts[least], 1))
+        return f"group {name} needs about {needed:,} rows in fit, here {total:,}"
+
+    def _margins(self, differences: Estimate) -> np.ndarray:
+        """How far within the tolerance differences must be, all to be shown with a power of 80 %.
+
+        A difference varies by the rows that it is fitted to and by as many that test it.
+        """
+        quantile = special.ndtri(1 - (1 - POWER) / self._limits())
+        error = np.sqrt(2) * differences.error * quantile
+        return np.asarray(differences.critical(1 - self.confidence) + error)
+
+    def _require_settings(self) -> None:
+        """Check what the constructor took, which checks nothing, as in scikit-learn."""
+        if self.estimator is not None and not is_classifier(self.estimator):
+            name = type(self.estimator).__name__
+            raise InputError(f"{type(self).__name__}: estimator {name}, allowed: a classifier")
+        shares = {"tolerance": (self.tolerance, 0, 1), "train_size": (self.train_size, 0, 1)}
+        shares["test_size"] = (self.test_size, 0, 1)
+        for name, (value, low, high) in shares.items():
+            if not low <= value <= high or (name != "tolerance" and value in (low, high)):
+                ends = "0 to 1" if name == "tolerance" else "between 0 and 1"
+                raise InputError(f"{name}: {value}, allowed: {ends}")
+        if self.confidence is not None and not self.tolerance:
+            raise InputError(
+                "tolerance: 0, which no number of rows shows, allowed: above 0, or confidence None"
+            )
+        if self.confidence is not None and not 0.5 <= self.confidence < 1:  # noqa: PLR2004
+            raise InputError(
+                f"confidence: {self.confidence}, allowed: from 0.5 to below 1, or None for no test"
+            )
+
+    def _require_two(self, labels: np.ndarray) -> None:
+        seen = np.unique(labels)
+        if len(self.classes_) > 2:
+            kind = type_of_target(labels)
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, {seen[0]!r}; a classifier needs two classes")
+        for label in seen:
+            if label not in self.classes_:
+                allowed = ", ".join(map(str, self.classes_))
+                raise InputError(f"y: class {label}, allowed: those of the estimator, {allowed}")
+
+    def _require_cells(self, rows: _Rows, fitted: bool) -> None:
+        """Every group needs rows of both classes in each part."""
+        parts = 1 + (not fitted) + (self.confidence is not None)
+        for label in (0, 1):
+            used = (rows.y == label) & (rows.weight > 0)
+            counts = np.bincount(rows.groups.codes[used], minlength=len(rows.groups.values))
+            least = int(counts.argmin())
+            if counts[least] < max(parts, FOLDS):
+                raise InputError(
+                    f"{type(self).__name__}: group {rows.groups.names[least]} has {counts[least]} "
+                    f"rows of class {self.classes_[label]}, at least {max(parts, FOLDS)} are needed"
+                )
+
+    def _parts(self, rows: _Rows, fitted: bool) -> np.ndarray:
+        """The part of every row, drawn within the strata that rates are taken in."""
+        random = check_random_state(self.random_state)
+        cells = rows.groups.index + rows.y * len(rows.groups.values)
+        result = np.full(len(rows.y), FIT)
+        if not fitted:
+            result[drawn(cells, self.train_size, random)] = TRAIN
+        if self.confidence is not None:
+            rest = np.flatnonzero(result == FIT)
+            strata = self._strata(rows)[rest]
+            result[rest[drawn(strata, self.test_size, random)]] = HELD_OUT
+        return result
+
+    def _weight_argument(self) -> str:
+        argument = weight_argument(self.estimator)
+        if not argument:
+            raise InputError(
+                f"{type(self).__name__}: {type(self.estimator).__name__} takes no sample_weight, "
+                "allowed: one that does, or a fitted one"
+            )
+        return argument
+
+    def _rows(self, X: Any, given: Any, where: str) -> tuple[Any, Groups]:
+        """Rows as the estimator takes them, and their groups."""
+        columns = list(self.sensitive_columns or ())
+        if columns:
+            X = as_pandas(X)
+            for name in columns:
+                if name not in X:
+                    raise unknown_name("column of X", name, map(str, X.columns))
+        if given is None and columns:
+            given = X[columns]
+        if columns:
+            seen = getattr(self.estimator, "feature_names_in_", None)
+            X = X.drop(columns=columns) if seen is None else X[list(seen)]
+        if given is None:
+            if where == "predict" and self.common:
+                return X, Groups(np.zeros(_num_samples(X), dtype=np.int64), (("",),))
+            raise InputError(
+                f"{type(self).__name__}: needs sensitive_features in {where}: one label per row or "
+                "a frame of several columns; or sensitive_columns, names of columns of X"
+            )
+        frame = sensitive_columns(given)
+        known = X if isinstance(X, pd.DataFrame | pd.Series) else np.empty(_num_samples(X))
+        require_same_rows(type(self).__name__, {"X": known, "sensitive_features": frame})
+        groups = groups_by_text(frame)
+        if where == "fit" and len(groups.values) < 2:
+            raise InputError(
+                f"{type(self).__name__}: sensitive_features has one group, "
+                f"{groups.names[0]}, allowed: two or more"
+            )
+        return X, groups
+
+    def _score(self, X: Any) -> np.ndarray:
+        """Scores of class 1 by the estimator before the repair, float64 ``[n]``."""
+        if hasattr(self.estimator_, "predict_proba"):
+            return np.asarray(self.estimator_.predict_proba(X), np.float64)[:, 1]
+        return np.asarray(self.estimator_.decision_function(X), np.float64)
+
+    def _codes(self, groups: Groups) -> np.ndarray:
+        """Position of every row's group among those fitted, int64 ``[n]``."""
+        place = {tuple(values): code for code, values in enumerate(self.groups_)}
+        table = np.array([place.get(values, -1) for values in groups.values])
+        if (table < 0).any():
+            unknown = [groups.names[code] for code in np.flatnonzero(table < 0)]
+            known = Groups(np.empty(0), tuple(place)).names
+            raise InputError(
+                f"{type(self).__name__}: group {', '.join(unknown)} has no rows in fit, allowed: "
+                f"{', '.join(known)}"
+            )
+        return table[groups.index]
+
+    def _checked(self, X: Any, sensitive_features: Any) -> tuple[Any, np.ndarray]:
+        """Rows as the estimator takes them and codes of groups, all 0 for a common repair."""
+        check_is_fitted(self)
+        (X,) = indexable(X)
+        X, groups = self._rows(X, sensitive_features, "predict")
+        return X, np.zeros_like(groups.codes) if self.common else self._codes(groups)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        if self.estimator is not None:
+            tags.input_tags = get_tags(self.estimator).input_tags
+        else:
+            tags.input_tags.one_d_array = True
+        return tags
+
+
+class Thresholds(Repaired):
+    """Thresholds by group, or one mixture for all, so that rates differ by a tolerance at most.
+
+    ``predict`` decides by a threshold of the row's group, drawn where the most accurate rule is a
+    mixture of several (``postprocessing.group_thresholds``; Hardt, Price and Srebro 2016, Cruz and
+    Hardt 2024). ``predict_proba`` has the probability of the decision, not of the class.
+
+    Args:
+        estimator: a classifier, trained on a part of the rows unless it is fitted; None if ``X``
+            are scores. A clone of a fitted one is not fitted, ``FrozenEstimator(model)`` is.
+        constraint: ``equalized_odds``, ``demographic_parity``, ``true_positive_rate_parity``,
+            ``false_positive_rate_parity``, or one of a plug-in.
+        tolerance: the largest difference of rates between two groups on further rows.
+        common: whether all groups have the same mixture of thresholds. ``predict`` then needs no
+            groups, and accuracy is lower. It is the same linear program with one set of weights.
+        confidence: of the promise; None holds no rows out and promises nothing.
+        sensitive_columns: names of columns of ``X`` that are the sensitive features, if they are
+            not passed. The estimator does not see them unless it was fitted with them.
+        train_size: share of the rows that train an estimator that is not fitted.
+        test_size: share of the other rows that are held out.
+        random_state: of the parts of the rows.
+
+    Attributes:
+        classes_: the classes ``[2]``, the positive one last.
+        groups_: values of every group.
+        thresholds_: thresholds of every group, ascending, a single entry if ``common``.
+        shares_: the probability with which each of them is drawn.
+        bound_: what the largest difference is at most, at ``confidence``; None without a test.
+        held_out_rows_: number of rows that tested it.
+        estimator_: the fitted estimator.
+
+    >>> rng = np.random.default_rng(0)
+    >>> sex, y = rng.choice(["f", "m"], 20_000), rng.integers(0, 2, 20_000)
+    >>> score = y + (sex == "m") + rng.normal(size=20_000)
+    >>> model = Thresholds(constraint="demographic_parity", tolerance=0.1, random_state=0)
+    >>> model = model.fit(score, y, sensitive_features=sex)
+    >>> [of.round(1).tolist() for of in model.thresholds_], round(model.bound_, 2)
+    ([[0.6], [1.6]], 0.03)
+    >>> model.predict([1.0, 1.0], sensitive_features=["f", "m"])
+    array([1, 0])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "equalized_odds",
+        tolerance: Any = 0.05,
+        common: Any = False,
+        confidence: Any = 0.95,
+        sensitive_columns: Any = None,
+        train_size: Any = 0.5,
+        test_size: Any = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.tolerance = tolerance
+        self.common = common
+        self.confidence = confidence
+        self.sensitive_columns = sensitive_columns
+        self.train_size = train_size
+        self.test_size = test_size
+        self.random_state = random_state
+
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: Any = None
+    ) -> np.ndarray:
+        """Classes ``[n]``, drawn anew at every call unless ``random_state`` is given.
+
+        Raises:
+            InputError: a group has no rows in ``fit``, or groups are needed and not given.
+        """
+        positive = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
+        random = check_random_state(random_state).random_sample(len(positive))
+        return self.classes_[(random < positive).astype(int)]
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Probability of deciding each class, float64 ``[n, 2]``."""
+        X, codes = self._checked(X, sensitive_features)
+        positive = self._decided(self._score(X), codes)
+        return np.stack([1 - positive, positive], axis=1)
+
+    def _decided(self, score: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        known = [("",)] if self.common else [tuple(values) for values in self.groups_]
+        parts = zip(self.thresholds_, self.shares_, strict=True)
+        return Mixtures(dict(zip(known, parts, strict=True)))(score, Groups(codes, tuple(known)))
+
+    @property
+    def _rule(self) -> type[GroupThresholds]:
+        rule = find("postprocessing", self.constraint)
+        if not issubclass(rule, GroupThresholds):
+            allowed = ", ".join(names("postprocessing"))
+            raise InputError(f"constraint {self.constraint}: no thresholds, allowed: {allowed}")
+        return rule
+
+    def _strata(self, rows: _Rows) -> np.ndarray:
+        by_class = None not in self._rule.among
+        return rows.groups.index + (rows.y * len(rows.groups.values) if by_class else 0)
+
+    def _learn(self, rows: _Rows, held_out: int) -> None:
+        self._fit_rule(rows, self.tolerance)
+        if self.confidence is None or self.tolerance == 1:
+            return
+        differences = self._differences(rows)
+        margins = self._margins(differences) * np.sqrt(len(rows.y) / held_out)
+        margin = np.nanmax(margins, initial=0.0)
+        self._fit_rule(rows, max(0.0, self.tolerance - float(margin)))
+        share = float(np.average(self._positive(rows), weights=rows.weight))
+        if max(share, 1 - share) > CONSTANT:
+            warnings.warn(
+                f"Thresholds: {max(share, 1 - share):.1%} of the rows are decided as class "
+                f"{self.classes_[int(share > 1 - share)]}. A constant decision has no difference "
+                "between groups; allow a larger tolerance, or give more rows",
+                stacklevel=3,
+            )
+
+    def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
+        rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
+        fitted = rule.fit(rows.y, self._score(rows.X), rows.groups, rows.weight)
+        keys = [()] if self.common else [tuple(values) for values in self.groups_]
+        self.thresholds_ = [fitted.of_group[key][0] for key in keys]
+        self.shares_ = [fitted.of_group[key][1] for key in keys]
+
+    def _positive(self, rows: _Rows) -> np.ndarray:
+        codes = rows.groups.index
+        return self._decided(self._score(rows.X), np.zeros_like(codes) if self.common else codes)
+
+    def _differences(self, rows: _Rows) -> Estimate:
+        rule = self._rule(self._rule.Parameters())
+        return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
+
+    def _limits(self) -> int:
+        return len(self._rule.among) * (len(self.groups_) - 1)
+
+    def _promised(self) -> str:
+        return f"{self.constraint}{' by a common mixture' if self.common else ''}"
+
+    def _note(self, rows: _Rows) -> None:
+        decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
+        both = (decided, self._positive(rows))
+        everyone = Groups(np.zeros(len(rows.y), np.int64), (("",),))
+        for name, label, groups in (
+            ("accuracy", None, everyone),
+            ("selection_rate", None, rows.groups),
+            ("true_positive_rate", 1, rows.groups),
+            ("false_positive_rate", 0, rows.groups),
+        ):
+            of = slice(None) if label is None else rows.y == label
+            means = [
+                Moments.of(
+                    (np.where(rows.y == 1, p, 1 - p) if name == "accuracy" else p)[of],
+                    groups.index[of], len(groups.values), rows.weight[of],
+                ).mean
+                for p in both
+            ]  # fmt: skip
+            add(self.report_, name, groups.names, *means)
+
+
+class Calibrated(Repaired):
+    """Probabilities calibrated by group, or one calibration for all.
+
+    It is scikit-learn's ``CalibratedClassifierCV`` of a ``FrozenEstimator``, on the rows of each
+    group (isotonic: Zadrozny and Elkan 2002; sigmoid: Platt 1999).
+
+    The promise: in every group the mean probability of further rows differs from the share of the
+    positive class by the tolerance at most (calibration in the large). ``report()`` has this error
+    (``mean_calibration_error``) and the ``expected_calibration_error`` in bins, before and after.
+
+    Args:
+        estimator: as in ``Thresholds``; scores without an estimator need not be probabilities.
+        method: ``isotonic`` or ``sigmoid`` (Platt), as in ``CalibratedClassifierCV``.
+        tolerance: the largest mean calibration error of a group on further rows.
+        common: whether all groups have the same calibration. ``predict`` then needs no groups.
+        confidence: as in ``Thresholds``, like all further arguments.
+        sensitive_columns: likewise.
+        train_size: likewise.
+        test_size: likewise.
+        random_state: likewise.
+
+    Attributes:
+        calibrators_: a fitted ``CalibratedClassifierCV`` of every group, a single one if
+            ``common``.
+        bound_: what the largest error is at most, at ``confidence``; None without a test.
+
+    >>> rng = np.random.default_rng(0)
+    >>> sex, score = rng.choice(["f", "m"], 20_000), rng.random(20_000)
+    >>> y = rng.random(20_000) < np.where(sex == "f", score**2, score)
+    >>> model = Calibrated(tolerance=0.03, random_state=0).fit(score, y, sensitive_features=sex)
+    >>> model.report().query("metric == 'mean_calibration_error'").round(2)[["group", "before"]]
+      group  before
+    0     f    0.17
+    1     m    0.00
+    >>> model.predict_proba([0.5, 0.5], sensitive_features=["f", "m"])[:, 1].round(1)
+    array([0.3, 0.5])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Any = "isotonic",
+        tolerance: Any = 0.05,
+        common: Any = False,
+        confidence: Any = 0.95,
+        sensitive_columns: Any = None,
+        train_size: Any = 0.5,
+        test_size: Any = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.tolerance = tolerance
+        self.common = common
+        self.confidence = confidence
+        self.sensitive_columns = sensitive_columns
+        self.train_size = train_size
+        self.test_size = test_size
+        self.random_state = random_state
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """The more probable class of every row ``[n]``."""
+        positive = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
+        return self.classes_[(positive > 0.5).astype(int)]  # noqa: PLR2004
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Calibrated probabilities of the classes, float64 ``[n, 2]``.
+
+        Raises:
+            InputError: a group has no rows in ``fit``, or groups are needed and not given.
+        """
+        positive = self._calibrated(*self._checked(X, sensitive_features))
+        return np.stack([1 - positive, positive], axis=1)
+
+    def _calibrated(self, X: Any, codes: np.ndarray) -> np.ndarray:
+        result = np.empty(len(codes))
+        for code in np.unique(codes).tolist():
+            rows = np.flatnonzero(codes == code)
+            known = self.calibrators_[code].predict_proba(_safe_indexing(X, rows))
+            result[rows] = known[:, 1]
+        return result
+
+    def _strata(self, rows: _Rows) -> np.ndarray:
+        return rows.groups.index
+
+    def _codes_of(self, rows: _Rows) -> np.ndarray:
+        return np.zeros_like(rows.groups.index) if self.common else rows.groups.index
+
+    def _learn(self, rows: _Rows, held_out: int) -> None:
+        if self.method not in ("isotonic", "sigmoid"):
+            raise unknown_name("method of Calibrated", str(self.method), ["isotonic", "sigmoid"])
+        codes = self._codes_of(rows)
+        self.calibrators_ = []
+        for code in range(1 if self.common else len(self.groups_)):
+            used = np.flatnonzero((codes == code) & (rows.weight > 0))
+            machine = CalibratedClassifierCV(self.estimator_, method=self.method, cv=FOLDS)
+            labels = self.classes_[rows.y[used]]
+            X, weight = _safe_indexing(rows.X, used), rows.weight[used]
+            given = {} if (weight == weight[0]).all() else {"sample_weight": weight}
+            with warnings.catch_warnings():  # a frozen estimator has no use for weights
+                warnings.filterwarnings("ignore", "Since FrozenEstimator does not appear to accept")
+                self.calibrators_.append(machine.fit(X, labels, **given))
+
+    def _differences(self, rows: _Rows) -> Estimate:
+        """Mean calibration error of every group.
+
+        It is tested as a share, (error + 1) / 2, to which rows are added on either side.
+        """
+        share = (self._calibrated(rows.X, self._codes_of(rows)) - rows.y + 1) / 2
+        used, number = rows.weight > 0, len(rows.groups.values)
+        code, weight = rows.groups.index[used], rows.weight[used]
+        means = Moments.of(share[used], code, number, weight)
+        sums, squares = (np.bincount(code, weight**power, number) for power in (1, 2))
+        rates = Rates(means.mean[None, :, None], means.variance[None], (sums**2 / squares)[None])
+        each = contrast(rates.corrected(ADDED_ALONE), None, np.eye(number), None)
+        return Estimate(2 * each.value[0] - 1, {ROWS: Component(4 * each.variance[0])})
+
+    def _limits(self) -> int:
+        return len(self.groups_)
+
+    def _promised(self) -> str:
+        return f"mean calibration error{' by a common calibration' if self.common else ''}"
+
+    def _note(self, rows: _Rows) -> None:
+        both = (self._score(rows.X), self._calibrated(rows.X, self._codes_of(rows)))
+        if ((both[0] < 0) | (both[0] > 1)).any():  # scores that are no probabilities
+            both = (np.full(len(rows.y), np.nan), both[1])
+        number = len(rows.groups.values)
+        for name in ("mean_calibration_error", "expected_calibration_error"):
+            metric = metric_function(name)
+            values: list[list[Any]] = [[None] * number, [None] * number]
+            for place, probabilities in enumerate(both):
+                for code in range(number) if np.isfinite(probabilities).all() else ():
+                    of = (rows.groups.codes == code) & (rows.weight > 0)
+                    arrays = rows.y[of], probabilities[of]
+                    values[place][code] = metric(*arrays, sample_weight=rows.weight[of])
+            add(self.report_, name, rows.groups.names, *values)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether scikit-learn calls an estimator fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def drawn(strata: np.ndarray, share: float, random: np.random.RandomState) -> np.ndarray:
+    """Which rows are drawn, bool ``[n]``: a share of every stratum, at least one row of two."""
+    order = random.permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    counts = np.bincount(strata)
+    rank = np.arange(len(strata)) - np.repeat(counts.cumsum() - counts, counts)
+    number = np.clip(np.round(share * counts), 1, np.maximum(counts - 1, 0))
+    result = np.zeros(len(strata), dtype=bool)
+    result[order] = rank < np.repeat(number, counts)
+    return result
+
+
+def groups_by_text(frame: pd.DataFrame) -> Groups:
+    """Groups of rows by columns: every combination of values that occurs, none missing.
+
+    A number has the same text whatever its type: 1 and 1.0 are one value.
+    """
+    parts = []
+    for name, column in frame.items():
+        codes, values = pd.factorize(column, sort=False)
+        if (codes < 0).any():
+            raise InputError(f"{name}: row {int(codes.argmin())} is missing")
+        texts = [
+            str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+            for value in values.tolist()
+        ]
+        if len({*texts}) < len(texts):
+            raise InputError(f"{name}: different labels have the same text, such as 1 and '1'")
+        order = np.argsort(texts)
+        place = np.empty(len(order), dtype=np.int64)
+        place[order] = np.arange(len(order))
+        parts.append(Groups.named(place[codes], [texts[code] for code in order]))
+    return intersection(parts)
+
+
+def rounded_up(rows: float) -> int:
+    """A number of rows with one digit, never less."""
+    size = 10 ** int(np.floor(np.log10(max(rows, 1))))
+    return int(np.ceil(rows / size) * size)
+
+
+def add(report: Report, metric: str, groups: Sequence[str], before: Any, after: Any) -> None:
+    """Add the values of a metric by group to a report."""
+    for group, old, new in zip(groups, before, after, strict=True):
+        report["metric"].append(metric)
+        report["group"].append(group)
+        report["before"].append(None if old is None else float(old))
+        report["after"].append(float(new))
