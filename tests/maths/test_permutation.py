@@ -89,15 +89,13 @@ def test_a_row_alone_in_its_class_adds_nothing_to_hsic():
     rng = np.random.default_rng(2)
     y, a, p = np.arange(30) // 10, rng.normal(size=30), rng.normal(size=30)
     with_alone = np.append(y, 3)
-    p_values = [
-        hsic_test(
-            [variable(rows(np.append(p, far)), standardise=False, width=lambda *_: torch.tensor(1.0)),
-             variable(rows(np.append(a, far)), standardise=False, width=lambda *_: torch.tensor(1.0))],
-            with_alone, 99,
-        )
-        for far in (0.0, 9.0)
-    ]  # fmt: skip
-    assert p_values[0] == p_values[1]
+
+    def p_value(far):
+        columns = [rows(np.append(values, far)) for values in (p, a)]
+        fixed = {"standardise": False, "width": lambda *_: torch.tensor(1.0)}
+        return hsic_test([variable(column, **fixed) for column in columns], with_alone, 99)
+
+    assert p_value(0.0) == p_value(9.0)
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 5))

@@ -60,14 +60,16 @@ def hsic_test(
     r"""As ``permutation_test``, with the sum of n HSIC over the classes as statistic.
 
     HSIC of the n rows of a class is :math:`Tr[G_X G_Z] / n^2` of their centred kernel matrices
-    (Gretton et al. 2008, "A Kernel Statistical Test of Independence", Eq. 4). Widths and pivots of
+    (Gretton et al. 2007, "A Kernel Statistical Test of Independence", Eq. 4). Widths and pivots of
     the two variables are those of all rows.
 
     Args:
         variables: two variables of n rows.
         classes: int64 class of every row ``[n]``, within which rows are permuted; one of a single
             row adds nothing.
-        permutations, seed, chosen: as of ``permutation_test``.
+        permutations: number of permutations, see ``permutation_test``.
+        seed: of the permutations.
+        chosen: pivots of the variables, where they are known already.
 
     >>> from robust_fairness.maths.cross_covariance import variable
     >>> rng = np.random.default_rng(0)

@@ -39,7 +39,11 @@ def _p_value(rows: "Rows", notion: "Notion", permutations: float) -> float:
 
 
 def _measure(
-    value: Callable[..., float | None], name: str, notion: "Notion", further: dict[str, int], **facts: Any
+    value: Callable[..., float | None],
+    name: str,
+    notion: "Notion",
+    further: dict[str, int],
+    **facts: Any,
 ) -> Callable[..., Score]:
     """The measure of that name: a value of the rows under a notion."""
     options = {**ROWS, **further}
@@ -68,10 +72,13 @@ def _measure(
 faircocco_dp, faircocco_eo, faircocco_cal = (
     _measure(_score, f"faircocco_{notion}", notion, {}, better="lower") for notion in NOTIONS
 )
+
+
 def _hsic_p_value(rows: "Rows", notion: "Notion", permutations: float) -> float | None:
     """Permutation p-value of HSIC of predictions and attributes, under eo summed over classes.
 
-    Usually more powerful than that of the FairCOCCO score (Gretton et al. 2008).
+    More powerful than that of the FairCOCCO score where a group's scores are shifted, less where
+    only their spread differs. Gretton et al. (2007), "A Kernel Statistical Test of Independence".
     """
     if notion == "eo" and rows.outcome.shape[1] == 1:
         return None
