@@ -49,14 +49,14 @@ class Paper:
         tables: makers of the tables of the page, by name.
         metrics: measures that they need and the paper has not.
         by_group: measures whose values by group are kept; of the others only those of all rows.
-        beside: tables of its runs.
+        beside: tables of its runs; counts are those of runs since they were kept.
     """
 
     section: Section
     tables: Mapping[str, Callable[[Results], pd.DataFrame]]
     metrics: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials")
+    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials", "counts")
 
 
 def file_of(paper: str, table: str) -> Path:
@@ -67,7 +67,8 @@ def file_of(paper: str, table: str) -> Path:
 @cache
 def results_of(paper: str) -> Results:
     """The scores beside a page."""
-    frames = {name: pd.read_parquet(file_of(paper, name)) for name in PAPERS[paper].beside}
+    files = {name: file_of(paper, name) for name in PAPERS[paper].beside}
+    frames = {name: pd.read_parquet(path) for name, path in files.items() if path.exists()}
     return Results.of(frames.pop("metrics"), **frames)
 
 
@@ -88,6 +89,25 @@ def beside_published(view: str, results: Results) -> pd.DataFrame:
     down = [name for name in (*CELL, "trial") if cells[name].nunique() > 1]
     wide = cells.pivot(index=down, columns="across", values="cell")
     return cells[down].drop_duplicates().merge(wide[titles.drop_duplicates()].reset_index())
+
+
+def robustness(results: Results) -> pd.DataFrame:
+    """Delta-ER in percent, exact and by one step, of every form of the data, beside the paper's."""
+    rows = where(results.scores, metric=equalized_robustness.ROBUSTNESS, shift=UNSHIFTED)
+    rows = where(equalized_robustness.of_studies(results, rows), trial="default")
+    keys = ["dataset", "study", "method"]
+    means = over_seeds(rows, [*keys, "metric"])
+    wide = means.assign(cell=spread(means, **PERCENT)).pivot(
+        index=keys, columns="metric", values="cell"
+    )
+    theirs = where(published(equalized_robustness.PAPER), metric="delta_er", trial="default")
+    theirs = where(theirs, view=["table_1", "table_2", "table_3"]).rename(
+        columns={"dataset": "study"}
+    )
+    theirs = theirs.assign(published=(100 * theirs["value"]).map("{:.1f}".format))
+    order = means[keys].drop_duplicates()
+    shown = order.merge(wide.reset_index()).merge(theirs[["study", "method", "published"]], "left")
+    return shown.drop(columns="study").rename(columns={"dataset": "data"}).fillna("")
 
 
 def verdicts(section: Section, by: Sequence[str], results: Results) -> pd.DataFrame:
@@ -256,7 +276,7 @@ def accuracies(shift: str, results: Results) -> pd.DataFrame:
     return _in_words(shown.rename(columns="{:g}".format).reset_index())
 
 
-def robustness(results: Results) -> pd.DataFrame:
+def slopes(results: Results) -> pd.DataFrame:
     """Slopes of the accuracy in points by degree, or by .1 of R, and net of the reference."""
     lines = where(latent_shift.slopes(results), dataset=GENERATED)
     axis = lines["shift"].map(latent_shift.AXES)
@@ -477,6 +497,7 @@ PAPERS = {
             **{
                 f"table_{n}": partial(beside_published, f"table_{n}") for n in (1, 2, 3, 6, 7, 8, 9)
             },
+            "robustness": robustness,
             "trade_off": trade_off,
             "claims": partial(verdicts, ER, BY_DATA),
         },
@@ -525,12 +546,12 @@ PAPERS = {
         LATENT,
         {
             **{shift: partial(accuracies, shift) for shift in latent_shift.AXES},
-            "robustness": robustness,
+            "robustness": slopes,
             "linearity": linearity,
             "claims": partial(verdicts, LATENT, BY_DATA),
         },
         ("accuracy",),
-        beside=("metrics", "cells", "splits", "trials", "distances", "generator_quality"),
+        beside=("metrics", "cells", "splits", "trials", "counts", "distances", "generator_quality"),
     ),
     "cross": Paper(
         CROSS,

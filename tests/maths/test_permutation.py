@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from robust_fairness.maths.cross_covariance import variable
 from robust_fairness.maths.permutation import (
+    hsic_test,
     permutation_test,
     permutations_within,
     strata_of,
@@ -42,6 +43,59 @@ def test_p_value_within_classes_is_that_of_scores_computed_anew():
     expected = brute_force(p, a, y, strata, 59, seed=5)
     assert 0.02 < expected < 0.9
     assert float(p_value) == pytest.approx(float(expected), abs=1.01 / 60)
+
+
+def gaussian(x, width):
+    """The kernel matrix of one standardised column."""
+    x = (x - x.mean()) / x.std()
+    return np.exp(-0.5 * ((x[:, None] - x) / width) ** 2)
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_p_value_of_hsic_is_that_of_whole_kernel_matrices(classes):
+    """Centred within every class, for every permutation."""
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, classes, 60)
+    a = rng.normal(size=60) + y
+    p = y + 0.1 * a**2 + rng.normal(size=60)
+    variables = [variable(rows(column)) for column in (p, a)]
+    kernels = [
+        gaussian(column, float(v.width)) for column, v in zip((p, a), variables, strict=True)
+    ]
+
+    def statistic(order):
+        total = 0.0
+        for number in range(classes):
+            some = np.flatnonzero(y == number)
+            centring = np.eye(len(some)) - 1 / len(some)
+            moved = order[some]
+            first = kernels[0][np.ix_(some, some)]
+            second = kernels[1][np.ix_(moved, moved)]
+            total += np.trace(first @ centring @ second @ centring) / len(some)
+        return total
+
+    drawn = permutations_within(y, 99, np.random.default_rng(5))
+    observed = statistic(np.arange(60))
+    expected = (1 + sum(statistic(order) >= observed for order in drawn)) / 100
+    assert 0.01 < expected < 0.9
+    p_value = hsic_test(variables, y, 99, seed=5)
+    # the library may move the other variable: the same draws backwards
+    backwards = (1 + sum(statistic(order.argsort()) >= observed for order in drawn)) / 100
+    assert p_value in (pytest.approx(expected), pytest.approx(backwards))
+
+
+def test_a_row_alone_in_its_class_adds_nothing_to_hsic():
+    """Whatever its values."""
+    rng = np.random.default_rng(2)
+    y, a, p = np.arange(30) // 10, rng.normal(size=30), rng.normal(size=30)
+    with_alone = np.append(y, 3)
+
+    def p_value(far):
+        columns = [rows(np.append(values, far)) for values in (p, a)]
+        fixed = {"standardise": False, "width": lambda *_: torch.tensor(1.0)}
+        return hsic_test([variable(column, **fixed) for column in columns], with_alone, 99)
+
+    assert p_value(0.0) == p_value(9.0)
 
 
 @given(st.integers(0, 1000), st.integers(1, 30), st.integers(1, 5))

@@ -17,6 +17,8 @@ from robust_fairness.metrics.faircocco import (
     faircocco_dp,
     faircocco_eo,
     faircocco_eo_p_value,
+    hsic_dp_p_value,
+    hsic_eo_p_value,
 )
 from robust_fairness.training.evaluation import metrics_of
 from tests.maths.test_cross_covariance import exact_score
@@ -175,3 +177,18 @@ def test_rows_are_exchanged_within_classes_however_few_there_are():
     assert (rows_of(*rows.values(), 99).strata("eo") == y).all()
     rows["conditioning_columns"] = np.eye(30)
     assert faircocco_eo_p_value(**rows, permutations=19.0).value == 1
+
+
+def test_hsic_finds_what_follows_the_group_and_needs_classes_to_condition_on():
+    """Under equalised odds; demographic parity has no condition."""
+    rows = make()
+    assert hsic_eo_p_value(**rows, permutations=99.0).value == 0.01
+    assert hsic_dp_p_value(**rows, permutations=99.0).value == 0.01
+    rng = np.random.default_rng(1)
+    logit = rows["conditioning_columns"][:, 1] + rng.normal(size=200)
+    rows["outputs"] = np.column_stack([np.zeros(200), logit])
+    assert hsic_eo_p_value(**rows, permutations=99.0).value > 0.05
+    rows["conditioning_columns"] = rng.normal(size=(200, 1))
+    score = hsic_eo_p_value(**rows)
+    assert (score.value, score.note) == (None, "the outcome is a number, defined for classes")
+    assert hsic_dp_p_value(**rows, permutations=99.0).value is not None

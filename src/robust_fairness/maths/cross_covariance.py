@@ -27,6 +27,7 @@ WIDTH_ROWS = 1024  # rows whose distances give the width of the kernel
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"
 BLOCK = 8192  # rows of the kernel matrix at once
 JITTER = 1e-6  # on the diagonal of the kernel between evenly spaced rows
+ROUNDING = 1e-10  # on that between pivots that were chosen one by one
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,15 @@ def features(v: Variable, chosen: Pivots) -> Tensor:
     centred = kernel - kernel.mean(0)
     factor = _factor(v, chosen, centred.mT @ centred, len(kernel))
     return torch.linalg.solve_triangular(factor, centred.mT, upper=False).mT
+
+
+def kernel_features(v: Variable, chosen: Pivots) -> Tensor:
+    """Features F ``[n, r]`` of a variable without leading axes: its kernel matrix is ``F F^T``."""
+    kernel = v.kernel(v.x, v.at(chosen.rows))
+    at = v.at(chosen.rows)
+    identity = torch.eye(at.shape[-2], dtype=at.dtype, device=at.device)
+    factor = torch.linalg.cholesky(v.kernel(at, at) + ROUNDING * identity)
+    return torch.linalg.solve_triangular(factor, kernel.mT, upper=False).mT
 
 
 def _ratio(shared: Tensor, squares: Tensor) -> Tensor:

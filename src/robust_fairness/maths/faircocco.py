@@ -20,7 +20,7 @@ from robust_fairness.maths.cross_covariance import (
     pivots,
     variable,
 )
-from robust_fairness.maths.permutation import permutation_test, strata_of
+from robust_fairness.maths.permutation import hsic_test, permutation_test, strata_of
 
 Notion = Literal["dp", "eo", "cal"]
 Extended = Literal["attribute", "both"]
@@ -142,6 +142,14 @@ class Rows:
         variables = self.variables(notion)
         chosen = list(map(remembered_pivots, variables))
         return permutation_test(variables, self.strata(notion), permutations, chosen=chosen)
+
+    def hsic_p_value(self, notion: Notion, permutations: int) -> float:
+        """The p-value of ``hsic_test``, which needs classes to condition on."""
+        variables = [
+            variable(column, width=remembered_width) for column in (self.prediction, self.attribute)
+        ]
+        chosen = list(map(remembered_pivots, variables))
+        return hsic_test(variables, self.strata(notion), permutations, chosen=chosen)
 
     def flaw(self, notion: Notion) -> str:
         """Why the score of that notion is not defined; empty where it is."""
