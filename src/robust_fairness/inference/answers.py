@@ -95,8 +95,10 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
     if len(of["reversed"]):
         return f"No: {_gap(of['reversed'])} reversed {_places(of['reversed'])}"
     if len(of["changed"]):
-        where = _places(of["changed"])
-        return f"Unknown: a difference between groups changed {where}; whether the gap grew is unclear"
+        changed = f"Unknown: a difference changed {_places(of['changed'])}"
+        if not len(of["inconclusive"]):
+            return f"{changed}; whether the gap grew is unclear"
+        return f"{changed}; changes up to {amount(of['inconclusive']['bound'].max())} are possible"
     most = unknown.iloc[0]
     if not len(of["inconclusive"]) and not len(fine):
         return f"Unknown: {_gap(known)} cannot be estimated{_few(most)}"
@@ -245,3 +247,8 @@ def gated(
     if len(verdicts) == 1:
         return f"Yes: {what} is {value}, limit {limit}"
     return f"Yes: all {len(verdicts)} values are within their limits"
+
+
+def grew_in(attribute: str, period: str) -> str:
+    """The answer about a gap whose monitor has an alarm."""
+    return f"No: the gap by {attribute} grew, most likely in {period}"

@@ -48,7 +48,7 @@ class Mark:
 def forest(
     lines: Sequence[tuple[str, Sequence[Mark]]],
     caption: str,
-    first: str,
+    headings: tuple[str, str, str],
     write: Callable[[float], str],
     further: str = "",
 ) -> Markup:
@@ -57,7 +57,7 @@ def forest(
     Args:
         lines: name and marks of every line, such as a test set and its models.
         caption: what the plot shows.
-        first: heading of the names.
+        headings: of the names, of the names of marks, and of the texts.
         write: the text of a value.
         further: what is not shown.
     """
@@ -69,13 +69,13 @@ def forest(
         for tick, anchor in zip(ticks, ("start", *["middle"] * (len(ticks) - 2), "end"), strict=True)
     )
     rows = "".join(_rows(name, marks, ticks, named, write) for name, marks in lines)
-    model = "<th scope=col>model</th>" if named else ""
+    model = f"<th scope=col>{escape(headings[1])}</th>" if named else ""
     note = f"<p class=note>{escape(further)}</p>" if further else ""
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<figure class=forest><figcaption>{escape(caption)}</figcaption><table><thead><tr>"
-        f"<th scope=col>{escape(first)}</th>{model}<th scope=col class=axis><span class=unseen>gap, "
+        f"<th scope=col>{escape(headings[0])}</th>{model}<th scope=col class=axis><span class=unseen>gap, "
         f"95 % interval, at home</span><svg aria-hidden=true>{top}</svg></th>"
-        f"<th scope=col class=what>change</th></tr></thead><tbody>{rows}</tbody></table>{note}</figure>"
+        f"<th scope=col class=what>{escape(headings[2])}</th></tr></thead><tbody>{rows}</tbody></table>{note}</figure>"
     )
 
 

@@ -40,6 +40,7 @@ MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a picture
 MOST_MODELS = 6  # of a picture
 OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
+HEADINGS = ("test set", "model", "change")
 AXIS = 180  # its width in pixels
 
 
@@ -190,11 +191,11 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     is_home = (tested["shift"] == UNSHIFTED) & (tested["domain"] == "")
     at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
     places = list(dict.fromkeys(_compared(rows)["place"]))
-    where_trained = _listed([*(alone if len(alone) else sources)]) or data
-    each = " alone" if len(sources) > 1 else ""
+    trainings = f"{len(sources)} times, " if len(sources) > 1 else ""
+    home = _listed([*(sources if len(sources) > 1 else alone if len(alone) else sources)], "domains")
     return (
-        f"Trained in {where_trained}{each}{_rows(trained)}; tested there{_rows(at_home)} and in "
-        f"{_listed(places)}{_rows(away['n'])}. The answer is about {asked}."
+        f"Trained {trainings}in {home or data}{_rows(trained)}; tested there{_rows(at_home)} and in "
+        f"{_listed(places, 'test sets')}{_rows(away['n'])}. The answer is about {asked}."
     )
 
 
@@ -204,10 +205,10 @@ def _rows(sizes: pd.Series) -> str:
     return "" if not high else f" ({low:,} rows)" if low == high else f" ({low:,} to {high:,} rows)"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(names: Sequence[str], what: str) -> str:
     """Names in a sentence; of many their number."""
     if len(names) > LISTED:
-        return f"{len(names)} test sets"
+        return f"{len(names)} {what}"
     *first, last = [*names] or [""]
     return f"{', '.join(first)} and {last}" if first else str(last)
 
@@ -271,7 +272,7 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
         )
         if shown < total
     ]  # fmt: skip
-    return forest(lines, title, "test set", points, f"Shown: {', '.join(left)}." if left else "")
+    return forest(lines, title, HEADINGS, points, f"Shown: {', '.join(left)}." if left else "")
 
 
 def _name(row: pd.Series, several: Sequence[str]) -> str:
