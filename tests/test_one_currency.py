@@ -84,7 +84,9 @@ def test_the_matrix_of_a_run_and_an_audit_with_a_reference_are_the_same(name):
     for key in compared:
         of_run, of_audit = matrix.loc[key], changes.loc[key]
         for here, there in (
-            ("at_home", "then"), ("away", "now"), ("change", "change"), ("low", "low"),
+            ("at_home", "then"), ("away", "now"),
+            ("home_low", "then_low"), ("home_high", "then_high"), ("away_low", "now_low"),
+            ("away_high", "now_high"), ("change", "change"), ("low", "low"),
             ("high", "high"), ("p", "p"),
         ):  # fmt: skip
             assert of_run[here] == pytest.approx(of_audit[there], abs=1e-12), (key, here)

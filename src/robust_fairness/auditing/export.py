@@ -51,7 +51,7 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def model_card(audit: Audit) -> str:
-    """The quantitative part of a model card in Markdown (Mitchell et al. 2019), the answer first."""
+    """The quantitative part of a model card in Markdown (Mitchell et al. 2019), answer first."""
     rows, options = audit.rows, audit.options
     values = rows[(rows["group"] == "") & rows["applies"] & rows["value"].notna()]
     named = rows[rows["metric"].isin(list(GROUPS)) & ~rows["small"]].replace({"metric": GROUPS})

@@ -124,9 +124,7 @@ class Monitor:
     def alarms(self) -> list[tuple[str, str]]:
         """Attributes of gaps with an alarm, and the periods in which these grew, most likely."""
         periods = self.periods[self.reference :]
-        return [
-            (gap.attribute, periods[gap.since]) for gap in self.gaps if gap.alarm is not None
-        ]
+        return [(gap.attribute, periods[gap.since]) for gap in self.gaps if gap.alarm is not None]
 
     def sentences(self) -> list[tuple[str, bool]]:
         """A line per alarm and one for all other gaps; whether each is an alarm.

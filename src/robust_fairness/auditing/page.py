@@ -98,12 +98,14 @@ def _picture(
     table: pd.DataFrame, gaps: Mapping[str, str], names: Sequence[str], compared: bool
 ) -> Markup | None:
     """The gaps between groups by attribute as a forest plot, the largest first."""
-    of_gaps = table[table["metric"].isin(list(gaps)) & table["value"].notna() & (table["group"] == "")]
+    of_gaps = table[table["metric"].isin(list(gaps)) & (table["group"] == "")]
+    of_gaps = of_gaps[of_gaps["value"].notna()]
     if of_gaps.empty:
         return None
     largest = of_gaps.groupby("attribute")["value"].max()
     order = sorted({*largest.index} & {*names}, key=lambda name: -largest[name])
     looks = {metric: look for look, metric in enumerate(gaps)}
+    of_gaps = of_gaps.sort_values("metric", key=lambda names: names.map(looks), kind="stable")
     lines = [
         (
             name,

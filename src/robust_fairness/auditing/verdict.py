@@ -52,14 +52,21 @@ def answers(audit: "Audit") -> list[str]:
 
 
 def _of_gates(judgements: Sequence[Judgement]) -> str:
-    first = judgements[0]
+    """The answer about gates, with the value that is furthest from the limit of the worst gate."""
+    like_first = [
+        judgement for judgement in judgements
+        if (judgement.gate, judgement.verdict) == (judgements[0].gate, judgements[0].verdict)
+    ]  # fmt: skip
+    distances = [abs(judgement.row.value - judgement.gate.limit) for judgement in like_first]
+    first = like_first[int(np.argmax(np.nan_to_num(distances, nan=-1.0)))]
     verdicts = [judgement.verdict for judgement in judgements]
     return gated(verdicts, _what(first), _written(first), f"{first.gate.limit:g}", first.evident)
 
 
 def _what(judgement: Judgement) -> str:
     change = "the change of " if judgement.gate.change else ""
-    return f"{change}{judgement.gate.metric}{f' by {judgement.row.place}' if judgement.row.place else ''}"
+    by = f" by {judgement.row.place}" if judgement.row.place else ""
+    return f"{change}{judgement.gate.metric}{by}"
 
 
 def _written(judgement: Judgement) -> str:

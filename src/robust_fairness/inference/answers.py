@@ -1,7 +1,7 @@
 """The answers that every page, console and summary begins with: a closed list of sentences.
 
-Each has at most fifteen words, where a name counts as one. Unknown is never worded as good news: "Yes"
-means that every comparison held within its margin or shrank, "Mostly" that at least nine of ten did.
+Each has at most fifteen words, where a name counts as one. Unknown is never worded as good news:
+"Yes" means that every comparison held within its margin or shrank, "Mostly" that nine of ten did.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,8 @@ TIMES = 100  # more rows than so many times as many are as good as unattainable
 FINE = ("held", "shrank")
 # States that are compared, the worst first.
 RANKS = {
-    "grew": 0, "reversed": 1, "changed": 2, "not estimable": 3, "inconclusive": 3, "held": 4, "shrank": 5,
+    "grew": 0, "reversed": 1, "changed": 2, "not estimable": 3, "inconclusive": 3, "held": 4,
+    "shrank": 5,
 }  # fmt: skip
 SYMBOLS = {
     "grew": "▲", "shrank": "▼", "reversed": "⇄", "changed": "≠", "held": "=", "inconclusive": "?",
@@ -50,7 +51,7 @@ def worst_first(pairs: pd.DataFrame) -> pd.DataFrame:
     Args:
         pairs: rows with a state, a change and the bound of a change; others are left out.
     """
-    known = pairs[pairs["state"].isin(list(RANKS))]
+    known = pairs[pairs["state"].isin(list(RANKS))].reset_index(drop=True)
     rank = known["state"].map(RANKS)
     size = known["bound"].where(rank == RANKS["inconclusive"], known["change"].abs()).fillna(np.inf)
     order = np.lexsort((-size.to_numpy(np.float64), rank))
@@ -71,12 +72,13 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
 
     Examples:
         >>> pairs = pd.DataFrame([
-        ...     {"data": "acs", "attribute": "race", "place": place, "state": state, "change": change,
-        ...      "bound": 0.3, "margin": 0.05, "limit": "refits", "group": "", "have": 5}
+        ...     {"data": "acs", "attribute": "race", "place": place, "state": state,
+        ...      "change": change, "bound": 0.3, "margin": 0.05, "limit": "refits", "group": "",
+        ...      "have": 5}
         ...     for place, state, change in
         ...     [("NM", "grew", 0.2), ("SD", "grew", 0.28), ("WV", "held", 0)]])
         >>> answer(pairs)
-        'No: the gap by race grew in NM and SD, by up to 28 points'
+        'No: the gap by race grew in SD and NM, by up to 28 points'
         >>> answer(pairs[pairs["state"] == "held"])
         'Yes: the gap by race held within 5 points in WV'
     """
@@ -84,30 +86,37 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
     if known.empty:
         return _nothing(pairs)
     of = {name: known[known["state"] == name] for name in RANKS}
-    fine, unknown = known[known["state"].isin(FINE)], known[known["state"].map(RANKS) == 3]  # noqa: PLR2004
+    fine = known[known["state"].isin(FINE)]
     if len(fine) == len(known):
         return f"Yes: {_gap(known)} {_held(fine, amount)} {_everywhere(known)}"
     if len(fine) >= MOSTLY * len(known):
         verbs = " or ".join(name for name in FINE if len(of[name]))
-        return f"Mostly: {verbs} in {_of(fine, known)}; {_exceptions(of, unknown, amount)}"
+        return f"Mostly: {verbs} in {_of(fine, known)}; {_exceptions(of, amount)}"
     if len(of["grew"]):
         return f"No: {_grew(of['grew'], known, amount)}"
     if len(of["reversed"]):
         return f"No: {_gap(of['reversed'])} reversed {_places(of['reversed'])}"
-    if len(of["changed"]):
-        changed = f"Unknown: a difference changed {_places(of['changed'])}"
-        if not len(of["inconclusive"]):
-            return f"{changed}; whether the gap grew is unclear"
-        return f"{changed}; changes up to {amount(of['inconclusive']['bound'].max())} are possible"
-    most = unknown.iloc[0]
-    if not len(of["inconclusive"]) and not len(fine):
-        return f"Unknown: {_gap(known)} cannot be estimated{_few(most)}"
+    return f"Unknown{_unknown(of, fine, known, amount)}"
+
+
+def _unknown(
+    of: dict[str, pd.DataFrame],
+    fine: pd.DataFrame,
+    known: pd.DataFrame,
+    amount: Callable[[float], str],
+) -> str:
+    """What is unknown, and how large changes may be."""
     bounded = of["inconclusive"]
+    possible = f"changes up to {amount(bounded['bound'].max())} are possible"
+    if len(of["changed"]):
+        rest = possible if len(bounded) else "whether the gap grew is unclear"
+        return f": a difference changed {_places(of['changed'])}; {rest}"
     if len(fine):
-        possible = f": changes up to {amount(bounded['bound'].max())} are possible" if len(bounded) else ""
-        return f"Unknown in {_of(unknown, known)}{possible}"
-    largest = bounded.iloc[0]
-    return f"Unknown: changes up to {amount(largest['bound'])} are possible{_few(largest)}"
+        unknown = known.drop(fine.index)
+        return f" in {_of(unknown, known)}{f': {possible}' if len(bounded) else ''}"
+    if not len(bounded):
+        return f": {_gap(known)} cannot be estimated{_few(known.iloc[0])}"
+    return f": {possible}{_few(bounded.iloc[0])}"
 
 
 def _nothing(pairs: pd.DataFrame) -> str:
@@ -159,11 +168,9 @@ def _grew(grew: pd.DataFrame, known: pd.DataFrame, amount: Callable[[float], str
     return f"{_gap(grew)} grew {_places(grew)}, by {'up to ' if len(grew) > 1 else ''}{largest}"
 
 
-def _exceptions(
-    of: dict[str, pd.DataFrame], unknown: pd.DataFrame, amount: Callable[[float], str]
-) -> str:
+def _exceptions(of: dict[str, pd.DataFrame], amount: Callable[[float], str]) -> str:
     """What the few comparisons say that did not hold."""
-    grew = of["grew"]
+    grew, bounded = of["grew"], of["inconclusive"]
     if len(grew) == 1:
         return f"grew in {grew['place'].iloc[0]}, by {amount(grew['change'].iloc[0])}"
     if len(grew):
@@ -171,10 +178,9 @@ def _exceptions(
     for name, words in (("reversed", "reversed in"), ("changed", "a difference changed in")):
         if len(of[name]):
             return f"{words} {len(of[name])}"
-    most = of["inconclusive"]["bound"].max()
-    if len(of["inconclusive"]) < len(unknown):
-        return f"{len(unknown)} cannot be estimated"
-    return f"changes up to {amount(most)} are possible in {len(unknown)}"
+    if len(of["not estimable"]):
+        return f"{len(of['not estimable']) + len(bounded)} cannot be judged"
+    return f"{len(bounded)} may change by up to {amount(bounded['bound'].max())}"
 
 
 def _few(pair: pd.Series) -> str:
@@ -221,9 +227,7 @@ def one_digit(value: float) -> str:
     return f"{float(f'{value:.0e}'):,.0f}"
 
 
-def gated(
-    verdicts: Sequence[str], what: str, value: str, limit: str, evident: bool = True
-) -> str:
+def gated(verdicts: Sequence[str], what: str, value: str, limit: str, evident: bool = True) -> str:
     """Whether values stay within their limits, in one sentence of at most fifteen words.
 
     Args:

@@ -1,7 +1,7 @@
 """Gaps with their intervals as static pictures: forest plots, and accuracy against gaps.
 
-A forest plot is a table whose rows contain a drawing, so that its numbers are text. Models differ in
-colour and in marker.
+A forest plot is a table whose rows contain a drawing, so that its numbers are text. Models differ
+in colour and in marker.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 COLOURS = 7  # of ``forest.css``: the palette of all figures
 SHAPES = (
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z", "M0-5l5 8h-10z",
-    "M0 5l5-8h-10z", "M-1.5-5h3v3.5H5v3H1.5V5h-3V1.5H-5v-3h3.5z", "M-5-2h10v4h-10z", "M-2-5h4v10h-4z",
+    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z",
+    "M0-5l5 8h-10z", "M0 5l5-8h-10z", "M-1.5-5h3v3.5H5v3H1.5V5h-3V1.5H-5v-3h3.5z",
+    "M-5-2h10v4h-10z", "M-2-5h4v10h-4z",
 )  # fmt: skip
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)  # between ticks of an axis
 TICKS = 5  # most of an axis
@@ -64,38 +65,40 @@ def forest(
     ends = [end for _, marks in lines for mark in marks for end in (*mark.value, *mark.before)]
     ticks = axis_ticks(0.0, max(np.asarray(ends)[np.isfinite(ends)], default=0.1))
     named = any(mark.name for _, marks in lines for mark in marks)
+    anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
     top = "".join(
         f"<text x='{_percent(tick, ticks)}' y=12 text-anchor={anchor}>{escape(write(tick))}</text>"
-        for tick, anchor in zip(ticks, ("start", *["middle"] * (len(ticks) - 2), "end"), strict=True)
+        for tick, anchor in zip(ticks, anchors, strict=True)
     )
     rows = "".join(_rows(name, marks, ticks, named, write) for name, marks in lines)
     model = f"<th scope=col>{escape(headings[1])}</th>" if named else ""
     note = f"<p class=note>{escape(further)}</p>" if further else ""
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<figure class=forest><figcaption>{escape(caption)}</figcaption><table><thead><tr>"
-        f"<th scope=col>{escape(headings[0])}</th>{model}<th scope=col class=axis><span class=unseen>gap, "
-        f"95 % interval, at home</span><svg aria-hidden=true>{top}</svg></th>"
-        f"<th scope=col class=what>{escape(headings[2])}</th></tr></thead><tbody>{rows}</tbody></table>{note}</figure>"
+        f"<th scope=col>{escape(headings[0])}</th>{model}<th scope=col class=axis>"
+        "<span class=unseen>gap, 95 % interval</span>"
+        f"<svg aria-hidden=true>{top}</svg></th><th scope=col class=what>{escape(headings[2])}</th>"
+        f"</tr></thead><tbody>{rows}</tbody></table>{note}</figure>"
     )
 
 
 def _rows(
-    name: str, marks: Sequence[Mark], ticks: Sequence[float], named: bool, write: Callable[[float], str]
+    name: str,
+    marks: Sequence[Mark],
+    ticks: Sequence[float],
+    named: bool,
+    write: Callable[[float], str],
 ) -> str:
     rows = []
     for place, mark in enumerate(marks):
         head = f"<th scope=row rowspan={len(marks)}>{escape(name)}</th>" if not place else ""
-        model = (
-            f"<td class=name><span class=m{mark.look % COLOURS}>{_dot(mark.look)}</span>"
-            f"{escape(mark.name)}</td>"
-            if named
-            else ""
-        )
+        model = f"<td class=name>{_dot(mark.look)}{escape(mark.name)}</td>" if named else ""
         strong = " worse" if mark.worse else ""
         heard = f"<span class=unseen>{escape(mark.words)}</span>" if mark.words else ""
         hidden = " aria-hidden=true" if mark.words else ""
         rows.append(
-            f"<tr{'' if place else ' class=first'}>{head}{model}<td class=axis>{_drawn(mark, ticks)}"
+            f"<tr{'' if place else ' class=first'}>{head}{model}"
+            f"<td class=axis>{_drawn(mark, ticks)}"
             f"<span class=unseen>{escape(_said(mark, write))}</span></td>"
             f"<td class='what{strong}'><span{hidden}>{escape(mark.text)}</span>{heard}</td></tr>"
         )
@@ -110,10 +113,8 @@ def _said(mark: Mark, write: Callable[[float], str]) -> str:
 
 def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     """The drawing of a line: band of what is compared with, interval, marker."""
-    parts = [
-        f"<line class=g x1='{_percent(tick, ticks)}' x2='{_percent(tick, ticks)}' y1=0 y2={HEIGHT} />"
-        for tick in ticks
-    ]
+    places = [_percent(tick, ticks) for tick in ticks]
+    parts = [f"<line class=g x1='{at}' x2='{at}' y1=0 y2={HEIGHT} />" for at in places]
     before, low, high = mark.before
     if np.isfinite([before, low, high]).all():
         left, width = _percent(low, ticks), _percent(high - low + ticks[0], ticks)
@@ -132,11 +133,16 @@ def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
 
 
 def _marker(look: int, x: str, y: str) -> str:
-    return f"<svg x='{x}' y='{y}' overflow=visible><path d='{SHAPES[look % len(SHAPES)]}'/></svg>"
+    return f"<svg x='{x}' y='{y}' overflow=visible>{_shape(look)}</svg>"
 
 
 def _dot(look: int) -> str:
-    return f"<svg class='dot mark' viewBox='-6 -6 12 12' aria-hidden=true><path d='{SHAPES[look % len(SHAPES)]}'/></svg>"
+    box = "viewBox='-6 -6 12 12' aria-hidden=true"
+    return f"<svg class='dot mark m{look % COLOURS}' {box}>{_shape(look)}</svg>"
+
+
+def _shape(look: int) -> str:
+    return f"<path d='{SHAPES[look % len(SHAPES)]}'/>"
 
 
 def axis_ticks(low: float, high: float) -> list[float]:
@@ -166,7 +172,8 @@ def scatter(
         y: name of the second one.
         write: the text of a value.
     """
-    across, up = (_ticks_of(model[place] for model in models.values()) for place in (1, 2))
+    across = _ticks_of(first for _, first, _ in models.values())
+    up = _ticks_of(second for _, _, second in models.values())
     parts, listed = [], []
     for tick in across:
         at = _percent(tick, across, 9, 88)
@@ -190,12 +197,11 @@ def scatter(
         )
         values = "; ".join("{} ({} to {})".format(*map(write, part)) for part in (first, second))
         listed.append(
-            f"<li><span class=m{look % COLOURS}>{_dot(look)}</span>{escape(name)} "
-            f"<span class=note>{escape(values)}</span></li>"
+            f"<li>{_dot(look)}{escape(name)} <span class=note>{escape(values)}</span></li>"
         )
     return Markup(  # noqa: S704 - made of numbers and escaped text
-        f"<svg class=scatter role=img aria-label='{escape(y)} against {escape(x)}; the list has the "
-        f"values'>{''.join(parts)}</svg><ul class=models>{''.join(listed)}</ul>"
+        f"<svg class=scatter role=img aria-label='{escape(y)} against {escape(x)}, values below'>"
+        f"{''.join(parts)}</svg><ul class=models>{''.join(listed)}</ul>"
     )
 
 

@@ -62,7 +62,7 @@ def panels(
 
 
 def answers(results: Results) -> list[str]:
-    """The answer to the preferred gap, and a line for each dataset and attribute if there are several.
+    """The answer to the preferred gap, and a line for each of several datasets and attributes.
 
     Returns:
         Sentences of ``inference.answers``; none if the run has no gap.
@@ -126,7 +126,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
 
 def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     """Rows by dataset and attribute, the worst attribute of a dataset first."""
-    parts = {key: part for key, part in rows.groupby(["data", "attribute"], sort=False)}
+    parts = dict(list(rows.groupby(["data", "attribute"], sort=False)))
     order = [*worst_first(rows)[["data", "attribute"]].drop_duplicates().itertuples(index=False)]
     names = dict.fromkeys([*map(tuple, order), *parts])
     by_data = sorted(names, key=lambda key: list(rows["data"].unique()).index(key[0]))
@@ -192,9 +192,10 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
     places = list(dict.fromkeys(_compared(rows)["place"]))
     trainings = f"{len(sources)} times, " if len(sources) > 1 else ""
-    home = _listed([*(sources if len(sources) > 1 else alone if len(alone) else sources)], "domains")
+    domains = sources if len(sources) > 1 or not len(alone) else list(alone)
+    home = _listed(domains, "domains") or data
     return (
-        f"Trained {trainings}in {home or data}{_rows(trained)}; tested there{_rows(at_home)} and in "
+        f"Trained {trainings}in {home}{_rows(trained)}; tested there{_rows(at_home)} and in "
         f"{_listed(places, 'test sets')}{_rows(away['n'])}. The answer is about {asked}."
     )
 
@@ -304,8 +305,8 @@ def _mark(row: Mapping[Any, Any], look: int) -> Mark:
 def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> Markup | None:
     """Accuracy of the models in the other test sets against their largest gap there, drawn.
 
-    Accuracy is the mean over test sets, with the mean of their intervals; the interval of the largest
-    gap holds for all test sets together. None where either is unknown.
+    Accuracy is the mean over test sets, with the mean of their intervals; the interval of the
+    largest gap holds for all test sets together. None where either is unknown.
     """
     run = rows[rows["upper"].notna() & rows["accuracy_low"].notna() & (rows["state"] != "trivial")]
     run = run[run["domain"] != ""] if (run["domain"] != "").any() else run
@@ -318,7 +319,7 @@ def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> M
     )  # fmt: skip
     drawn = {
         str(name): (
-            looks[name],
+            looks[str(name)],
             (row["x"], row["x_low"], row["x_high"]),
             (row["y"], row["y_low"], row["y_high"]),
         )

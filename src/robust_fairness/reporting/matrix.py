@@ -27,8 +27,8 @@ from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import Counts, covariance_of_copies
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
-from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refits
-from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
+from robust_fairness.inference.variance import FEWEST_REFITS, of_rate
+from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.gaps import row_values
@@ -101,8 +101,9 @@ def matrices(
         By gap, without rows if no gap can be estimated, the columns ``MATRIX``: those of
         ``inference.verdicts``; rate and group that limit it; accuracy at home, its change with
         standard error, and its interval in the test set; intervals of the gap at home, in the test
-        set, and (``lower``, ``upper``) of the one that holds for all test sets of a model together. ``state`` may also be ``trivial``, where the model's predictions are, or
-        those of more than half of the method's seeds, or ``missing``.
+        set, and (``lower``, ``upper``) of one that holds for all test sets of a model together.
+        ``state`` may also be ``trivial``, where the model's predictions are, or those of more than
+        half of the method's seeds, or ``missing``.
     """
     return dict(_each_gap(results, failed, question))
 
@@ -346,7 +347,8 @@ class _Pairs:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the gap at home or in the test set, of each pair alone."""
         end, apart = (self.home, self.apart[0]) if home else (self.away, self.apart[1])
-        level, counted = np.broadcast_to(level, len(self.frame)), np.broadcast_to(~apart, end.n.shape)
+        level = np.broadcast_to(level, len(self.frame))
+        counted = np.broadcast_to(~apart, end.n.shape)
         variance = counted * np.nan_to_num(of_rate(end.mean, end.n))
         low, high = np.full((2, len(level)), np.nan)
         for one in np.unique(level):
@@ -381,11 +383,8 @@ def _tested(
         pairs.ratio, pairs.covariance,
     )  # fmt: skip
     together = LEVEL / pairs.frame.groupby("method")["method"].transform("size").to_numpy()
-    bounds = zip(
-        BOUNDS,
-        (*pairs.interval(form, home=True), *pairs.interval(form), *pairs.interval(form, level=together)),
-        strict=True,
-    )
+    alone, jointly = pairs.interval(form), pairs.interval(form, level=together)
+    bounds = zip(BOUNDS, (*pairs.interval(form, home=True), *alone, *jointly), strict=True)
     by_refit = form.of(np.moveaxis(_Pairs.of(measured, facts, METHOD_QUESTION).away.value, -1, 1))
     limiting = [measured.labels[k] if k >= 0 else ("", "") for k in tests["limit_rate"]]
     return pairs.frame.assign(
