@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from markupsafe import escape
 from plotly.offline import get_plotlyjs
 from scipy import stats
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.digits import estimate, number
-from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
+from robust_fairness.auditing.digits import estimate, number, within
+from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import ALL_VALUES, MISSING, SHARE
+from robust_fairness.core.numbers import exact
 from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
 
@@ -60,19 +61,26 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
     distances = [abs(judgement.row.value - judgement.gate.limit) for judgement in like_first]
     first = like_first[int(np.argmax(np.nan_to_num(distances, nan=-1.0)))]
     verdicts = [judgement.verdict for judgement in judgements]
-    return gated(verdicts, _what(first), _written(first), f"{first.gate.limit:g}", first.evident)
+    return gated(verdicts, _what(first), _written(first), _side(first.gate), first.evident)
 
 
 def _what(judgement: Judgement) -> str:
     change = "the change of " if judgement.gate.change else ""
+    name = GAPS.get(judgement.gate.metric)
+    metric = f"the {name}" if name else judgement.gate.metric
     by = f" by {judgement.row.place}" if judgement.row.place else ""
-    return f"{change}{judgement.gate.metric}{by}"
+    return f"{change}{metric}{by}"
+
+
+def _side(gate: Gate) -> str:
+    """The limit of a gate, and the side of it that fails."""
+    return f"{'above' if gate.sign.startswith('>') else 'below'} {exact(gate.limit)}"
 
 
 def _written(judgement: Judgement) -> str:
     row = judgement.row
     if judgement.verdict == "INCONCLUSIVE":
-        return f"{number(row.low, row.low, row.high)} to {number(row.high, row.low, row.high)}"
+        return within(row.low, row.high).strip(" ()")
     return "undefined" if np.isnan(row.value) else number(row.value, row.low, row.high)
 
 
@@ -279,6 +287,8 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
         yield f"warning: {text}", False
     yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
     yield from ((f"{line}.", False) for line in answers(audit))
+    if audit.then:
+        yield f"{audit.name} against {audit.then}", False
     if text := advice(audit):
         yield f"{text}.", False
     verdicts = [judgement.verdict for judgement in judgements]

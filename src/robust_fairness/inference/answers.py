@@ -234,22 +234,22 @@ def gated(verdicts: Sequence[str], what: str, value: str, limit: str, evident: b
         verdicts: FAIL, INCONCLUSIVE or PASS of every value, the worst first.
         what: name of the first value.
         value: that value, with its interval where the verdict is INCONCLUSIVE.
-        limit: its limit.
+        limit: its limit and on which side it must not be: ``above 0.1``.
         evident: whether the whole interval is past the limit, of a value that fails.
 
     Examples:
-        >>> gated(["FAIL", "PASS"], "equalized_odds_difference by race", "0.22", "0.1")
-        'No: equalized_odds_difference by race is 0.22, limit 0.1'
-        >>> gated(["PASS", "PASS"], "accuracy", "0.9", "0.8")
+        >>> gated(["FAIL", "PASS"], "the equalized odds difference by race", "0.22", "above 0.1")
+        'No: the equalized odds difference by race is 0.22, above 0.1'
+        >>> gated(["PASS", "PASS"], "accuracy", "0.9", "below 0.8")
         'Yes: all 2 values are within their limits'
     """
     if verdicts[0] == "FAIL":
         verdict = "No" if evident else "No, by the estimate alone"
-        return f"{verdict}: {what} is {value}, limit {limit}"
+        return f"{verdict}: {what} is {value}, {limit}"
     if verdicts[0] == "INCONCLUSIVE":
-        return f"Unknown: {what} may be {value}, limit {limit}"
+        return f"Unknown: {what} is {value}, perhaps {limit}"
     if len(verdicts) == 1:
-        return f"Yes: {what} is {value}, limit {limit}"
+        return f"Yes: {what} is {value}, not {limit}"
     return f"Yes: all {len(verdicts)} values are within their limits"
 
 

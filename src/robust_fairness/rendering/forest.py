@@ -18,7 +18,7 @@ SHAPES = (
     "M-5-2h10v4h-10z", "M-2-5h4v10h-4z",
 )  # fmt: skip
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)  # between ticks of an axis
-TICKS = 5  # most of an axis
+TICKS = 4  # most steps between ticks of an axis
 HEIGHT, MIDDLE = 16, 8  # of a line in pixels
 NUMBER = tuple[float, float, float]  # a value with the bounds of its interval
 
@@ -149,7 +149,7 @@ def axis_ticks(low: float, high: float) -> list[float]:
     """Round numbers from one at most ``low`` to one at least ``high``, two to six of them.
 
     >>> axis_ticks(0.0, 0.43)
-    [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]
+    [0.0, 0.2, 0.4, 0.6]
     """
     step = next((step for step in STEPS if (high - low) <= TICKS * step), (high - low) / TICKS)
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)

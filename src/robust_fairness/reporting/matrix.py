@@ -157,15 +157,14 @@ def _matrix_of(
     question: Question | None,
 ) -> pd.DataFrame | None:
     """The matrix of a gap; None where no gap is known at home and elsewhere."""
-    scores = results.selected
-    facts = _facts(results, scores)
-    families = list(_families(results, scores, name, facts, question))
-    return _matrix(families, results, facts, dict(failed), question) if families else None
+    families = list(_families(results, name, _facts(results), question))
+    return _matrix(families, results, dict(failed), question) if families else None
 
 
-def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
+@computed_once
+def _facts(results: Results) -> pd.DataFrame:
     """A row per cell: data, trained_on, model, margin, whether seeds share their test rows."""
-    cells = scores[[*CELL, "network"]].drop_duplicates(CELL)
+    cells = results.selected[[*CELL, "network"]].drop_duplicates(CELL)
     names = ["data", "trained_on", "algorithm", "postprocessing", "margin"]
     otherwise = {"data": "dataset", "algorithm": "method", "margin": "usual"}
     cells = results.with_facets(cells.assign(usual=MARGIN), names, otherwise)
@@ -178,17 +177,14 @@ def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _families(
-    results: Results,
-    scores: pd.DataFrame,
-    name: str,
-    facts: pd.DataFrame,
-    question: Question | None,
+    results: Results, name: str, facts: pd.DataFrame, question: Question | None
 ) -> Iterator[pd.DataFrame]:
     """Tests of a gap, not adjusted yet: a part for each dataset, attribute and question."""
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
-    rows = scores.assign(data=scores["dataset"].map(of_data))
+    rows = where(results.selected, metric=name, group="")
+    rows = rows.assign(data=rows["dataset"].map(of_data))
     for (_, attribute), part in rows.groupby(["data", "attribute"], sort=False):
-        whole = where(part, metric=name, group="").dropna(subset="value")
+        whole = part.dropna(subset="value")
         if whole.empty or (whole["shift"] == UNSHIFTED).all():
             continue
         if not results.declares(part["dataset"].iloc[0], str(attribute)):
@@ -401,27 +397,23 @@ def _tested(
 def _matrix(
     families: Sequence[pd.DataFrame],
     results: Results,
-    facts: pd.DataFrame,
     failed: Mapping[tuple[str, str], str],
     question: Question | None,
 ) -> pd.DataFrame:
     """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
     rows = judged(pd.concat(families, ignore_index=True))
-    accuracies = _accuracies(results.selected_counts, facts, question)
-    rows = rows.merge(accuracies, how="left", on=[*CELL, *PLACE])
-    rows = rows.merge(_trivial(results.selected), how="left", on=[*CELL, *PLACE])
+    for known in (_accuracies(results, question), _trivial(results)):
+        rows = rows.merge(known, how="left", on=[*CELL, *PLACE])
     of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
     of_model = rows.pop("first_trivial").eq(True)
     trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
     rows["state"] = rows["state"].mask(trivial, "trivial")
-    rows = pd.concat([rows.assign(reason=""), _missing(rows, facts, failed)], ignore_index=True)
+    rows = pd.concat([rows.assign(reason=""), _missing(rows, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
     return rows[MATRIX]
 
 
-def _missing(
-    rows: pd.DataFrame, facts: pd.DataFrame, failed: Mapping[tuple[str, str], str]
-) -> pd.DataFrame:
+def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Rows of failed cells on the test sets of their dataset."""
     sets = rows[["dataset", "data", "trained_on", "attribute", "margin", *PLACE]].drop_duplicates()
     absent = pd.DataFrame(
@@ -435,11 +427,10 @@ def _missing(
     return absent.merge(sets, on="dataset")
 
 
-def _accuracies(
-    counts: pd.DataFrame, facts: pd.DataFrame, question: Question | None
-) -> pd.DataFrame:
+@computed_once
+def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     """Accuracy at home and in the test set, and whether its change is significant (Holm)."""
-    everyone = where(counts, attribute="")
+    everyone, facts = where(results.selected_counts, attribute=""), _facts(results)
     if everyone.empty:
         return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
     accuracy = find_metric("accuracy").definition
@@ -465,12 +456,14 @@ def _accuracies(
     return accuracies.assign(accuracy_changed=holm(accuracies.pop("p")) < LEVEL)
 
 
-def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
+@computed_once
+def _trivial(results: Results) -> pd.DataFrame:
     """Share of the seeds whose predictions are trivial, and whether the first seed's are, by place.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
+    scores = results.selected
     replicas = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA)
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
