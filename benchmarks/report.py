@@ -53,7 +53,8 @@ def made_up(datasets: int, methods: int, seeds: int) -> pd.DataFrame:
     columns = [name for name in tables.METRICS if name not in ("value", "n", "variance", "note")]
     frame = pd.DataFrame(rows, columns=columns)
     frame["value"] = np.random.default_rng(0).random(len(frame))
-    return frame.assign(n=1000, note="")[list(tables.METRICS)].astype(tables.METRICS)
+    frame = frame.assign(n=1000, variance=np.nan, note="")
+    return frame[list(tables.METRICS)].astype(tables.METRICS)
 
 
 def splits_of(datasets: list[str], seeds: int) -> pd.DataFrame:

@@ -84,7 +84,9 @@ def test_the_matrix_of_a_run_and_an_audit_with_a_reference_are_the_same(name):
     for key in compared:
         of_run, of_audit = matrix.loc[key], changes.loc[key]
         for here, there in (
-            ("at_home", "then"), ("elsewhere", "now"), ("change", "change"), ("low", "low"),
+            ("at_home", "then"), ("away", "now"),
+            ("home_low", "then_low"), ("home_high", "then_high"), ("away_low", "now_low"),
+            ("away_high", "now_high"), ("change", "change"), ("low", "low"),
             ("high", "high"), ("p", "p"),
         ):  # fmt: skip
             assert of_run[here] == pytest.approx(of_audit[there], abs=1e-12), (key, here)
@@ -166,4 +168,4 @@ def test_a_gap_of_a_plug_in_works_everywhere(plugged, tmp_path):
     run = results(tables.table(tables.METRICS, scores), counts=counts)
     (matrix,) = [rows for name, rows in matrices(run).items() if name == plugged]
     assert matrix["state"].tolist() == ["grew"]
-    assert matrix["elsewhere"].item() == pytest.approx(expected(away))
+    assert matrix["away"].item() == pytest.approx(expected(away))

@@ -231,8 +231,8 @@ def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
             "home/accuracy": 0.6,
             "home/worst_gap sex": 0.2,
             "home/worst_gap race": 0.9,
-            "elsewhere/accuracy": 0.4,
-            "elsewhere/worst_gap sex": 0.6,
+            "away/accuracy": 0.4,
+            "away/worst_gap sex": 0.6,
         }
     )
 

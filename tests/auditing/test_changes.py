@@ -13,7 +13,7 @@ from robust_fairness.auditing import Options, intervals
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.gates import as_values, parse
-from robust_fairness.auditing.verdict import console
+from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
@@ -168,7 +168,7 @@ def test_periods_of_a_table_are_as_two_tables(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(split.changed, expected)
         assert "Audit of 2025-03 against 2025-01 to 2025-02" in split.to_html()
         said = [line for line, _ in console(split)]
-        assert any("(2025-03 against 2025-01 to 2025-02): no gate" in line for line in said)
+        assert said[:2] == [f"{answers(split)[0]}.", "2025-03 against 2025-01 to 2025-02"]
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_the_number_that_would_suffice_does():
     home = Rates.of_counts(np.array([[5e5, 5e5]]), np.full((1, 2), 1e6))
     away = Rates.of_counts(n * shares, n)
     row = verdicts(home, away, linear_gap("largest", 2)).iloc[0]
-    assert (row["limit"], row["limit_rate"], row["have"]) == ("rows elsewhere", 0, 400)
+    assert (row["limit"], row["limit_rate"], row["have"]) == ("rows away", 0, 400)
     enough = int(row["needed"])
     tests = 2000
     hits = rng.binomial(enough, 0.55, tests) / enough

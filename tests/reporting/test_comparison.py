@@ -1,7 +1,5 @@
 """Two runs below each other."""
 
-from html import escape
-
 from robust_fairness.reporting import Results, comparison
 from robust_fairness.reporting.first_screen import answers
 from tests.reporting.test_report import made_up
@@ -15,7 +13,6 @@ def test_the_answers_of_both_runs_stand_below_each_other():
     page = comparison(*runs, ("a", "b"))
     _, *parts = page.split("<h2>Run ")
     for name, part, run in zip("ab", parts, runs, strict=True):
-        (told,) = answers(run)
         assert part.startswith(name)
-        assert f"<strong>{told['answer']}.</strong> {escape(told['told'])}" in part
+        assert f"<strong>{answers(run)[0]}.</strong>" in part
     assert "laftr" in parts[0] and "laftr" not in parts[1]

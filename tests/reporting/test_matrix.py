@@ -1,25 +1,20 @@
 """The matrix of the first screen: verdicts of constructed tables with known answers."""
 
+import re
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.inference import Rates, linear_gap
 from robust_fairness.inference.verdicts import judged
 from robust_fairness.inference.verdicts import tested as unadjusted
 from robust_fairness.reporting import Results
-from robust_fairness.reporting.first_screen import answer, answers, panel, panels, trade_off
-from robust_fairness.reporting.matrix import (
-    home_against_plain,
-    matrices,
-    other_networks,
-    undefined,
-)
+from robust_fairness.reporting.first_screen import MOST_LINES, answers, panel, panels
+from robust_fairness.reporting.matrix import matrices, other_networks, undefined
 from tests.reporting.made_up import results, row
 
 GAP = "equalized_odds_difference"
@@ -142,21 +137,17 @@ def test_changes_between_states_are_those_of_scipy():
     assert set(zip(changed["trained_on"], changed["domain"], strict=True)) == set(
         zip(certain["trained_on"], certain["tested_on"], strict=True)
     )
-    told = answer(changes, GAP)
-    assert told["answer"].startswith(
-        f"Partly: the gap by sex changed in {len(changed)} of 56 pairs"
+    content = panel(changes, GAP, "acs", with_splits(metrics.to_dict("records")))
+    places, possible = changed["domain"].nunique(), changes[changes["state"] == "inconclusive"]
+    assert content["answer"] == (
+        f"Unknown: a difference changed in {places} test sets; changes up to "
+        f"{100 * possible['bound'].max():.0f} points are possible"
     )
-    assert "trained in" in told["told"] and "at most" in told["told"]
-    largest = changed.loc[changed["change"].abs().idxmax()]
-    gap, home, change, low, high = (
-        100 * largest[name] for name in ("elsewhere", "at_home", "change", "low", "high")
-    )
-    expected = (
-        f"Changed, in points: erm trained in {largest['trained_on']}, tested in "
-        f"{largest['domain']}: gap {gap:.0f}, at home {home:.0f}, change {change:+.0f} "
-        f"({low:+.0f} to {high:+.0f} at 95%)"
-    )
-    assert expected.replace("-0 ", "0 ") in told["told"].replace("−", "-")
+    (drawn,) = content["pictures"]
+    sources = changed["trained_on"] + " → " + changed["domain"]
+    lines = re.findall(r"<th scope=row rowspan=1>([^<]*)</th>", drawn)
+    assert len(lines) == MOST_LINES and {*lines} <= {*sources}
+    assert f"the {MOST_LINES} worst of 56 test sets" in drawn
 
 
 def test_a_planted_change_is_found_and_no_other():
@@ -212,11 +203,12 @@ def test_refits_count_for_the_method_and_not_for_the_model():
     run = with_splits(rows)
     assert states(run, question="this method") == {("erm", "a"): "inconclusive"}
     assert states(run, question="this model") == states(run) == {("erm", "a"): "grew"}
-    (told,) = answers(run)
-    assert told["answer"] == "No: the gap by sex grew in a, by up to 10 points"
-    assert "The methods, trained again: Unknown: changes up to" in told["other"]
-    assert "5 refits" in told["other"]
-    assert "Another seed moves a gap by 11 points" in told["refits"]
+    assert answers(run) == ["No: the gap by sex grew in a, by 10 points"]
+    (shown,) = panels(run)
+    assert shown["answer"] == answers(run)[0]
+    assert "The methods, trained again: Unknown: changes up to" in shown["again"]
+    assert "5 refits" in shown["again"]
+    assert shown["about"].endswith("about the trained models (the first of 5 refits).")
 
 
 def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
@@ -235,32 +227,31 @@ def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
             for rate in ("true_positive_rate", "false_positive_rate")
             for place in range(20)
         ]  # fmt: skip
-    told = answers(with_splits(rows, "sex, race, creed, nation"))
-    assert [answer["attribute"] for answer in told] == ["sex", "race", "creed", "nation"]
-    assert [answer["answer"] for answer in told[2:]] == [
-        f"Unknown: the gap by {name} cannot be estimated" for name in ("creed", "nation")
+    overall, *told = answers(with_splits(rows, "sex, race, creed, nation"))
+    assert overall == "Unknown in 2 of 4 comparisons"
+    assert [line.partition(":")[0] for line in told] == [
+        "d, sex",
+        "d, race",
+        "d, creed",
+        "d, nation",
     ]
-    assert "no rows of class 1" in told[2]["told"] and "Merge groups" in told[2]["limit"]
-    assert "20 groups" in told[3]["told"]
-    assert "fewer than 30 rows of a class in a test set: n00; merge" in told[3]["limit"]
+    assert "the gap cannot be estimated; group x: no rows of class 1" in told[2]
+    assert "20 groups" in told[3]
+    assert "fewer than 30 rows of a class: n00; merge" in told[3]
     alone = with_splits([entry for entry in rows if entry["attribute"] == "nation"], "nation")
-    (told,) = answers(alone)
-    assert told["attribute"] == "nation" and told["answer"].startswith("Unknown")
+    assert answers(alone) == ["Unknown: the gap by nation cannot be estimated"]
     (shown,) = panels(alone)
-    assert [line["answer"] for line in shown["answers"]] == [
-        "Unknown: the gap by nation cannot be estimated"
-    ]
-    assert shown["matrices"] == shown["trade_off"] == []
-    (only,) = answers(results(rows))  # an older table does not tell which are declared
-    assert only["attribute"] == "sex"
+    assert shown["answer"] == answers(alone)[0] and "20 groups" in shown["answers"][0][1]
+    assert shown["matrices"] == shown["trade_off"] == shown["pictures"] == []
+    (only,) = answers(results(rows))  # an older table does not say which are declared
+    assert "the gap by sex" in only
 
 
 def test_small_groups_are_not_estimable_and_say_what_is_missing():
     rows = scored(rates(0.1), dataset="d") + scored(rates(0.5), 4, dataset="d", **elsewhere("a"))
     run = with_splits(rows)
     assert states(run) == {("erm", "a"): "not estimable"}
-    (told,) = answers(run)
-    assert "4 rows for the" in told["limit"]
+    assert answers(run) == ["Unknown: the gap by sex cannot be estimated; only 4 rows of f in a"]
 
 
 def test_rates_of_0_and_1_have_the_variance_of_their_rows():
@@ -321,7 +312,7 @@ def test_trivial_predictors_and_failed_cells_are_marked():
     assert {line["name"]: line["cells"][0]["mark"] for line in shown["lines"]} == {
         "skill": "=", "one_class": "T", "no_skill": "T", "z": "–",
     }  # fmt: skip
-    assert answer(matrices(run, failed)[GAP], GAP)["answer"].startswith("Yes: the gap by sex held")
+    assert panels(run, failed)[0]["answer"] == "Yes: the gap by sex held within 5 points in a"
 
 
 @pytest.mark.parametrize(
@@ -356,8 +347,8 @@ def test_only_the_largest_severity_of_a_shift_is_in_the_matrix():
     assert matrix[["shift", "severity"]].to_numpy().tolist() == [["noise", 0.5], ["blur", 2.0]]
 
 
-def test_models_that_are_marked_are_those_that_no_other_dominates():
-    """By brute force over all pairs, on random accuracies and gaps."""
+def test_accuracy_and_the_largest_gap_are_drawn_with_their_intervals():
+    """Means over test sets and the largest gap; the list below the drawing has the numbers."""
     rng, rows = np.random.default_rng(3), []
     for number in range(12):
         cell = {"dataset": "d", "method": f"m{number}"}
@@ -367,39 +358,50 @@ def test_models_that_are_marked_are_those_that_no_other_dominates():
             rows.append(row(**cell, **at, metric="accuracy", value=rng.uniform(0.6, 0.9), n=9000))
     run = with_splits(rows)
     matrix = matrices(run)[GAP]
-    models = {
-        name: ((part["accuracy"] + part["accuracy_change"]).mean(), part["upper"].max())
-        for name, part in matrix.groupby("method")
-    }
-    worth = {
-        name
-        for name, (accuracy, bound) in models.items()
-        if not any(
-            a >= accuracy and b <= bound and (a, b) != (accuracy, bound) for a, b in models.values()
-        )
-    }
-    shown = trade_off(matrix, run, GAP)
-    assert {model["name"] for model in shown if model["undominated"]} == worth
-    assert 1 < len(worth) < 12
+    for low, value, high in (
+        ("home_low", "at_home", "home_high"), ("away_low", "away", "away_high"),
+        ("lower", "away", "upper"),
+    ):  # fmt: skip
+        assert (matrix[low] < matrix[value]).all() and (matrix[value] < matrix[high]).all()
+    assert (matrix["upper"] > matrix["away_high"]).all()  # holds for both test sets
+    (drawn,) = panel(matrix, GAP, "d", run)["trade_off"]
+    listed = re.findall(
+        r"</svg>(m\d+) <span class=note>(\d+) \((\d+) to (\d+)\); (\d+) \((\d+) to (\d+)\)<", drawn
+    )
+    assert len(listed) == 12
+    for name, *numbers in listed:
+        part = matrix[matrix["method"] == name]
+        there = part["accuracy"] + part["accuracy_change"]
+        expected = (
+            there.mean(), part["accuracy_low"].mean(), part["accuracy_high"].mean(),
+            part["away"].max(), part["lower"].max(), part["upper"].max(),
+        )  # fmt: skip
+        assert numbers == [f"{100 * value:.0f}" for value in expected]
+        share = there.mean() + np.array([-1, 1]) * 1.96 * np.sqrt(there.mean() * 0.25 / 9000)
+        assert part["accuracy_low"].mean() == pytest.approx(share[0], abs=0.004)
+        assert part["accuracy_high"].mean() == pytest.approx(share[1], abs=0.004)
 
 
-def test_gaps_at_home_are_compared_with_plain_training_by_paired_corrected_tests():
-    rng, rows = np.random.default_rng(0), []
-    gaps = {name: 0.2 + rng.normal(0, 0.02, 8) for name in ("erm", "cuma", "dro")}
-    gaps["cuma"] -= 0.15
-    for (method, values), seed in product(gaps.items(), range(8)):
-        for at in ({}, elsewhere("a")):
-            rows += scored(rates(values[seed]), dataset="d", method=method, seed=seed, **at)
-    tests = home_against_plain(with_splits(rows, splits=8), GAP, "d", "sex")
-    for method in ("cuma", "dro"):
-        paired = gaps[method] - gaps["erm"]
-        error = paired.std(ddof=1) * np.sqrt(1 / 8 + 1)  # test / train = 1
-        p = 2 * stats.t.sf(abs(paired.mean()) / error, 7)
-        assert tests.loc[method, "against"] == pytest.approx(paired.mean())
-        assert tests.loc[method, "p_against"] == pytest.approx(
-            min(1, p * (2 if method == "cuma" else 1)), rel=0.02
-        )
-    assert "erm" not in tests.index
+def test_the_numbers_of_a_sentence_are_those_of_its_picture():
+    """And the worst test sets are drawn, at most twelve lines, of at most six models."""
+    rng, rows = np.random.default_rng(5), []
+    for number in range(9):
+        cell = {"dataset": "d", "method": "erm" if not number else f"m{number}"}
+        rows += scored(rates(0.05), 900, **cell)
+        for site in range(60):
+            rows += scored(rates(rng.uniform(0, 0.2)), 900, **cell, **elsewhere(f"s{site}"))
+    run = with_splits(rows)
+    (content,) = panels(run)
+    (drawn,) = content["pictures"]
+    matrix = matrices(run)[GAP]
+    grew = matrix[matrix["state"] == "grew"]
+    number = re.search(r"by up to (\d+) points$", content["answer"])[1]
+    assert number == f"{100 * grew['change'].max():.0f}"
+    assert f"▲ +{number}<" in drawn
+    assert grew.loc[grew["change"].idxmax(), "domain"] in re.findall(r"rowspan=6>(s\d+)<", drawn)
+    assert drawn.count("<tr") - 1 <= 36 and "6 worst of 9 models" in drawn
+    assert "<td class=name>" in drawn and ">erm<" in drawn
+    assert "http" not in drawn and "<script" not in drawn
 
 
 def test_plain_training_of_another_network_is_no_method():

@@ -9,7 +9,7 @@ import pandas as pd
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.report import SHARE
 from robust_fairness.auditing.result import Audit
-from robust_fairness.auditing.verdict import gaps, lacking, sentence_of
+from robust_fairness.auditing.verdict import answers, gaps, lacking
 from robust_fairness.core.tables import markdown
 
 VERSION = "1.1"
@@ -51,9 +51,8 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def model_card(audit: Audit) -> str:
-    """The quantitative part of a model card in Markdown (Mitchell et al. 2019), verdict first."""
+    """The quantitative part of a model card in Markdown (Mitchell et al. 2019), answer first."""
     rows, options = audit.rows, audit.options
-    said = sentence_of(audit.judgements)
     values = rows[(rows["group"] == "") & rows["applies"] & rows["value"].notna()]
     named = rows[rows["metric"].isin(list(GROUPS)) & ~rows["small"]].replace({"metric": GROUPS})
     groups = named[named["group"] != ""].pivot_table(
@@ -64,7 +63,7 @@ def model_card(audit: Audit) -> str:
         [
             f"## Fairness of {audit.name}",
             "",
-            f"**{said.word}**: {said.sentence}".strip(),
+            *(f"**{line}.**" for line in answers(audit)),
             "",
             *(f"- {judged.reason}" for judged in audit.judgements if judged.verdict != "PASS"),
             *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),

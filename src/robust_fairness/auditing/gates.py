@@ -116,9 +116,10 @@ class Gate:
         reason = (
             f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}"
         )
-        if verdict == "FAIL" and self._verdict(row, "evidence") != "FAIL":
+        evident = self._verdict(row, "evidence") == verdict
+        if verdict == "FAIL" and not evident:
             reason += "; the estimate fails, its interval does not exclude values that pass"
-        return Judgement(self, verdict, reason, row)
+        return Judgement(self, verdict, reason, row, evident)
 
     def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
         meets = COMPARED[self.sign]
@@ -157,12 +158,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict of a gate on a value, with one line that says why."""
+    """The verdict of a gate on a value, with one line that says why, and whether it is evident."""
 
     gate: Gate
     verdict: Verdict
     reason: str
     row: Judged = Judged()
+    evident: bool = True
 
 
 def as_values(changes: pd.DataFrame) -> pd.DataFrame:

@@ -120,6 +120,12 @@ class Monitor:
             frames.append(pd.DataFrame(columns).astype(MONITOR))
         return pd.concat(frames or [tables.table(MONITOR, [])], ignore_index=True)
 
+    @property
+    def alarms(self) -> list[tuple[str, str]]:
+        """Attributes of gaps with an alarm, and the periods in which these grew, most likely."""
+        periods = self.periods[self.reference :]
+        return [(gap.attribute, periods[gap.since]) for gap in self.gaps if gap.alarm is not None]
+
     def sentences(self) -> list[tuple[str, bool]]:
         """A line per alarm and one for all other gaps; whether each is an alarm.
 

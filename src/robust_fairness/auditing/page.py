@@ -1,10 +1,11 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
@@ -17,16 +18,19 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import MISSING, SHARE
 from robust_fairness.auditing.verdict import (
     Lack,
+    advice,
+    answers,
     gap_names,
+    in_fractions,
     lacking,
-    sentence_of,
-    suggestion,
     uncertain,
     undefined,
 )
 from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
+from robust_fairness.inference.answers import SYMBOLS
 from robust_fairness.metrics import find_metric
+from robust_fairness.rendering.forest import Mark, forest
 from robust_fairness.rendering.html import rendered
 from robust_fairness.samples import Groups
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from robust_fairness.auditing.result import Audit
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
+MOST_LINES = 12  # of the picture
 MOST_GATES = 60  # lines of gates
 MOST_COLUMNS = 5  # that tell the periods apart
 SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in {}"}
@@ -69,8 +74,9 @@ def audit_page(audit: "Audit") -> str:
         rows=f"{len(predictions.samples):,}",
         kind=predictions.kind,
         classes=predictions.samples.classes,
-        verdict=sentence_of(judgements, judgements[0].reason if judgements else ""),
-        suggested=suggestion(audit),
+        answers=answers(audit),
+        advice=advice(audit),
+        picture=_picture(table, gap_names(rows), names, changes is not None),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
@@ -86,6 +92,49 @@ def audit_page(audit: "Audit") -> str:
         followed=[] if audit.monitor is None else _followed(audit.monitor),
         said=[] if audit.monitor is None else audit.monitor.sentences(),
     )
+
+
+def _picture(
+    table: pd.DataFrame, gaps: Mapping[str, str], names: Sequence[str], compared: bool
+) -> Markup | None:
+    """The gaps between groups by attribute as a forest plot, the largest first."""
+    of_gaps = table[table["metric"].isin(list(gaps)) & (table["group"] == "")]
+    of_gaps = of_gaps[of_gaps["value"].notna()]
+    if of_gaps.empty:
+        return None
+    largest = of_gaps.groupby("attribute")["value"].max()
+    order = sorted({*largest.index} & {*names}, key=lambda name: -largest[name])
+    looks = {metric: look for look, metric in enumerate(gaps)}
+    of_gaps = of_gaps.sort_values("metric", key=lambda names: names.map(looks), kind="stable")
+    lines = [
+        (
+            name,
+            [_mark(row, gaps[row["metric"]], looks[row["metric"]], compared) for row in
+             of_gaps[of_gaps["attribute"] == name].to_dict("records")],
+        )
+        for name in order[:MOST_LINES]
+    ]  # fmt: skip
+    hidden = len(order) - len(lines)
+    further = f"{hidden} further attributes are below." if hidden > 0 else ""
+    what = "Marker and line: the gap with its 95 % interval"
+    caption = f"{what}; grey band: the earlier one." if compared else f"{what}."
+    headings = ("attribute", "gap", "change" if compared else "value")
+    return forest(lines, caption, headings, in_fractions, further)
+
+
+def _mark(row: Mapping[Any, Any], name: str, look: int, compared: bool) -> Mark:
+    state = row["state"] if compared and isinstance(row["state"], str) else ""
+    text = in_fractions(row["value"])
+    if compared:
+        bound = np.nanmax(np.abs([row["low_change"], row["high_change"], 0.0]))
+        sign = SYMBOLS.get(state, "?")
+        known = state not in ("inconclusive", "not estimable", "")
+        text = f"{sign} {row['change']:+.2f}" if known else f"{sign} ±{in_fractions(bound)}"
+    value, before = (
+        tuple(row[end] for end in ends)
+        for ends in (("value", "low", "high"), ("then", "then_low", "then_high"))
+    )
+    return Mark(name, value, before, text, state, state in ("grew", "reversed"), look)
 
 
 def _why(why: Why) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""The verdict of an audit in a word and a sentence, and what the console shows."""
+"""The answers of an audit, and what the console shows."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.digits import estimate, number
-from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
+from robust_fairness.auditing.digits import estimate, number, within
+from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.report import ALL_VALUES, MISSING, SHARE
+from robust_fairness.core.numbers import exact
+from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
 
 if TYPE_CHECKING:
@@ -31,57 +34,105 @@ GAPS_OF_CLASSES = {
     "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
 MISSING_TEXTS = ("na", "n/a", "nan", "null", "none", "missing", "?", "-", "#n/a")
-SUGGESTED = 0.1  # limit of the gate that an audit without one names
+SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
+MARGIN = 0.05  # change of a gap that is immaterial, see ``inference.verdicts``
+NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
+NOTHING_ESTIMATED = "Unknown: no gap between groups can be estimated"
 
 
-class Said(NamedTuple):
-    """A verdict, or "AUDITED" without gates, and the sentence that explains it."""
+def answers(audit: "Audit") -> list[str]:
+    """The answers that console, page and model card begin with, see ``inference.answers``.
 
-    word: str
-    sentence: str
-
-
-def sentence_of(judgements: Sequence[Judgement], first: str = "") -> Said:
-    """The worst verdict, and the numbers of all.
-
-    Args:
-        judgements: the worst ones first.
-        first: the line of the first one.
+    About gates first, then about changes; an audit with neither is answered by a gate on its first
+    gap, whose evidence decides.
     """
-    if not judgements:
-        return Said("AUDITED", "no gate is set, so that nothing fails")
+    said = [grew_in(*alarm) for alarm in audit.monitor.alarms[:1]] if audit.monitor else []
+    if audit.judgements:
+        return [_of_gates(audit.judgements), *said, *_of_changes(audit)]
+    return [*said, *_of_changes(audit)] or [_without_gates(audit)]
+
+
+def _of_gates(judgements: Sequence[Judgement]) -> str:
+    """The answer about gates, with the value that is furthest from the limit of the worst gate."""
+    like_first = [
+        judgement for judgement in judgements
+        if (judgement.gate, judgement.verdict) == (judgements[0].gate, judgements[0].verdict)
+    ]  # fmt: skip
+    distances = [abs(judgement.row.value - judgement.gate.limit) for judgement in like_first]
+    first = like_first[int(np.argmax(np.nan_to_num(distances, nan=-1.0)))]
     verdicts = [judgement.verdict for judgement in judgements]
-    parts = [f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS if verdict in verdicts]
-    values = "value" if len(verdicts) == 1 else "values"
-    return Said(verdicts[0], f"{len(verdicts)} {values} with a gate: {', '.join(parts)}. {first}")
+    return gated(verdicts, _what(first), _written(first), _side(first.gate), first.evident)
+
+
+def _what(judgement: Judgement) -> str:
+    change = "the change of " if judgement.gate.change else ""
+    name = GAPS.get(judgement.gate.metric)
+    metric = f"the {name}" if name else judgement.gate.metric
+    by = f" by {judgement.row.place}" if judgement.row.place else ""
+    return f"{change}{metric}{by}"
+
+
+def _side(gate: Gate) -> str:
+    """The limit of a gate, and the side of it that fails."""
+    return f"{'above' if gate.sign.startswith('>') else 'below'} {exact(gate.limit)}"
+
+
+def _written(judgement: Judgement) -> str:
+    row = judgement.row
+    if judgement.verdict == "INCONCLUSIVE":
+        return within(row.low, row.high).strip(" ()")
+    return "undefined" if np.isnan(row.value) else number(row.value, row.low, row.high)
+
+
+def _without_gates(audit: "Audit") -> str:
+    """What a gate on the first gap would say; the gaps have no limit of their own."""
+    gate = suggested(audit)
+    if not gate or audit.options.continuous:
+        return NO_LIMIT if gate else NOTHING_ESTIMATED
+    return _of_gates(audit.judged(gate, "evidence").judgements)
+
+
+def _of_changes(audit: "Audit") -> list[str]:
+    """The answer about the first gap between groups now and then."""
+    changes = audit.changed
+    if changes is None:
+        return []
+    known = changes[(changes["state"] != "") & changes["metric"].isin(list(gap_names(audit.rows)))]
+    if known.empty:
+        return [NOTHING_ESTIMATED]
+    first = next(name for name in gap_names(audit.rows) if (known["metric"] == name).any())
+    pairs = known[known["metric"] == first].assign(
+        data="", place=audit.name, margin=MARGIN, limit="", group="", have=np.nan
+    )
+    pairs["bound"] = pairs[["low", "high"]].abs().max(axis=1)
+    return [answer(pairs, in_fractions)]
+
+
+def in_fractions(value: float) -> str:
+    """A value as sentences and pictures of an audit write it."""
+    return f"{value:.2f}"
+
+
+def suggested(audit: "Audit") -> str:
+    """A gate for an audit that has none; "" without gaps."""
+    known = audit.rows.loc[audit.rows["group"].eq("") & audit.rows["value"].notna(), "metric"]
+    metric = next((name for name in gap_names(audit.rows) if name in {*known}), "")
+    return metric and f"{metric}>{'LIMIT' if audit.options.continuous else SUGGESTED}"
+
+
+def advice(audit: "Audit") -> str:
+    """How to set a gate; "" of an audit that has one, or no gaps."""
+    gate = "" if audit.judgements else suggested(audit)
+    if not gate:
+        return ""
+    written = f"failures({gate!r})" if option("fail_if") == "fail_if" else f"--fail-if '{gate}'"
+    return f"No gate is set, so that nothing fails; an example: {written}"
 
 
 def gap_names(rows: pd.DataFrame) -> dict[str, str]:
     """Names of the gaps that an audit begins with, by metric: of two classes, numbers or more."""
     known = rows.loc[rows["applies"], "metric"]
     return GAPS if known.isin(list(GAPS)).any() else GAPS_OF_CLASSES
-
-
-def suggestion(audit: "Audit") -> str:
-    """What a gate would say of an audit that has none; "" of one with gates, or without gaps."""
-    known = audit.rows.loc[audit.rows["group"].eq("") & audit.rows["value"].notna(), "metric"]
-    metric = next((name for name in gap_names(audit.rows) if name in {*known}), "")
-    if audit.judgements or not metric:
-        return ""
-    if audit.options.continuous:
-        return f"{_gate_option(f'{metric}>LIMIT')} would test every attribute"
-    gate = f"{metric}>{SUGGESTED:g}"
-    judged = [
-        f"{item.row.attribute} {estimate(item.row.value, item.row.low, item.row.high)} "
-        f"{item.verdict}"
-        for item in audit.judged(gate).judgements
-    ]
-    return f"{_gate_option(gate)} would say: {', '.join(judged)}"
-
-
-def _gate_option(gate: str) -> str:
-    """How a gate is written."""
-    return f"failures({gate!r})" if option("fail_if") == "fail_if" else f"--fail-if '{gate}'"
 
 
 def worst_group(rows: pd.DataFrame) -> str:
@@ -235,11 +286,15 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
     for text in filter(None, (audit.warning, audit.assumption)):
         yield f"warning: {text}", False
     yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
-    said = sentence_of(judgements)
-    compared = f" ({audit.name} against {audit.then})" if audit.then else ""
-    yield f"{said.word}{compared}: {said.sentence}".strip(), False
-    if suggested := suggestion(audit):
-        yield suggested, False
+    yield from ((f"{line}.", False) for line in answers(audit))
+    if audit.then:
+        yield f"{audit.name} against {audit.then}", False
+    if text := advice(audit):
+        yield f"{text}.", False
+    verdicts = [judgement.verdict for judgement in judgements]
+    counts = [f"{verdicts.count(name)} {name}" for name in VERDICTS if name in verdicts]
+    if counts:
+        yield f"gates: {', '.join(counts)}", False
     undecided = _lines(judgements, "INCONCLUSIVE")
     yield from ((f"failed: {line}", True) for line in _lines(judgements, "FAIL"))
     yield from ((f"inconclusive: {line}", False) for line in undecided)

@@ -209,17 +209,20 @@ def with_moderated(estimate: Estimate) -> Estimate:
     return Estimate(estimate.value, parts)
 
 
-def interval(rates: Rates, of: LinearGap, level: float = LEVEL) -> tuple[Array, Array]:
+def interval(
+    rates: Rates, of: LinearGap, level: float = LEVEL, ratio: float | Array = 0.0
+) -> tuple[Array, Array]:
     """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``.
 
     The lower one is of the function with the largest lower bound, at half of ``level`` over the
     number of functions (pairs u and -u count once), and not below 0 where functions come with both
     signs; the upper one is the largest of all upper bounds, each at half of ``level``: G is one of
-    them.
+    them. ``ratio`` is that of ``contrast``, per test.
     """
+    ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
     alone = (np.count_nonzero(of.functions, axis=-1) == 1).all()
     corrected = rates.corrected(ADDED_ALONE if alone else ADDED)
-    estimate = with_moderated(contrast(corrected, None, of.functions, None))
+    estimate = with_moderated(contrast(corrected, None, of.functions, None, ratio))
     symmetric = _symmetric(of.functions)
     tail = level / (len(of.functions) * (1 if symmetric else 2))
     low = (estimate.value - estimate.critical(tail)).max(-1)

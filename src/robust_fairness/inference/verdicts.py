@@ -20,7 +20,7 @@ from robust_fairness.inference.variance import FEWEST_REFITS, small_covariance
 Question = Literal["this model", "this method"]
 STATES = ("grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable")
 VERDICTS = {
-    "question": "str", "at_home": "float64", "elsewhere": "float64", "change": "float64",
+    "question": "str", "at_home": "float64", "away": "float64", "change": "float64",
     "low": "float64", "high": "float64", "error": "float64", "df": "float64",
     "p": "float64", "p_signed": "float64", "p_held": "float64", "p_reversed": "float64",
     "changed": "bool", "state": "str", "bound": "float64", "between_refits": "float64",
@@ -45,7 +45,7 @@ def tested(
     ratio: float | Array = 0.0,
     covariance: Array | None = None,
 ) -> pd.DataFrame:
-    """Changes of a gap from home to elsewhere, a row per test; p-values are not adjusted yet.
+    """Changes of a gap between home and other rows, a row per test; p-values are not adjusted yet.
 
     Args:
         home: rates on rows of the distribution trained on ``[tests, rates, refits]``.
@@ -60,7 +60,7 @@ def tested(
     Returns:
         What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
 
-        - at_home, elsewhere, change: gaps of the mean rates, uncorrected; low and high: bounds of
+        - at_home, away, change: gaps of the mean rates, uncorrected; low and high: bounds of
           the change at ``LEVEL``, without adjustment; error and df: of the signed difference that
           decides; between_refits: standard deviation of that difference over refits, which stands
           beside a verdict about the model;
@@ -70,7 +70,7 @@ def tested(
           ``changed``: a difference between groups changed, whether the gap grew is not known;
         - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
         - limit: which component is largest, of the function with the largest bound: ``rows at
-          home``, ``rows elsewhere`` (limit_rate: of which rate) or ``refits``; have: how many there
+          home``, ``rows away`` (limit_rate: of which rate) or ``refits``; have: how many there
           are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if
           no number of these alone does; needed_factor: by how much everything would have to grow.
     """
@@ -86,8 +86,8 @@ def tested(
     columns = ("low", "high", "error", "df", "p_signed")
     table = pd.DataFrame({name: getattr(tests, name) for name in columns})
     table["question"] = question
-    table["at_home"], table["elsewhere"] = of.of(home.mean), of.of(away.mean)
-    table["change"] = table["elsewhere"] - table["at_home"]
+    table["at_home"], table["away"] = of.of(home.mean), of.of(away.mean)
+    table["change"] = table["away"] - table["at_home"]
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(table))
     table["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
     table["bound"] = tests.bounds.max(-1)
@@ -217,7 +217,7 @@ def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     shared = 0.0 if tests.covariance is None else tests.covariance
     parts = {
         "rows at home": squares * np.maximum(tests.home.variance - shared, 0.0),
-        "rows elsewhere": squares * np.maximum(tests.away.variance - shared, 0.0),
+        "rows away": squares * np.maximum(tests.away.variance - shared, 0.0),
     }
     refits = np.zeros(len(table))
     for name in (REFITS, SPLITS):
@@ -236,7 +236,7 @@ def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         needed = np.where(rest < target, np.ceil(have * share / (target - rest)), np.inf)
         factor = total / target
-    names = np.repeat(["rows at home", "rows elsewhere", "refits"], [rates, rates, 1])
+    names = np.repeat(["rows at home", "rows away", "refits"], [rates, rates, 1])
     unknown = ~np.isfinite(table["bound"].to_numpy())
     counts = np.column_stack([tests.home.n, tests.away.n])
     fewest = counts.argmin(1)

@@ -107,14 +107,14 @@ def _share_below(scores: Array, weight: Array, of: Array) -> Array:
 
 @quantity(better="lower", needs=SCORED, binary=True)
 def brier_score(y_true: Array, y_score: Array) -> RowValues:
-    """Mean squared difference of the probability of class 1 and the class (Brier 1950)."""
+    """Mean squared difference of the positive class and its probability (Brier 1950)."""
     _require_probabilities(y_score)
     return RowValues(np.square(y_score - y_true))
 
 
 @quantity(better="lower", needs=SCORED, binary=True)
 def mean_calibration_error(y_true: Array, y_score: Array) -> RowValues:
-    """Mean of the probability of class 1 less the class: too high probabilities are positive."""
+    """Mean probability of the positive class less its share: too high is above 0."""
     _require_probabilities(y_score)
     return RowValues(np.subtract(y_score, y_true, dtype=np.float64))
 
@@ -136,7 +136,7 @@ def expected_calibration_error(
     sample_weight: Weights = None,
     bins: float = BINS,
 ) -> float:
-    """Mean over rows of how far the probability of class 1 is from its frequency in the row's bin.
+    """Mean distance of the positive class's probability from its frequency in the row's bin.
 
     Bins have equal width, and each includes its lower bound; 1 is in the last one (Naeini et al.
     2015): the sum over bins b of n_b / n times |mean of y in b - mean of p in b|.

@@ -31,7 +31,7 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
 def probability_shares_by_group(
     y_score: np.ndarray, *, sensitive_features: Any
 ) -> dict[str, Score]:
-    """Share of predicted probabilities of class 1 in ten bins, within each group.
+    """Share of predicted probabilities of the positive class in ten bins, within each group.
 
     A distribution, of which no part is better; under demographic parity it is the same in all
     groups.

@@ -1,4 +1,4 @@
-"""The first screen of the report: the answer, what limits it, the matrix, accuracy and gap."""
+"""The first screen of the report: the answer, its picture, what limits it, the matrix."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,11 +6,13 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
+from robust_fairness.inference.answers import SYMBOLS, answer, limit, points, signed, worst_first
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.variance import FEWEST_REFITS
+from robust_fairness.rendering.forest import Mark, forest, scatter
 from robust_fairness.rendering.html import counted, rendered
-from robust_fairness.reporting.figures import pareto_front
 from robust_fairness.reporting.matrix import (
     CHANGED,
     METHOD_QUESTION,
@@ -18,7 +20,6 @@ from robust_fairness.reporting.matrix import (
     PLACE,
     SMALL,
     STATES,
-    home_against_plain,
     is_plain,
     matrices,
     other_networks,
@@ -27,22 +28,20 @@ from robust_fairness.reporting.matrix import (
     undefined,
     words_of,
 )
-from robust_fairness.reporting.results import Results
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
 
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 WIDEST = 0.3  # end of the axis of intervals
-MOST_NAMED = 2  # test sets of an answer
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
-LISTED = 5  # pairs that are named
+LISTED = 5  # names that are listed
+MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a picture
+MOST_MODELS = 6  # of a picture
 OTHER_NETWORK = "another network"  # of a model, in words
-TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that tell trivial ones
+TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
+HEADINGS = ("test set", "model", "change")
 AXIS = 180  # its width in pixels
-SYMBOLS = {
-    "grew": "▲", "shrank": "▼", "reversed": "⇄", "changed": "≠", "held": "=", "inconclusive": "?",
-    "not estimable": "∅", "trivial": "T", "missing": "–",
-}  # fmt: skip
 
 
 def panels(
@@ -62,18 +61,18 @@ def panels(
     return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
 
 
-def answers(results: Results) -> list[dict[str, str]]:
-    """The answers to the preferred gap: of every dataset and attribute, in words.
+def answers(results: Results) -> list[str]:
+    """The answer to the preferred gap, and a line for each of several datasets and attributes.
 
     Returns:
-        ``data``, ``attribute``, ``answer`` (a few words), ``told`` (a sentence with counts and
-        bounds), ``limit`` (what limits it, and what would suffice), ``refits`` (which question is
-        answered) and ``other`` (the answer to the other one).
+        Sentences of ``inference.answers``; none if the run has no gap.
     """
     gap_and_rows = preferred(results)
     if gap_and_rows is None:
         return []
-    return _answers(gap_and_rows[1], gap_and_rows[0], ALL, results)
+    gap, rows = gap_and_rows
+    overall, told = _answers(rows, gap, ALL, results)
+    return [overall, *((f"{name}: {said}" for name, said in told) if len(told) > 1 else ())]
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
@@ -99,24 +98,25 @@ def _parts(
 
 
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
-    """Answers, matrices and accuracy against gaps of some rows of a matrix."""
-    of_attribute = _by_attribute(rows)
-    told = _answers(rows, gap, data, results)
-    tables = [_matrix(part, place, name, gap) for place, name, part in of_attribute]
-    notes = {line["note"] for table in tables for line in table["lines"]}
+    """Answer, pictures and matrices of some rows of a matrix; of all datasets the worst lines."""
+    parts = [] if data == ALL else _by_attribute(rows)
+    tables = [_matrix(part, place, name, gap) for place, name, part in parts]
+    overall, told = _answers(rows, gap, data, results)
+    looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
+    shown = [(_title(name, part), part) for _, name, part in parts] or [("", rows)]
     return {
         "gap": gap,
         "words": words_of(gap),
         "data": data,
-        "answers": told,
-        "several": len(told) > 1,
+        "answer": overall,
+        "answers": told if data == ALL or len(told) > len(parts) else [],
+        "about": _about(rows, data, results),
+        "pictures": [drawn for title, part in shown if (drawn := picture(part, title, looks))],
+        "limit": limit(_compared(rows)) if len(rows) else "",
+        "again": _again(rows, results, gap),
         "matrices": tables,
         "margin": margins(rows),
-        "networks": OTHER_NETWORK in notes,
-        "trade_off": [
-            {"data": place, "attribute": name, "models": trade_off(part, results, gap)}
-            for place, name, part in of_attribute
-        ],
+        "trade_off": [drawn for _, name, part in parts if (drawn := trade_off(part, name, looks))],
         "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
         "file": f"matrix-{gap}.csv",
@@ -125,215 +125,208 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
 
 
 def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
-    return [
-        (str(data), str(attribute), part)
-        for (data, attribute), part in rows.groupby(["data", "attribute"], sort=False)
-    ]
+    """Rows by dataset and attribute, the worst attribute of a dataset first."""
+    parts = dict(list(rows.groupby(["data", "attribute"], sort=False)))
+    order = [*worst_first(rows)[["data", "attribute"]].drop_duplicates().itertuples(index=False)]
+    names = dict.fromkeys([*map(tuple, order), *parts])
+    by_data = sorted(names, key=lambda key: list(rows["data"].unique()).index(key[0]))
+    return [(str(data), str(attribute), parts[data, attribute]) for data, attribute in by_data]
 
 
-def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[dict[str, str]]:
-    """``answers`` to a gap of some rows of its matrix, of a dataset or of all."""
-    by_attribute = {(place, name): part for place, name, part in _by_attribute(rows)}
-    told = [
-        answer(part, gap) | _other_question(part, results, gap) | {"data": place, "attribute": name}
-        for (place, name), part in by_attribute.items()
-    ]
-    told += [
-        {"data": place, "attribute": name, "told": f"{why}.",
-         "answer": f"Unknown: the gap by {name} cannot be estimated",
-         "limit": _merge(small), "refits": "", "other": ""}
-        for (place, name), (why, small) in undefined(results, gap).items()
-        if data in (ALL, place) and (place, name) not in by_attribute
-    ]  # fmt: skip
-    return told
+def _compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows of a matrix as ``inference.answers`` takes them: with the name of the test set."""
+    names = [test_set_name(*key) for key in zip(*(rows[name] for name in PLACE), strict=True)]
+    return rows.assign(place=np.array(names, dtype=object))
 
 
-def answer(rows: pd.DataFrame, gap: str) -> dict[str, str]:
-    """What is known of the changes of a gap, its bound and what limits it, in words.
-
-    Args:
-        rows: rows of a matrix, of a dataset and an attribute.
-        gap: its name.
-    """
-    run = rows[~rows["state"].isin(["missing", "trivial"])]
-    if run.empty:
-        what = "Unknown: every model predicts one class or learned nothing"
-        return {"answer": what, "told": "", "limit": "", "refits": ""}
-    counts = run["state"].value_counts().reindex(STATES, fill_value=0)
-    pairs = counted({"pairs": len(run)})
-    certain = {
-        "grew": "grew", "shrank": "shrank", "reversed": "turned its sign",
-        "changed": "changed (grew or shrank)",
-        "held": f"held within ±{margins(run)} points",
-    }  # fmt: skip
-    parts = [f"{words} in {counts[name]}" for name, words in certain.items() if counts[name]]
-    rest = run[run["state"] == "inconclusive"]
-    if len(rest):
-        bounds = rest["bound"].dropna()
-        most = f"at {1 - LEVEL:.0%} a change of at most {points(bounds.median())} points"
-        several = f" in the median pair, {points(bounds.max())} in any" if len(bounds) > 1 else ""
-        parts.append(f"is inconclusive in {len(rest)} ({most}{several})")
-    if counts["not estimable"]:
-        parts.append(f"cannot be estimated in {counts['not estimable']}")
-    by = f" by {rows['attribute'].iloc[0]}" if rows["attribute"].iloc[0] else ""
-    what = f"the {words_of(gap)}{by}"
-    told = f"Of {pairs} of a model and a test set, {what} {_joined(parts)}."
-    return {
-        "answer": _short(run, f"the gap{by}"),
-        "told": told + _largest(run),
-        "limit": _limit(run),
-        "refits": _refits(run),
+def _answers(
+    rows: pd.DataFrame, gap: str, data: str, results: Results
+) -> tuple[str, list[tuple[str, str]]]:
+    """The answer, and that of each dataset and attribute, also where nothing can be estimated."""
+    told = {(place, name): answer(_compared(part)) for place, name, part in _by_attribute(rows)}
+    lacking = {
+        key: f"Unknown: the gap cannot be estimated; {why}{_merge(small)}"
+        for key, (why, small) in undefined(results, gap).items()
+        if data in (ALL, key[0]) and key not in told
     }
+    absent = [
+        {"data": place, "attribute": name, "place": "", "state": "not estimable", "have": np.nan}
+        for place, name in lacking
+    ]
+    pairs = pd.concat([_compared(rows), pd.DataFrame(absent)]) if absent else _compared(rows)
+    named = [(", ".join(filter(None, key)), said) for key, said in (told | lacking).items()]
+    return answer(pairs), named
 
 
 def _merge(small: Sequence[str]) -> str:
-    """What would help an attribute that cannot be estimated."""
+    """Which groups are too small, of an attribute that cannot be estimated."""
     if not small:
-        return "Merge groups (`values:` of the attribute) or add rows."
+        return ""
     more = f" and {len(small) - LISTED} more" if len(small) > LISTED else ""
     return (
-        f"Groups with fewer than {SMALL} rows of a class in a test set: "
-        f"{', '.join(small[:LISTED])}{more}; merge them (`values:` of the attribute) or add rows."
+        f"; groups with fewer than {SMALL} rows of a class: {', '.join(small[:LISTED])}{more}; "
+        "merge them with `values:` of the attribute"
     )
 
 
-def _other_question(rows: pd.DataFrame, results: Results, gap: str) -> dict[str, str]:
-    """What is known of the trained models where the answer is about methods, and the reverse."""
-    if rows["seeds"].max() < FEWEST_REFITS:
-        return {"other": ""}
-    of_methods = (rows["question"].dropna() == METHOD_QUESTION).all()
-    question = MODEL_QUESTION if of_methods else METHOD_QUESTION
-    matrix = matrices(results, question=question)[gap]
-    same = (matrix["data"] == rows["data"].iloc[0]) & (
-        matrix["attribute"] == rows["attribute"].iloc[0]
-    )
-    other = answer(matrix[same], gap)
-    who = "The trained models (first seed)" if of_methods else "The methods, trained again"
-    limit = "" if of_methods else other["limit"]
-    return {"other": f"{who}: {other['answer']}. {other['told']} {limit}".strip()}
-
-
-def _short(run: pd.DataFrame, what: str) -> str:
-    """The answer in one sentence of at most 15 words, from a closed list.
-
-    Unknown is never worded as good news: "Yes" means that every pair held within the margin, or
-    shrank.
-
-    Args:
-        run: rows of a matrix that are neither missing nor trivial.
-        what: the gap in a few words, such as ``the gap by sex``.
-    """
-    pairs, states = len(run), run["state"]
-    worse = run[states.isin(["grew", "reversed"])]
-    changed, fine = run[states == "changed"], run[states.isin(["held", "shrank"])]
-    unknown = run[states.isin(["inconclusive", "not estimable"])]
-    if len(worse):
-        names = list(dict.fromkeys(map(test_set_name, *(worse[name] for name in PLACE))))
-        few = " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} test sets"
-        return f"No: {what} grew in {few}, by up to {points(worse['change'].abs().max())} points"
-    if len(changed):
-        return (
-            f"Partly: {what} changed in {_of(len(changed), pairs)}, in which direction is unknown"
-        )
-    if not len(unknown):
-        return f"Yes: {what} held within {margins(run)} points in {_of(len(fine), pairs)}"
-    if (unknown["state"] == "not estimable").all() and not len(fine):
-        return f"Unknown: {what} cannot be estimated"
-    most = unknown["bound"].max()
-    possible = (
-        f"changes up to {points(most)} points are possible" if np.isfinite(most) else "unknown"
-    )
-    if len(fine):
-        return f"Partly: {what} held in {_of(len(fine), pairs)}; elsewhere {possible}"
-    return f"Unknown: {possible} for {what}"
-
-
-def _of(number: int, pairs: int) -> str:
-    return (
-        f"all {pairs} pairs" if number == pairs > 1 else f"{number} of {counted({'pairs': pairs})}"
-    )
-
-
-def _joined(parts: Sequence[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _largest(run: pd.DataFrame) -> str:
-    """The pairs with significant changes, the largest ones by name."""
-    changed = run[run["state"].isin(CHANGED)]
-    if changed.empty:
+def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
+    """Where the models of a dataset were trained and tested, on how many rows, how often."""
+    if rows.empty:
         return ""
-    order = changed["change"].abs().sort_values(ascending=False, kind="stable").index
-    several = run["trained_on"].nunique() > 1
-    named = [pair_in_words(row, several) for row in changed.loc[order[:LISTED]].to_dict("records")]
-    more = f" and {len(order) - LISTED} more" if len(order) > LISTED else ""
-    return f" Changed, in points: {'; '.join(named)}{more}."
-
-
-def pair_in_words(row: Mapping[Any, Any], several: bool) -> str:
-    """A pair with its gaps and its change in points, and the interval of the change.
-
-    Such as ``erm trained in HI, tested in NE: gap 15, at home 4, change +11 (+6 to +16 at 95%)``.
-    """
-    trained = f" trained in {row['trained_on']}, tested" if several else ""
-    place = test_set_name(row["shift"], row["severity"], row["domain"])
-    gaps = f"gap {points(row['elsewhere'])}, at home {points(row['at_home'])}"
-    interval = f"{signed(row['low'])} to {signed(row['high'])} at {1 - LEVEL:.0%}"
-    change = f"change {signed(row['change'])} ({interval})"
-    where = "in" if row["domain"] else "under"
-    return f"{row['method']}{trained} {where} {place}: {gaps}, {change}"
-
-
-def _limit(run: pd.DataFrame) -> str:
-    """What limits what is not known, and how much of it would show a change of the margin."""
-    rest = run[run["state"].isin(["inconclusive", "not estimable"])]
-    if rest.empty:
-        return ""
-    commonest = rest["limit"].mode().iloc[0]
-    part = rest[rest["limit"] == commonest]
-    if commonest == "refits":
-        need = part["needed"].median()
-        more = f"; about {need:,.0f} would show it" if np.isfinite(need) else ""
-        return f"What limits it: {part['seeds'].median():.0f} refits{more}."
-    if part["have"].isna().all():
-        return f"This gap has no rates by group: {FEWEST_REFITS} seeds would answer for the method."
-    typical = part.loc[part["have"].sort_values().index[len(part) // 2]]
-    place = (
-        f" in {test_set_name(typical['shift'], typical['severity'], typical['domain'])}"
-        if commonest == "rows elsewhere"
-        else " at home"
-    )
-    have = f"{typical['have']:,.0f} rows for the {typical['rate']}{place}"
-    factor = typical["needed_factor"]
-    more = ""
-    if np.isfinite(typical["needed"]):
-        more = f"; {typical['needed']:,.0f} would show a change of {margins(part)} points"
-    elif np.isfinite(factor):
-        more = f"; {factor:.1f} times as many rows everywhere would show {margins(part)} points"
-    return f"What limits it in most of them: {commonest}, for example {have}{more}."
-
-
-def _refits(run: pd.DataFrame) -> str:
-    """Which question is answered, and how far refitting moves a gap."""
-    spread, moved = run["refit_spread"].median(), run["change"].abs().median()
-    question = run["question"].mode().iloc[0]
+    count = counted({"refits": int(rows["seeds"].max())})
     asked = (
-        "This answers for the method, trained again"
-        if question == METHOD_QUESTION
-        else "This answers for the trained model (the first seed)"
+        f"the methods, trained again ({count})"
+        if (rows["question"].dropna() == METHOD_QUESTION).all()
+        else f"the trained models (the first of {count})"
     )
-    if pd.isna(spread):
-        return f"{asked}; how far another seed moves a gap is not known from one."
+    if data == ALL:
+        sets = rows[["data", *PLACE]].drop_duplicates()
+        size = counted({"datasets": rows["data"].nunique(), "test sets": len(sets)})
+        return f"{size}. The answer is about {asked}."
+    names = rows["dataset"].unique()
+    alone = where(results.by_domain, dataset=names, shift=UNSHIFTED)["domain"].unique()
+    sources = [name for name in rows["trained_on"].unique() if name not in names]
+    trained = where(results.splits, dataset=names)["train_rows"]
+    tested = where(results.selected, dataset=names, metric="accuracy", group="")
+    is_home = (tested["shift"] == UNSHIFTED) & (tested["domain"] == "")
+    at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
+    places = list(dict.fromkeys(_compared(rows)["place"]))
+    trainings = f"{len(sources)} times, " if len(sources) > 1 else ""
+    domains = sources if len(sources) > 1 or not len(alone) else list(alone)
+    home = _listed(domains, "domains") or data
     return (
-        f"{asked}. Another seed moves a gap by {points(spread)} points (standard deviation), "
-        f"another test set by {points(moved)} (median)."
+        f"Trained {trainings}in {home}{_rows(trained)}; tested there{_rows(at_home)} and in "
+        f"{_listed(places, 'test sets')}{_rows(away['n'])}. The answer is about {asked}."
     )
+
+
+def _rows(sizes: pd.Series) -> str:
+    """Numbers of rows in brackets; "" where they are not known."""
+    low, high = (sizes.min(), sizes.max()) if len(sizes) else (0, 0)
+    return "" if not high else f" ({low:,} rows)" if low == high else f" ({low:,} to {high:,} rows)"
+
+
+def _listed(names: Sequence[str], what: str) -> str:
+    """Names in a sentence; of many their number."""
+    if len(names) > LISTED:
+        return f"{len(names)} {what}"
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else str(last)
+
+
+def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
+    """The answer about methods, trained again, where that about the trained models is shown."""
+    of_models = rows["question"].eq(MODEL_QUESTION).any()
+    if rows.empty or not of_models or rows["seeds"].max() < FEWEST_REFITS:
+        return ""
+    matrix = matrices(results, question=METHOD_QUESTION)[gap]
+    keys = pd.MultiIndex.from_frame(rows[["data", "attribute"]])
+    same = pd.MultiIndex.from_frame(matrix[["data", "attribute"]]).isin(keys)
+    return f"The methods, trained again: {answer(_compared(matrix[same]))}."
 
 
 def margins(rows: pd.DataFrame) -> str:
     """The margins in percentage points, the smallest first."""
     return " or ".join(f"{100 * margin:g}" for margin in sorted(set(rows["margin"].dropna())))
+
+
+def _title(attribute: str, rows: pd.DataFrame) -> str:
+    """Heading of a picture: the attribute and its answer."""
+    said = answer(_compared(rows).assign(attribute=""))
+    return f"By {attribute}. {said}." if attribute else f"{said}."
+
+
+def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup | None:
+    """A forest plot of the worst test sets, each with the gaps of its models and those at home.
+
+    Args:
+        rows: rows of a matrix.
+        title: what the plot shows.
+        looks: numbers of colours and markers by model.
+    """
+    pairs = _compared(rows)
+    worst = worst_first(pairs)
+    if worst.empty:
+        return None
+    several = [name for name in ("data", "attribute", "trained_on") if worst[name].nunique() > 1]
+    plain = worst.loc[is_plain(worst), "method"]
+    order = list(dict.fromkeys([*plain[:1], *worst["method"]]))
+    models = order[:MOST_MODELS]
+    most = int(np.clip(MOST_MARKS // len(models), LEAST_LINES, MOST_LINES))
+    line = ["data", "attribute", "trained_on", "dataset", *PLACE]
+    sets = worst[line].drop_duplicates()
+    shown = worst[worst["method"].isin(models)]
+    by_set = dict(list(shown.groupby(line, sort=False)))
+    lines = [
+        (
+            _name(part.iloc[0], several),
+            [_mark(row, looks[row["method"]]) for row in
+             part.assign(look=part["method"].map(looks)).sort_values("look").to_dict("records")],
+        )
+        for key in sets.head(most).itertuples(index=False, name=None)
+        if (part := by_set.get(key)) is not None
+    ]  # fmt: skip
+    left = [
+        f"the {shown} worst of {total} {what}"
+        for shown, total, what in (
+            (len(lines), len(sets), "test sets"), (len(models), len(order), "models"),
+        )
+        if shown < total
+    ]  # fmt: skip
+    return forest(lines, title, HEADINGS, points, f"Shown: {', '.join(left)}." if left else "")
+
+
+def _name(row: pd.Series, several: Sequence[str]) -> str:
+    """Name of a line: the test set, with what else differs between lines."""
+    what = ", ".join(str(row[name]) for name in ("data", "attribute") if name in several)
+    trained = f"{row['trained_on']} → " if "trained_on" in several and "data" not in several else ""
+    return f"{what}{': ' if what else ''}{trained}{row['place']}"
+
+
+def _mark(row: Mapping[Any, Any], look: int) -> Mark:
+    """The gap of a pair with its interval, beside that at home."""
+    state = row["state"]
+    enough = f"{SYMBOLS[state]} {signed(row['change'])}"
+    words = f"{state}, {signed(row['change'])} points"
+    if state == "inconclusive":
+        few = "" if row["limit"] == "refits" or not row["have"] > 0 else f" ({row['have']:,.0f})"
+        enough = f"? ±{points(row['bound'])}{few}"
+        words = f"inconclusive, at most {points(row['bound'])} points"
+    elif state == "not estimable":
+        enough = f"∅ ({row['have']:,.0f})" if row["have"] > 0 else "∅"
+        words = state
+    value, before = (
+        (row[of], row[f"{name}_low"], row[f"{name}_high"])
+        for of, name in (("away", "away"), ("at_home", "home"))
+    )
+    return Mark(row["method"], value, before, enough, words, state in ("grew", "reversed"), look)
+
+
+def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> Markup | None:
+    """Accuracy of the models in the other test sets against their largest gap there, drawn.
+
+    Accuracy is the mean over test sets, with the mean of their intervals; the interval of the
+    largest gap holds for all test sets together. None where either is unknown.
+    """
+    run = rows[rows["upper"].notna() & rows["accuracy_low"].notna() & (rows["state"] != "trivial")]
+    run = run[run["domain"] != ""] if (run["domain"] != "").any() else run
+    if run.empty:
+        return None
+    run = run.assign(there=run["accuracy"] + run["accuracy_change"])
+    models = run.groupby("method", sort=False).agg(
+        x=("there", "mean"), x_low=("accuracy_low", "mean"), x_high=("accuracy_high", "mean"),
+        y=("away", "max"), y_low=("lower", "max"), y_high=("upper", "max"),
+    )  # fmt: skip
+    drawn = {
+        str(name): (
+            looks[str(name)],
+            (row["x"], row["x_low"], row["x_high"]),
+            (row["y"], row["y_low"], row["y_high"]),
+        )
+        for name, row in models.iterrows()
+    }
+    gap = f"largest gap{f' by {attribute}' if attribute else ''} (points)"
+    return scatter(drawn, "accuracy (%)", gap, points)
 
 
 def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str, Any]:
@@ -423,7 +416,7 @@ def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
         "trained_on": row["trained_on"],
         "test_set": test_set_name(row["shift"], row["severity"], row["domain"]),
         "at_home": points(row["at_home"]),
-        "elsewhere": points(row["elsewhere"]),
+        "away": points(row["away"]),
         "change": signed(row["change"]),
         "state": f"{SYMBOLS[row['state']]} {state}",
         "interval": f"{signed(row['low'])} to {signed(row['high'])}",
@@ -433,41 +426,6 @@ def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
         "accuracy": _accuracy(row),
         "ends": _ends(row["low"], row["change"], row["high"]),
     }  # fmt: skip
-
-
-def trade_off(rows: pd.DataFrame, results: Results, gap: str) -> list[dict[str, Any]]:
-    """Models by accuracy elsewhere and the bound of their largest gap there, the best first.
-
-    A model is marked if no other is at least as good in both and better in one. It is no choice
-    by test rows and no recommendation.
-    """
-    run = rows[rows["upper"].notna() & rows["accuracy"].notna() & (rows["state"] != "trivial")]
-    run = run[run["domain"] != ""] if (run["domain"] != "").any() else run
-    if run.empty:
-        return []
-    run = run.assign(elsewhere_accuracy=run["accuracy"] + run["accuracy_change"])
-    models = run.groupby("method", sort=False).agg(
-        accuracy=("accuracy", "mean"), elsewhere=("elsewhere_accuracy", "mean"),
-        at_home=("at_home", "mean"), largest=("elsewhere", "max"), upper=("upper", "max"),
-    )  # fmt: skip
-    front = pareto_front(models["elsewhere"].to_numpy(), models["upper"].to_numpy())
-    against = home_against_plain(results, gap, rows["data"].iloc[0], rows["attribute"].iloc[0])
-    models = models.assign(dominated=~front).join(against)
-    models = models.sort_values(["dominated", "elsewhere"], ascending=[True, False])
-    return [
-        {
-            "name": name,
-            "undominated": not row["dominated"],
-            "accuracy": f"{100 * row['accuracy']:.1f}",
-            "elsewhere": f"{100 * row['elsewhere']:.1f}",
-            "at_home": points(row["at_home"]),
-            "largest": f"{100 * row['largest']:.1f}",
-            "upper": f"{100 * min(row['upper'], 2.0):.1f}",
-            "against": "" if pd.isna(row["against"]) else signed(row["against"])
-            + ("●" if row["p_against"] < LEVEL else ""),
-        }
-        for name, row in models.iterrows()
-    ]  # fmt: skip
 
 
 def _accuracy(row: Mapping[str, Any] | pd.Series) -> str:
@@ -481,14 +439,3 @@ def _ends(*values: float) -> list[int]:
         return []
     inside = np.clip(values, -WIDEST, WIDEST)
     return [round(AXIS * (0.5 + value / (2 * WIDEST))) for value in inside]
-
-
-def points(value: float) -> str:
-    """A fraction in percentage points."""
-    return "–" if pd.isna(value) else f"{100 * value:.0f}"
-
-
-def signed(value: float) -> str:
-    """A change of a fraction in percentage points, with its sign; 0 has none."""
-    text = f"{100 * value:+.0f}".replace("-", "−")
-    return "–" if pd.isna(value) else "0" if text in ("+0", "−0") else text

@@ -27,8 +27,8 @@ from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import Counts, covariance_of_copies
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
-from robust_fairness.inference.variance import FEWEST_REFITS, of_rate, over_refits
-from robust_fairness.inference.verdicts import VERDICTS, Question, concluded, judged, tested
+from robust_fairness.inference.variance import FEWEST_REFITS, of_rate
+from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.gaps import row_values
@@ -70,10 +70,15 @@ STATES = (
 )  # fmt: skip
 CHANGED = ("grew", "shrank", "reversed", "changed")
 DECIDED = (*CHANGED, "held")
-ACCURACY = ("accuracy", "accuracy_change", "accuracy_error", "accuracy_changed")
+ACCURACY = (
+    "accuracy", "accuracy_change", "accuracy_error", "accuracy_low", "accuracy_high",
+    "accuracy_changed",
+)  # fmt: skip
+# Intervals of a gap at home and in the test set, and one that holds for all test sets of a model.
+BOUNDS = ("home_low", "home_high", "away_low", "away_high", "lower", "upper")
 MATRIX = [
-    "data", "attribute", "trained_on", "dataset", *MODEL, *PLACE, *VERDICTS, "rate", "margin",
-    "refit_spread", "seeds", "n", *ACCURACY, "upper", "reason",
+    "data", "attribute", "trained_on", "dataset", *MODEL, *PLACE, *VERDICTS, "rate", "group",
+    "margin", "refit_spread", "seeds", "n", *ACCURACY, *BOUNDS, "reason",
 ]  # fmt: skip
 
 NO_PAIRS = pd.DataFrame(columns=MATRIX)
@@ -94,10 +99,11 @@ def matrices(
 
     Returns:
         By gap, without rows if no gap can be estimated, the columns ``MATRIX``: those of
-        ``inference.verdicts``; rate and group that limit it; accuracy at home and its change with
-        standard error; ``upper``, the bound of the gap elsewhere that holds for all test sets of a
-        model together. ``state`` may also be ``trivial``, where the model's predictions are, or
-        those of more than half of the method's seeds, or ``missing``.
+        ``inference.verdicts``; rate and group that limit it; accuracy at home, its change with
+        standard error, and its interval in the test set; intervals of the gap at home, in the test
+        set, and (``lower``, ``upper``) of one that holds for all test sets of a model together.
+        ``state`` may also be ``trivial``, where the model's predictions are, or those of more than
+        half of the method's seeds, or ``missing``.
     """
     return dict(_each_gap(results, failed, question))
 
@@ -151,15 +157,14 @@ def _matrix_of(
     question: Question | None,
 ) -> pd.DataFrame | None:
     """The matrix of a gap; None where no gap is known at home and elsewhere."""
-    scores = results.selected
-    facts = _facts(results, scores)
-    families = list(_families(results, scores, name, facts, question))
-    return _matrix(families, results, facts, dict(failed), question) if families else None
+    families = list(_families(results, name, _facts(results), question))
+    return _matrix(families, results, dict(failed), question) if families else None
 
 
-def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
+@computed_once
+def _facts(results: Results) -> pd.DataFrame:
     """A row per cell: data, trained_on, model, margin, whether seeds share their test rows."""
-    cells = scores[[*CELL, "network"]].drop_duplicates(CELL)
+    cells = results.selected[[*CELL, "network"]].drop_duplicates(CELL)
     names = ["data", "trained_on", "algorithm", "postprocessing", "margin"]
     otherwise = {"data": "dataset", "algorithm": "method", "margin": "usual"}
     cells = results.with_facets(cells.assign(usual=MARGIN), names, otherwise)
@@ -172,17 +177,14 @@ def _facts(results: Results, scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _families(
-    results: Results,
-    scores: pd.DataFrame,
-    name: str,
-    facts: pd.DataFrame,
-    question: Question | None,
+    results: Results, name: str, facts: pd.DataFrame, question: Question | None
 ) -> Iterator[pd.DataFrame]:
     """Tests of a gap, not adjusted yet: a part for each dataset, attribute and question."""
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
-    rows = scores.assign(data=scores["dataset"].map(of_data))
+    rows = where(results.selected, metric=name, group="")
+    rows = rows.assign(data=rows["dataset"].map(of_data))
     for (_, attribute), part in rows.groupby(["data", "attribute"], sort=False):
-        whole = where(part, metric=name, group="").dropna(subset="value")
+        whole = part.dropna(subset="value")
         if whole.empty or (whole["shift"] == UNSHIFTED).all():
             continue
         if not results.declares(part["dataset"].iloc[0], str(attribute)):
@@ -206,14 +208,14 @@ class _Measured:
 
     Attributes:
         tests: ``CELL`` and ``PLACE``, a row per test set.
-        labels: what each rate is, in words.
+        labels: what each rate is, in words, and its group.
         value: ``[test set, rate, seed]``, NaN where there is none.
         n: rows that it rests on, likewise; NaN of what is no share of rows.
         covariance: with the rate of the same rows before a shift, likewise.
     """
 
     tests: pd.DataFrame
-    labels: Sequence[str]
+    labels: Sequence[tuple[str, str]]
     value: np.ndarray
     n: np.ndarray
     covariance: np.ndarray
@@ -250,7 +252,7 @@ class _Measured:
             np.concatenate([np.moveaxis(item, 1, -1) for item in items], 1)
             for items in ([part.value for part in parts], known, shared)
         )
-        labels = [f"{item.words} of {name}" for item in of for name in groups]
+        labels = [(f"{item.words} of {name}", name) for item in of for name in groups]
         return cls(tests, labels, value, n, covariance)
 
     @classmethod
@@ -261,7 +263,7 @@ class _Measured:
         value = np.full(shape, np.nan)
         value[place] = 1 - rows["value"] if higher else rows["value"]
         unknown = np.full((shape[0], 1, shape[1]), np.nan)
-        return cls(tests, [""], value[:, None], unknown, unknown)
+        return cls(tests, [("", "")], value[:, None], unknown, unknown)
 
 
 def _of_the_matrix(rows: pd.DataFrame) -> pd.DataFrame:
@@ -285,10 +287,12 @@ class _Pairs:
     Attributes:
         frame: ``CELL``, ``PLACE`` and the facts of the cell, a row per pair.
         home: at home.
-        away: elsewhere.
+        away: in the test set.
         question: that they answer.
         ratio: test by training rows of splits that share rows, by pair.
-        covariance: of the rates of both ends, where elsewhere are copies of the rows at home.
+        covariance: of the rates of both ends, where the test set has copies of the rows at home.
+        apart: at home and in the test set, whether each seed has rows of its own, so that the
+            variance between seeds has that of the rows.
     """
 
     frame: pd.DataFrame
@@ -297,6 +301,7 @@ class _Pairs:
     question: Question
     ratio: np.ndarray | float
     covariance: np.ndarray
+    apart: tuple[np.ndarray, np.ndarray]
 
     @classmethod
     def of(cls, measured: _Measured, facts: pd.DataFrame, question: Question | None) -> "_Pairs":
@@ -315,28 +320,43 @@ class _Pairs:
             shared = np.nanmean(covariance, -1)[away]
         bounded = bool(np.isfinite(n).any())
         copies = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
-        at_home, elsewhere = np.ones((2, *rows[home].shape), bool)
+        at_home, in_set = np.ones((2, *rows[home].shape), bool)
+        apart = np.zeros((len(frame), 1), bool)
         ratio: np.ndarray | float = 0.0
         if asked == METHOD_QUESTION:
             apart = ~frame["same_rows"].to_numpy()[:, None]  # each seed has rows of its own
             unknown = copies & ~np.isfinite(shared).all(1, keepdims=True)
-            at_home, elsewhere = (
-                at_home & ~(apart | unknown),
-                elsewhere & ~(copies & apart | unknown),
-            )
+            at_home, in_set = at_home & ~(apart | unknown), in_set & ~(copies & apart | unknown)
             ratio = frame["ratio"].to_numpy()
         return cls(
             frame,
             Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
-            Rates(value[away], elsewhere * variance[away], rows[away], bounded, elsewhere),
+            Rates(value[away], in_set * variance[away], rows[away], bounded, in_set),
             asked,
             ratio,
-            np.where(copies & at_home & elsewhere, np.nan_to_num(shared), 0.0),
+            np.where(copies & at_home & in_set, np.nan_to_num(shared), 0.0),
+            (apart, copies & apart),
         )
+
+    def interval(
+        self, form: LinearGap, home: bool = False, level: float | np.ndarray = LEVEL
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the gap at home or in the test set, of each pair alone."""
+        end, apart = (self.home, self.apart[0]) if home else (self.away, self.apart[1])
+        level = np.broadcast_to(level, len(self.frame))
+        counted = np.broadcast_to(~apart, end.n.shape)
+        variance = counted * np.nan_to_num(of_rate(end.mean, end.n))
+        low, high = np.full((2, len(level)), np.nan)
+        for one in np.unique(level):
+            rows = level == one
+            part = Rates(end.value[rows], variance[rows], end.n[rows], end.bounded, counted[rows])
+            ratio = self.ratio[rows] if isinstance(self.ratio, np.ndarray) else self.ratio
+            low[rows], high[rows] = interval(part, form, one, ratio)
+        return low, high
 
 
 def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
-    """Test sets elsewhere with their number, away, and that of home of the same cell."""
+    """The other test sets with their number, away, and that of home of the same cell."""
     numbered = tests.reset_index(names="away")
     is_home = numbered["shift"] == UNSHIFTED
     homes = numbered.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
@@ -358,55 +378,42 @@ def _tested(
         pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
         pairs.ratio, pairs.covariance,
     )  # fmt: skip
+    together = LEVEL / pairs.frame.groupby("method")["method"].transform("size").to_numpy()
+    alone, jointly = pairs.interval(form), pairs.interval(form, level=together)
+    bounds = zip(BOUNDS, (*pairs.interval(form, home=True), *alone, *jointly), strict=True)
     by_refit = form.of(np.moveaxis(_Pairs.of(measured, facts, METHOD_QUESTION).away.value, -1, 1))
+    limiting = [measured.labels[k] if k >= 0 else ("", "") for k in tests["limit_rate"]]
     return pairs.frame.assign(
         **tests,
-        rate=[measured.labels[k] if k >= 0 else "" for k in tests["limit_rate"]],
+        **dict(bounds),
+        rate=[words for words, _ in limiting],
+        group=[group for _, group in limiting],
         refit_spread=pd.DataFrame(by_refit).std(axis=1),
-        upper=_upper(pairs.away, form, pairs.frame["method"]),
         seeds=by_refit.shape[1],
         n=pairs.away.n.min(-1),
     )
 
 
-def _upper(away: Rates, form: LinearGap, methods: pd.Series) -> np.ndarray:
-    """Upper bounds of gaps that hold for all test sets of a method together (Bonferroni)."""
-    counts = methods.groupby(methods).transform("size").to_numpy()
-    bounds = np.full(len(counts), np.nan)
-    for count in np.unique(counts):
-        rows = counts == count
-        part = Rates(
-            away.value[rows], away.variance[rows], away.n[rows], away.bounded,
-            np.broadcast_to(away.counted, away.n.shape)[rows],
-        )  # fmt: skip
-        bounds[rows] = interval(part, form, LEVEL / count)[1]
-    return bounds
-
-
 def _matrix(
     families: Sequence[pd.DataFrame],
     results: Results,
-    facts: pd.DataFrame,
     failed: Mapping[tuple[str, str], str],
     question: Question | None,
 ) -> pd.DataFrame:
     """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
     rows = judged(pd.concat(families, ignore_index=True))
-    accuracies = _accuracies(results.selected_counts, facts, question)
-    rows = rows.merge(accuracies, how="left", on=[*CELL, *PLACE])
-    rows = rows.merge(_trivial(results.selected), how="left", on=[*CELL, *PLACE])
+    for known in (_accuracies(results, question), _trivial(results)):
+        rows = rows.merge(known, how="left", on=[*CELL, *PLACE])
     of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
     of_model = rows.pop("first_trivial").eq(True)
     trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
     rows["state"] = rows["state"].mask(trivial, "trivial")
-    rows = pd.concat([rows.assign(reason=""), _missing(rows, facts, failed)], ignore_index=True)
+    rows = pd.concat([rows.assign(reason=""), _missing(rows, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
     return rows[MATRIX]
 
 
-def _missing(
-    rows: pd.DataFrame, facts: pd.DataFrame, failed: Mapping[tuple[str, str], str]
-) -> pd.DataFrame:
+def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Rows of failed cells on the test sets of their dataset."""
     sets = rows[["dataset", "data", "trained_on", "attribute", "margin", *PLACE]].drop_duplicates()
     absent = pd.DataFrame(
@@ -420,11 +427,10 @@ def _missing(
     return absent.merge(sets, on="dataset")
 
 
-def _accuracies(
-    counts: pd.DataFrame, facts: pd.DataFrame, question: Question | None
-) -> pd.DataFrame:
-    """Accuracy at home, its change and whether that is significant after Holm's correction."""
-    everyone = where(counts, attribute="")
+@computed_once
+def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
+    """Accuracy at home and in the test set, and whether its change is significant (Holm)."""
+    everyone, facts = where(results.selected_counts, attribute=""), _facts(results)
     if everyone.empty:
         return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
     accuracy = find_metric("accuracy").definition
@@ -435,8 +441,11 @@ def _accuracies(
         pairs = _Pairs.of(_Measured.of_counts(part, [""], [accuracy]), facts, question)
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
+        low, high = pairs.interval(LinearGap(weight))
         parts.append(
             pairs.frame[[*CELL, *PLACE]].assign(
+                accuracy_low=low,
+                accuracy_high=high,
                 accuracy=pairs.home.mean[:, 0],
                 accuracy_change=change.value[:, 0],
                 accuracy_error=change.error[:, 0],
@@ -447,12 +456,14 @@ def _accuracies(
     return accuracies.assign(accuracy_changed=holm(accuracies.pop("p")) < LEVEL)
 
 
-def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
+@computed_once
+def _trivial(results: Results) -> pd.DataFrame:
     """Share of the seeds whose predictions are trivial, and whether the first seed's are, by place.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
+    scores = results.selected
     replicas = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA)
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
@@ -464,38 +475,6 @@ def _trivial(scores: pd.DataFrame) -> pd.DataFrame:
     replicas["trivial"] = of_one_class | (replicas["value"] <= replicas["constant"])
     by_place = replicas.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
     return by_place.agg(trivial="mean", first_trivial="first").reset_index()
-
-
-def home_against_plain(results: Results, name: str, data: str, attribute: str) -> pd.DataFrame:
-    """How a gap at home differs from that of plain training with the same network, by method.
-
-    The mean over trainings of differences paired by seed, with the variance between seeds (that of
-    Nadeau and Bengio where splits share rows), adjusted by Holm over methods.
-
-    Returns:
-        Columns against and p_against by method; no row of plain training, and none where fewer
-        than ``FEWEST_REFITS`` seeds are paired.
-    """
-    scores = results.selected
-    facts = _facts(results, scores)
-    rows = where(scores, metric=name, group="", attribute=attribute, shift=UNSHIFTED)
-    facts = facts[facts["data"] == data].drop(columns="network")
-    rows = rows[rows["domain"] == ""].merge(facts, on=CELL)
-    plain = rows[is_plain(rows)].set_index(["dataset", "network", "seed"])["value"]
-    others = rows[~is_plain(rows)]
-    keys = pd.MultiIndex.from_frame(others[["dataset", "network", "seed"]])
-    usual = plain[~plain.index.duplicated()].reindex(keys).to_numpy()
-    sign = -1 if find_metric(name).better == "higher" else 1
-    paired = others.assign(against=sign * (others["value"] - usual)).dropna(subset="against")
-    wide = paired.pivot_table(index="method", columns="seed", values="against")
-    wide = wide[wide.notna().sum(axis=1) >= FEWEST_REFITS]
-    if wide.empty:
-        return pd.DataFrame(columns=["against", "p_against"], dtype=float)
-    values = wide.to_numpy()
-    tests = concluded(
-        over_refits(values, float(facts["ratio"].max())), np.isfinite(values).sum(-1)
-    ).set_index(wide.index)
-    return tests[["value", "p_holm"]].set_axis(["against", "p_against"], axis=1)
 
 
 def is_plain(models: pd.DataFrame) -> pd.Series:

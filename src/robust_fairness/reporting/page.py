@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.citations import bibliography, sources
+from robust_fairness.inference import answers
 from robust_fairness.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.rendering.html import rendered, table
 from robust_fairness.reporting import first_screen, ranks, summary
@@ -63,6 +64,7 @@ def report(
         manifest_text=json.dumps(manifest, indent=2, default=str),
         grid=_grid(results, cells),
         panels=first_screen.panels(results, failed),
+        unknown=answers.NOTHING,
         ranks=_ranks(results),
         datasets=[
             _dataset(rows, str(name), sheets.get(str(name)))

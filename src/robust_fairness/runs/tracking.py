@@ -14,6 +14,7 @@ names begin with the section in which MLflow's page shows them: ``home/<metric> 
 ``training/<quantity>``.
 """
 
+import dataclasses
 import hashlib
 import json
 import logging
@@ -21,7 +22,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
 from io import StringIO
 from itertools import zip_longest
@@ -211,7 +212,8 @@ class MlflowTracking:
                 if cell in catalog
             ]
             scores = headlines(made["metrics"]) if "metrics" in made else {}
-            record.close(state, "\n".join(map(str, failures)), failed, scores, texts)
+            note = "\n".join([*answers_of(outputs, catalog), *map(str, failures)])
+            record.close(state, note, failed, scores, texts)
 
         self._attempt(run_id, close)
         self._records.pop(run_id, None)
@@ -637,8 +639,24 @@ def means(rows: Any) -> Iterator[tuple[str, float, int]]:
         yield key(*section, metric, attribute), value, 0
 
 
+def answers_of(outputs: Collection[str], catalog: Any) -> list[str]:
+    """The sentences that the report of a run begins with; none where it made no table of counts."""
+    from robust_fairness.reporting import Results
+    from robust_fairness.reporting.first_screen import answers
+
+    if not {"metrics", "counts"} <= {*outputs}:
+        return []
+    tables = {
+        field.name: catalog.load(field.name)
+        for field in dataclasses.fields(Results)
+        if field.name in outputs and catalog.exists(field.name)
+    }
+    known = {"metrics", "counts"} <= {*tables}
+    return [f"{line}." for line in answers(Results.of(**tables))] if known else []
+
+
 def headlines(metrics: Any) -> dict[str, float]:
-    """Accuracy and the worst gap of a run at home and elsewhere, the latter by attribute.
+    """Accuracy and the worst gap of a run at home and away, the latter by attribute.
 
     Accuracy is the mean over cells; the gap is the largest of all cells and test sets, of the
     measure that the report prefers.
@@ -649,7 +667,7 @@ def headlines(metrics: Any) -> dict[str, float]:
     rows = distinct(where(metrics, group="")).dropna(subset="value")
     gap = next(iter(gaps_among(rows["metric"].unique())), "")
     is_home = (rows["shift"] == "none") & (rows["domain"] == "")
-    places = {"home": rows[is_home], "elsewhere": rows[rows["shift"] != "none"]}
+    places = {"home": rows[is_home], "away": rows[rows["shift"] != "none"]}
     scores = {}
     for place, part in places.items():
         accuracy = where(part, metric="accuracy")
