@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from robust_fairness.citations import bibliography, sources
 from robust_fairness.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.rendering.html import rendered, table
-from robust_fairness.reporting import first_screen, ranks, summary
+from robust_fairness.reporting import claims, first_screen, ranks, summary
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.matrix import other_networks
 from robust_fairness.reporting.results import CELL, Results
@@ -133,10 +133,12 @@ def _dataset(
 def _section(results: Results, shown: Section) -> dict[str, Any]:
     """The views of a section that have rows, and its claims; neither if nothing of it was run."""
     made = [(view, view.rows(results)) for view in shown.views]
-    claims = shown.claims(results) if shown.claims else pd.DataFrame()
+    parts = shown.claims(results)
+    run = len(parts) > 0 and (parts["state"] != "not run").any()
     return {
         "title": shown.title,
-        "published": shown.claims is not None,
+        "published": shown.measured is not None,
+        "verdicts": claims.drawn({"": parts}) if run else "",
         "views": [
             {
                 "id": view.id,
@@ -148,7 +150,7 @@ def _section(results: Results, shown: Section) -> dict[str, Any]:
             for view, frame in made
             if len(frame)
         ],
-        "claims": table(claims, f"{shown.title}: claims") if len(claims) else "",
+        "claims": table(parts, f"{shown.title}: claims") if run else "",
     }
 
 
