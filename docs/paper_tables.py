@@ -5,7 +5,7 @@
 With runs of ``conf/paper``, ``conf/reduced`` or ``conf/cross``, their scores of the page's
 measures, cells and splits are put there first, in place of earlier ones of the same cells. A table
 is made of a view of the report or of the scores, with our mean and standard deviation over seeds
-and the published number in brackets, or of ``claims``: how many statements of the paper hold.
+and the published number in brackets, or of ``claims``: effects with verdicts.
 """
 
 import argparse
@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import paper_slice
-import yaml
 from pages import RESULTS, Page, across, plain, rounded, spread
 
 from robust_fairness.catalog.files import ParquetDataset
@@ -38,6 +37,7 @@ from robust_fairness.reporting.views import Section, published, section
 from robust_fairness.runs import provenance
 
 PERCENT = {"digits": 1, "unit": 100}
+IMAGES = RESULTS.parent / "images"
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,45 @@ def file_of(paper: str, table: str) -> Path:
 
 @cache
 def results_of(paper: str) -> Results:
-    """The scores beside a page."""
+    """The scores beside a page; those of bias mitigation also at the paper's size."""
     files = {name: file_of(paper, name) for name in PAPERS[paper].beside}
     frames = {name: pd.read_parquet(path) for name, path in files.items() if path.exists()}
-    return Results.of(frames.pop("metrics"), **frames)
+    metrics = frames.pop("metrics")
+    if paper == bias_variables.PAPER:
+        metrics = pd.concat([metrics, paper_slice.known()], ignore_index=True)
+    return Results.of(metrics, **frames)
 
 
 @cache
-def statements(section: Section, results: Results) -> pd.DataFrame:
-    """The claims of a section."""
-    assert section.claims
-    return section.claims(results)
+def effects_of(paper: str) -> pd.DataFrame:
+    """The effects of a paper's claims, a row per part."""
+    return PAPERS[paper].section.claims(results_of(paper))
+
+
+def effects(paper: str, _: Results | None = None) -> pd.DataFrame:
+    """The effects of a paper's claims with their verdicts, for a CSV."""
+    shown = effects_of(paper).drop(columns=["effect", "known", "cost", "command"])
+    numbers = ["published", "std", "ours", "low", "high", "margin"]
+    digits = dict.fromkeys(numbers, plain) | {"p": partial(plain, digits=4)}
+    return shown.assign(**{name: shown[name].map(form) for name, form in digits.items()})
+
+
+def picture(*papers: str) -> str:
+    """The drawing of the claims of some papers."""
+    return claims.drawn(
+        {PAPERS[name].section.title if len(papers) > 1 else "": effects_of(name) for name in papers}
+    )
+
+
+def reproduced(results: Results) -> pd.DataFrame:
+    """Published means of Tables 1 to 3, and 8 and 9 under noise, within two deviations of ours."""
+    views = [f"table_{number}" for number in (1, 2, 3, 8, 9)]
+    rows = pd.concat([equalized_robustness.beside_studies(view, results) for view in views])
+    rows = rows[(rows["whitening"] == "") & (rows["seeds"] > 1)]
+    rows = rows.drop_duplicates(["dataset", "method", "shift", "severity", "metric"])
+    near = (rows["published"] - rows["ours"]).abs() <= 2 * rows["std"]
+    counts = near.groupby(rows["metric"], sort=False).agg(["sum", "size"])
+    return counts.set_axis(["within", "cells"], axis=1).reset_index()
 
 
 def beside_published(view: str, results: Results) -> pd.DataFrame:
@@ -108,36 +136,6 @@ def robustness(results: Results) -> pd.DataFrame:
     order = means[keys].drop_duplicates()
     shown = order.merge(wide.reset_index()).merge(theirs[["study", "method", "published"]], "left")
     return shown.drop(columns="study").rename(columns={"dataset": "data"}).fillna("")
-
-
-def verdicts(section: Section, by: Sequence[str], results: Results) -> pd.DataFrame:
-    """Numbers of statements by claim, and dataset, that hold, and that are reversed, after Holm.
-
-    In brackets those with a false discovery rate of 5 %. ``detectable`` is the median over the
-    statements.
-    """
-    table = []
-    run = statements(section, results).query("verdict != 'not run'")
-    for place, part in run.groupby(list(by), sort=False):
-        counts = {
-            title: f"{(part['verdict'] == text).sum()} ({(part['verdict (FDR)'] == text).sum()})"
-            for title, text in {"hold": "holds", "reversed": "does not hold"}.items()
-        }
-        least = part["detectable"].median()
-        table.append({**dict(zip(by, place, strict=True)), "statements": len(part), **counts,
-                      "detectable": "" if np.isnan(least) else f"{least:.3f}"})  # fmt: skip
-    return pd.DataFrame(table).rename(columns={"dataset": "data"})
-
-
-def significant(section: Section, results: Results) -> pd.DataFrame:
-    """Statements that are significant with a false discovery rate of 5 %, and p after Holm."""
-    claimed = statements(section, results)
-    claimed = claimed[claimed["verdict (FDR)"].isin(["holds", "does not hold"])]
-    numbers = claimed[["ours", "low", "high"]].map("{:.3f}".format)
-    shown = claimed[["dataset", "ordering"]].rename(columns={"dataset": "data"})
-    shown["difference"] = numbers["ours"] + " (" + numbers["low"] + " to " + numbers["high"] + ")"
-    shown["verdict"] = claimed["verdict (FDR)"]
-    return shown.assign(**{"p (Holm)": claimed["p (Holm)"].map("{:.3f}".format)})
 
 
 def trade_off(results: Results) -> pd.DataFrame:
@@ -454,22 +452,12 @@ def best_trials(results: Results) -> pd.Series:
     return rows.loc[best, "trial"]
 
 
-def against_erm(dataset: str, columns: Mapping[str, str], results: Results) -> pd.DataFrame:
-    """Methods against the standard model, in percent and points: unbiased accuracy comes first."""
+def by_method(dataset: str, columns: Mapping[str, str], results: Results) -> pd.DataFrame:
+    """Measures of methods, in percent and points."""
     rows = where(results.unshifted, dataset=dataset, metric=columns, attribute=["", GIVEN])
     wide = across(rows, ["method"], columns, **PERCENT).loc[rows["method"].unique()]
-    tests = bias_mitigation.against_the_standard_model(results, dataset).set_index("ordering")
-    points = (100 * tests[["ours", "low", "high"]]).map("{:+.1f}".format)
-    tested = {
-        "minus erm": points["ours"],
-        "95 %": points["low"] + " to " + points["high"],
-        "p (Holm)": tests["p (Holm)"].map(plain),
-        "detectable": (100 * tests["detectable"]).map(partial(plain, digits=1)),
-    }
-    for place, (name, values) in enumerate(tested.items(), start=1):
-        wide.insert(place, name, values)
     wide = wide.fillna("")
-    return wide.loc[:, (wide != "").any()].reset_index()  # without tests that were not made
+    return wide.loc[:, (wide != "").any()].reset_index()
 
 
 def celeba_subgroups(results: Results) -> pd.DataFrame:
@@ -489,7 +477,6 @@ ER, BIAS, KERNEL, METRIC, LATENT, CROSS = map(
     ("equalized_robustness", "bias_mitigation", "kernel_fairness", "fair_metric_learning",
      "latent_shift", "agreement"),
 )  # fmt: skip
-BY_DATA = ("claim", "dataset")
 PAPERS = {
     equalized_robustness.PAPER: Paper(
         ER,
@@ -499,21 +486,22 @@ PAPERS = {
             },
             "robustness": robustness,
             "trade_off": trade_off,
-            "claims": partial(verdicts, ER, BY_DATA),
+            "reproduced": reproduced,
         },
         ("delta_er_one_shot",),
+        beside=("metrics", "cells", "splits", "trials", "counts"),
     ),
     bias_variables.PAPER: Paper(
         BIAS,
         {
             "tuning": tuning,
-            "tuned": partial(against_erm, TUNED, COLUMNS),
+            "tuned": partial(by_method, TUNED, COLUMNS),
             "ablations": ablations,
             "by_variable": by_variable,
             "given_to_lnl": given_to_lnl,
             "precisions": precisions,
             "sizes": sizes,
-            "celeba": partial(against_erm, bias_mitigation.CELEBA, UNBIASED),
+            "celeba": partial(by_method, bias_mitigation.CELEBA, UNBIASED),
             "table_a3": celeba_subgroups,
         },
         tuple(COLUMNS),
@@ -526,8 +514,6 @@ PAPERS = {
             "searched": partial(fairest, SEARCHED, (*QUALITY, "gap")),
             "numbers": partial(fairest, NUMBERS, (ERROR,)),
             "weights": weights,
-            "claims": partial(verdicts, KERNEL, ("claim",)),
-            "significant": partial(significant, KERNEL),
         },
         (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
     ),
@@ -538,7 +524,6 @@ PAPERS = {
             "rare_classes_more_rows": partial(rare_classes, MORE),
             "rare_colour": rare_colour,
             "rebalanced": rebalanced,
-            "claims": partial(verdicts, METRIC, BY_DATA),
         },
         ("accuracy", *COLOURS, *(f"{name}_majority_gap" for name in GAPS)),
     ),
@@ -548,7 +533,6 @@ PAPERS = {
             **{shift: partial(accuracies, shift) for shift in latent_shift.AXES},
             "robustness": slopes,
             "linearity": linearity,
-            "claims": partial(verdicts, LATENT, BY_DATA),
         },
         ("accuracy",),
         beside=("metrics", "cells", "splits", "trials", "counts", "distances", "generator_quality"),
@@ -562,40 +546,42 @@ PAPERS = {
 }
 
 
-@cache
-def every_claim() -> pd.DataFrame:
-    """The verdict on every claim of ``claims.yml``, a row each."""
-    rows = []
-    for name, listed in yaml.safe_load((RESULTS / "claims.yml").read_text()).items():
-        results = results_of(name)
-        made = [statements(PAPERS[name].section, results)]
-        if name == bias_variables.PAPER:
-            made.append(bias_mitigation.against_the_standard_model(results, TUNED))
-            made.append(statements(PAPERS[name].section, Results.of(paper_slice.known())))
-        summary = claims.summary(pd.concat(made), listed)
-        rows.append(summary.assign(paper=f"[{name}]({name}.md)"))
-    table = pd.concat(rows)
-    counts = table[["statements", "hold", "reversed"]]
-    return table[["paper", "claim", "verdict"]].assign(
-        **counts.map(partial(plain, digits=0)), detectable=table["detectable"].map(plain)
-    )
+SENSITIVE_OF_COUNTS = [*set(equalized_robustness.SENSITIVE.values())]
+CLAIMED = tuple(claims.listed())
+VERDICTS = ("supported", "partly", "contradicted", "excluded", "undecided", "not run")
 
 
 def by_paper() -> pd.DataFrame:
-    """Numbers of claims by verdict, and of their statements, by paper."""
-    table = every_claim()
-    verdicts = pd.crosstab(table["paper"], table["verdict"].str.partition(":")[0])
-    counts = table[["statements", "hold", "reversed"]].apply(pd.to_numeric)
-    counted = verdicts.join(counts.groupby(table["paper"]).sum().astype(int))
-    return counted.loc[table["paper"].unique()].reset_index()
+    """Numbers of claims by verdict and paper; in brackets those about these models only."""
+    rows = []
+    for name in CLAIMED:
+        found = claims.judged(effects_of(name))
+        models = found["says"].str.contains("these models", regex=False)
+        counts = {}
+        for verdict in VERDICTS:
+            mask = found["verdict"] == verdict
+            of_models = f" ({(mask & models).sum()})" if (mask & models).any() else ""
+            counts[verdict] = f"{mask.sum()}{of_models}"
+        rows.append({"paper": f"[{PAPERS[name].section.title}]({name}.md)", **counts})
+    return pd.DataFrame(rows)
+
+
+def _page(name: str, paper: Paper) -> Page:
+    """A paper's page, with the table and the picture of its claims."""
+    path, tables, figures = RESULTS / f"{name}.md", dict(paper.tables), {}
+    if name in CLAIMED:
+        tables["effects"] = partial(effects, name)
+        figures[IMAGES / f"claims_{name}.svg"] = partial(picture, name)
+    return Page(path, tables, partial(results_of, name), figures)
 
 
 PAGES = [
-    *(
-        Page(RESULTS / f"{name}.md", paper.tables, partial(results_of, name))
-        for name, paper in PAPERS.items()
+    *(_page(name, paper) for name, paper in PAPERS.items()),
+    Page(
+        RESULTS / "claims.md",
+        {"by_paper": by_paper},
+        figures={IMAGES / "claims.svg": partial(picture, *CLAIMED)},
     ),
-    Page(RESULTS / "claims.md", {"by_paper": by_paper, "every_claim": every_claim}),
 ]
 
 
@@ -608,6 +594,8 @@ def take(name: str, run_ids: Sequence[str]) -> None:
     for table in paper.beside:
         path = file_of(name, table)
         frames = [provenance.load(run, table, ParquetDataset) for run in run_ids]
+        if table == "counts":
+            frames = [where(rows, attribute=SENSITIVE_OF_COUNTS) for rows in frames]
         frames += [pd.read_parquet(path)] if path.exists() else []
         scores = reduce(_with_others, frames)
         if table == "metrics":

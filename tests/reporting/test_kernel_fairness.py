@@ -3,14 +3,11 @@
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.methods.dependence import Facl
 from robust_fairness.reporting import Results, report
-from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting import kernel_fairness as kernel
 from robust_fairness.reporting.views import published, section
 from tests.reporting.made_up import results
@@ -389,71 +386,6 @@ def test_figure_4_has_a_line_a_number_of_attributes():
     assert (line["seeds"] == SEEDS).all()
     figure = VIEWS["kernel_figure_4"].draw(table)
     assert sorted(trace.name for trace in figure.data) == ["1", "3"]
-
-
-def test_claims_hold_where_they_are_built_in_and_do_not_where_they_are_turned():
-    """The scores of the other methods are higher by construction, and so on."""
-    rows = chosen() + weights() + estimates() + frontiers()[len(weights()) :]
-    claims = kernel.claims(run(rows))
-    verdicts = claims.groupby(claims["claim"].str[0])["verdict"].unique().map(list).to_dict()
-    published_constants = claims["claim"].str.startswith("2")
-    assert verdicts.pop("2") == ["does not hold"]
-    assert verdicts == {number: ["holds"] for number in "1345"}
-    assert published_constants.sum() == 1 + 5
-
-    turned = tables.table(tables.METRICS, rows)
-    turned["value"] = 1 - turned["value"]
-    opposite = kernel.claims(run(turned))
-    for number in "135":
-        assert set(opposite[opposite["claim"].str.startswith(number)]["verdict"]) == {
-            "does not hold"
-        }
-
-
-def test_printed_accuracy_is_compared_with_the_constant_over_splits():
-    """Of Drugs, .80 is below .85: the interval is that of the constant, by scipy."""
-    claims = kernel.claims(run(chosen())).set_index("ordering")
-    claim = claims.loc["accuracy: constant < published erm, 0.80"]
-    constant = np.array([0.85 + noise(seed, "erm", "constant_accuracy") for seed in range(SEEDS)])
-    expected = stats.ttest_1samp(constant - 0.80, 0).confidence_interval(0.95)
-    pair = claimed.difference(
-        "2", "drugs", "alone", pd.Series(constant), pd.Series(0.8, range(SEEDS))
-    )
-    alone = claimed.table([pair], run(chosen())).iloc[0]  # no other variance to draw it towards
-    assert (alone["low"], alone["high"]) == pytest.approx((expected.low, expected.high))
-    assert claim["ours"] == pytest.approx((constant - 0.80).mean())
-    assert (claim["n"], claim["verdict"]) == (SEEDS, "does not hold")
-
-
-def test_claims_are_paired_by_split():
-    """Against scipy, between networks and Donini's linear model."""
-    metrics = tables.table(tables.METRICS, chosen())
-    claims = kernel.claims(run(metrics)).set_index(["claim", "ordering"])
-    claim = claims.loc[
-        ("1: FairCOCCO is the fairest under demographic parity", "faircocco_dp: faircocco < donini")
-    ]
-    values = metrics[metrics["metric"] == "faircocco_dp"].set_index("seed")
-    ours, theirs = (
-        values[values["method"] == label]["value"] for label in ("faircocco_dp", "donini_dp")
-    )
-    expected = stats.ttest_rel(ours, theirs).confidence_interval(0.95)
-    pair = claimed.difference("1", "drugs", "alone", ours, theirs)
-    alone = claimed.table([pair], run(metrics)).iloc[0]  # no other variance to draw it towards
-    assert (alone["low"], alone["high"]) == pytest.approx((expected.low, expected.high))
-    assert (claim["ours"], claim["n"]) == (pytest.approx(alone["ours"]), alone["n"])
-
-
-def test_cells_that_were_not_run_are_not_claimed_about():
-    """Only erm and FairCOCCO: nothing is said of the others."""
-    rows = [score for score in chosen() if score["method"] in ("erm", "faircocco_dp")]
-    orderings = kernel.claims(run(rows))["ordering"].tolist()
-    assert "faircocco_dp: faircocco < erm" in orderings
-    assert not [text for text in orderings if "facl" in text and "published" not in text]
-    assert (
-        kernel.claims(run([score for score in rows if score["method"] == "erm"]))["claim"]
-        .str.startswith("2")
-        .all()
-    )
 
 
 def test_page_shows_every_view_that_was_run():

@@ -13,21 +13,17 @@ from plotly.offline import get_plotlyjs
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.inference import Component, moderated
 from robust_fairness.rendering.figure_html import plotly_source
 from robust_fairness.rendering.figures import bar_style, line_style, style
 from robust_fairness.reporting import (
     VIEWS,
     Results,
-    equalized_robustness,
     report,
     summary_table,
 )
-from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
 from robust_fairness.reporting.first_screen import answers
 from robust_fairness.reporting.matrix import matrices
-from robust_fairness.reporting.statistics import rank_correlations
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results, row
 
@@ -58,72 +54,6 @@ def made_up(seeds=5, dataset="communities_race", attribute="racepctblack_group")
                         )
                     )  # fmt: skip
     return tables.table(tables.METRICS, rows)
-
-
-def test_claims_are_tested_together():
-    """scipy's paired t-test, Holm and Benjamini-Hochberg over the page, pairs by name of the seed.
-
-    Splits that share rows widen the interval by the ratio of the dataset's own splits.
-    """
-    rng = np.random.default_rng(1)
-    seeds, first = range(8), rng.normal(0, 1, 8)
-    seconds = [first + rng.normal(1, 1, 8), first + rng.normal(0.9, 1, 8), first - 3 + first / 9]
-    of = [pd.Series(values, seeds) for values in (first, *seconds)]
-    splits = tables.table(
-        tables.SPLITS,
-        [
-            {"dataset": name, "split": f"split_{k}", "train_rows": 60, "test_rows": 20, "reused": x}
-            for name, count, x in (("shared", 8, 0.6), ("apart", 8, 0.0), ("single", 1, 0.0))
-            for k in range(count)
-        ],
-    )
-    claims = [
-        claimed.difference("1", dataset, "first < second", of[0], second)
-        for dataset, second in zip(("apart", "shared", "single"), of[1:], strict=True)
-    ]
-    claims.append(claimed.difference("1", "apart", "a single seed", of[0], of[1][:1]))
-    claims.append(claimed.difference("1", "apart", "no seed", of[0], of[1][:0]))
-    table = claimed.table(claims, results([row(dataset="apart")], splits=splits))
-    means = np.array([(first - second).mean() for second in seconds])
-    squares = np.array([(first - second).var(ddof=1) for second in seconds])
-    part = moderated(Component(squares * [1 / 8, 1 / 8 + 1 / 3, 1 / 8], np.full(3, 7.0)))
-    around = stats.t(part.df, means, np.sqrt(part.variance))
-    p = 2 * np.minimum(around.sf(0), around.cdf(0))
-    assert table["p"][:3].to_numpy() == pytest.approx(p, rel=1e-3, abs=1e-9)
-    assert table["p"][3:].isna().all()
-    low, high = around.interval(0.95)
-    assert table["low"][:3].to_numpy() == pytest.approx(low, rel=1e-5)
-    assert table["high"][:3].to_numpy() == pytest.approx(high, rel=1e-5)
-    p = table["p"][:3].to_numpy()
-    order = p.argsort()
-    by_holm, by_fdr = table["p (Holm)"].to_numpy()[order], table["p (FDR)"].to_numpy()[order]
-    ranked = p[order]
-    assert by_holm == pytest.approx(np.maximum.accumulate(ranked * [3, 2, 1]))
-    assert by_fdr == pytest.approx(np.minimum.accumulate((ranked * [3, 3 / 2, 1])[::-1])[::-1])
-    assert table["seeds vary"].tolist()[:3] == [
-        "splits and training", "splits and training", "training only",
-    ]  # fmt: skip
-    assert table["test"].tolist()[:2] == ["paired t", "corrected t, test / train = 0.33"]
-    expected_verdicts = ["inconclusive", "does not hold", "inconclusive", "not run"]
-    assert table["verdict"].tolist()[1:] == expected_verdicts
-    # the smallest difference that is found in 80 % of cases is above the interval's half width
-    assert (table["detectable"][:3] > (table["high"] - table["low"])[:3] / 2).all()
-
-
-def test_correlations_within_methods_are_not_those_between_them():
-    """Simpson's paradox: methods lie on a rising line, the seeds of each on falling ones."""
-    rng = np.random.default_rng(3)
-    noise = rng.normal(0, 0.1, (10, 4))
-    a = pd.DataFrame(np.arange(4.0) + noise)
-    b = pd.DataFrame(np.arange(4.0) - noise)
-    over_all, within = rank_correlations(a, b)
-    assert over_all.value == pytest.approx(
-        stats.spearmanr(a.to_numpy().ravel(), b.to_numpy().ravel()).statistic
-    )
-    assert within.value == pytest.approx(-1)
-    assert over_all.value > 0.8 and over_all.interval()[0] < 0.8
-    assert within.variance == 0  # the same in every resample: not known
-    assert np.isnan(rank_correlations(a, a * 0)[1].p())
 
 
 def test_pareto_front_equals_brute_force():
@@ -167,23 +97,6 @@ def test_view_stands_beside_the_published_numbers():
     assert row["std"] == pytest.approx(ours.std())
     assert row["seeds"] == 5
     assert VIEWS["table_3"].rows(Results(metrics)).empty
-
-
-def test_claims_that_are_true_by_construction_hold():
-    """And those without rows are not run."""
-    claims = equalized_robustness.claims(Results(made_up())).set_index(["claim", "ordering"])[
-        "verdict"
-    ]
-    for other in METHODS[:3]:
-        ordering = f"Delta-EO under gaussian_noise 0.03: cuma < {other}"
-        assert claims["2: CUMA is the fairest under shift", ordering] == "holds"
-        assert claims["2: CUMA has the lowest Delta-ER", f"delta_er: cuma < {other}"] == "holds"
-        ordering = f"delta_er_one_shot: cuma < {other}"
-        assert claims["2: CUMA has the lowest Delta-ER", ordering] == "not run"
-    assert (claims["1: shift jeopardises fairness"] == "holds").all()
-    # of four methods a bootstrap that draws methods cannot tell
-    predicts = claims["3: Delta-ER predicts fairness under shift"]
-    assert len(predicts) == 4 and set(predicts) == {"inconclusive"}
 
 
 class Page(HTMLParser):
@@ -393,31 +306,3 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
     assert list(figure.data[0].y) == pytest.approx(list(range(24)))
     assert "first 24 of 30 groups" in figure.layout.title.text
     assert group_bars(rows, "communities_race") is None
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "expected"),
-    [
-        (["holds"], "supported"),
-        (["holds", "inconclusive"], "supported"),
-        (["holds", "inconclusive", "inconclusive"], "inconclusive"),
-        (["holds", "holds", "does not hold"], "inconclusive"),
-        (["does not hold", "inconclusive"], "contradicted"),
-        (["does not hold", "does not hold", "holds"], "inconclusive"),
-        (["inconclusive"], "inconclusive"),
-        (["not run"], "not run: a day"),
-        ([], "not run: a day"),
-    ],
-)
-def test_claims_are_judged_by_their_statements(verdicts: list[str], expected: str) -> None:
-    rows = [("1: of this claim", verdict, 0.1 * n) for n, verdict in enumerate(verdicts)]
-    other = ("2: of another one", "holds", 9.0)
-    statements = pd.DataFrame([*rows, other], columns=["claim", "verdict", "detectable"])
-    listed = [{"claim": "it is so", "statements": ["1: of this claim"], "cost": "a day"}]
-    (row,) = claimed.summary(statements, listed).to_dict("records")
-    assert row["verdict"] == expected
-    if not expected.startswith("not run"):
-        counted = row["statements"], row["hold"], row["reversed"]
-        assert counted == (len(rows), verdicts.count("holds"), verdicts.count("does not hold"))
-        open_ones = [least for _, verdict, least in rows if verdict == "inconclusive"]
-        assert np.isnan(row["detectable"]) or row["detectable"] == np.median(open_ones)

@@ -189,18 +189,6 @@ def test_a_single_size_is_no_curve():
     assert questions.figure_a9(results(single)).empty
 
 
-def test_claims_hold_where_they_are_built_in_and_turn_with_the_scores():
-    """A single seed resolves nothing."""
-    metrics = made_up()
-    claims = study.claims(results(metrics))
-    assert len(claims) == 5 + 2 + (3 * 3 + 2 * 2) + 2
-    assert set(claims["verdict"]) == {"holds"}
-    assert not claims["ordering"].str.contains("rubi given answer").any()
-    turned = metrics.assign(value=1 - metrics["value"])
-    assert set(study.claims(results(turned))["verdict"]) == {"does not hold"}
-    assert set(study.claims(results(metrics[metrics["seed"] == 0]))["verdict"]) == {"inconclusive"}
-
-
 def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
     """The search on a tenth of the rows is that of the whole."""
     chosen = made_up(1).assign(dataset="gqa_ood_tenth", selection="mean_group_accuracy")
@@ -220,4 +208,3 @@ def test_views_are_on_the_page_where_questions_were_run():
     others = metrics.assign(dataset="diabetes")
     for view in map(VIEWS.get, ("bias_table_2", "bias_head_tail", "bias_figure_a9")):
         assert view.rows(results(others)).empty
-    assert study.claims(results(others)).empty

@@ -15,6 +15,21 @@ def holm(p_values: Any) -> np.ndarray:
     return _adjusted(p_values, lambda p, rank: np.maximum.accumulate(p * (len(p) + 1 - rank)))
 
 
+def hochberg(p_values: Any) -> np.ndarray:
+    """P-values adjusted for their number, float64 ``[tests]`` (Hochberg 1988).
+
+    All tests are rejected if the largest p is below the level, as in an intersection-union test,
+    and fewer with stronger evidence. The probability of any false rejection is kept for independent
+    and for positively dependent tests.
+
+    >>> hochberg([0.04, 0.01, 0.03]).round(3)
+    array([0.04, 0.03, 0.04])
+    """
+    return _adjusted(
+        p_values, lambda p, rank: np.minimum.accumulate((p * (len(p) + 1 - rank))[::-1])[::-1]
+    )
+
+
 def false_discovery_rate(p_values: Any) -> np.ndarray:
     """P-values adjusted by Benjamini and Hochberg (1995), float64 ``[tests]``.
 

@@ -5,20 +5,19 @@ ours are shown beside them for any size of a dataset of that name, which the man
 of a dataset: ``study``, the dataset of the paper that it varies, and ``p_bias``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
 from robust_fairness.core.numbers import exact
-from robust_fairness.reporting import claims as claimed
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.reporting import visual_question_answering as questions
 from robust_fairness.reporting.bias_variables import (
-    EXPLICIT,
-    IMPLICIT,
     PAPER,
     STANDARD,
     with_variables,
 )
+from robust_fairness.reporting.claims import of_small, with_row_variances
 from robust_fairness.reporting.results import (
     UNSHIFTED,
     Results,
@@ -169,22 +168,26 @@ def order_of_variables(results: Results) -> pd.DataFrame:
 
 def figure_6(results: Results) -> pd.DataFrame:
     """Test accuracy of majority and minority when trials are selected by other alphas."""
-    rows = of_studies(results, where(results.metrics, shift=UNSHIFTED))
-    criteria = pd.DataFrame({"metric": objectives(rows["selection"]).to_list()}, rows.index)
-    criteria = with_metrics(criteria.dropna().reset_index(), ["quantity", "alpha"])
-    criteria = criteria[criteria["quantity"].isin(ALPHAS)].set_index("index")
-    rows = rows.assign(alpha=criteria["alpha"])
+    rows = criteria_of_alpha(of_studies(results, where(results.metrics, shift=UNSHIFTED)))
     celeba = rows["dataset"] == CELEBA
     subgroup = celeba & rows["metric"].eq("accuracy_by_subgroup") & rows["attribute"].eq("Male")
     side = rows["metric"].map(SIDES).mask(celeba & rows["metric"].ne(UNBIASED))
     minority = rows["group"] == MINORITY
     side = side.mask(subgroup & minority, "minority").mask(subgroup & ~minority, "majority")
-    rows = rows.assign(side=side)[side.notna() & rows["alpha"].notna()]
+    rows = rows.assign(side=side)[side.notna()]
     keys = ["dataset", "method", "alpha", "trial"]
     wide = over_seeds(rows, [*keys, "side"]).pivot_table(
         index=keys, columns="side", values="ours", sort=False
     )
     return wide.reset_index().rename_axis(columns=None)
+
+
+def criteria_of_alpha(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows that a criterion of Figure 6 selected, with its ``alpha``."""
+    criteria = pd.DataFrame({"metric": objectives(rows["selection"]).to_list()}, rows.index)
+    criteria = with_metrics(criteria.dropna().reset_index(), ["quantity", "alpha"])
+    criteria = criteria[criteria["quantity"].isin(ALPHAS)].set_index("index")
+    return rows.assign(alpha=criteria["alpha"]).dropna(subset="alpha")
 
 
 def figure_a7(results: Results) -> pd.DataFrame:
@@ -215,75 +218,40 @@ def figure_a8(results: Results) -> pd.DataFrame:
     return over_seeds(rows, keys).sort_values(keys[:2], kind="stable")
 
 
-def claims(results: Results) -> pd.DataFrame:
-    """What the paper answers to its four questions."""
-    rows: list[claimed.Claim] = []
-    for dataset in (*STUDIES, CELEBA):
-        if dataset in set(results.metrics["dataset"]):
-            rows += _first_question(results, dataset)
-            if dataset in STUDIES:
-                rows += [*_second_question(results, dataset), *_third_question(results, dataset)]
-    return claimed.table([*rows, *questions.claims(results)], results)
+def measured(results: Results) -> pd.DataFrame:
+    """What claims are about: unshifted scores of images and questions.
 
-
-def against_the_standard_model(results: Results, dataset: str) -> pd.DataFrame:
-    """Unbiased accuracy of every other method minus that of the standard model, with its test.
-
-    ``claims.COLUMNS``, a row per method, which is its ``ordering``; the verdict is that on the
-    claim that the method is below. P-values are adjusted for the methods of this dataset.
+    With the columns ``explicit``, the variables given to the method, and ``variables``, their
+    number; ``study`` and ``p_bias`` of the dataset; ``alpha`` of the trials that a criterion of
+    Figure 6 selected, of any hyperparameters.
     """
-    rows = where(results.unshifted, dataset=dataset, metric=UNBIASED)
-    others = [item for item in (*EXPLICIT, *IMPLICIT) if item in set(rows["method"])]
-    claim = "the method is below the standard model"
-    pairs = [
-        claimed.compared(rows, claim, dataset, other, method=(other, STANDARD)) for other in others
-    ]
-    return claimed.table(pairs, results)
+    tuned = criteria_of_alpha(where(results.metrics, shift=UNSHIFTED))
+    rows = with_variables(results, results.unshifted, DEFAULT_VARIABLE)
+    questioned = rows["dataset"].isin(questions.DATASETS) & (rows["trial"] == DEFAULT_TRIAL)
+    aware = rows["explicit"] != ""
+    rows["explicit"] = rows["explicit"].mask(questioned & aware, questions.DEFAULT_VARIABLE)
+    rows["variables"] = [len(set(text.split("+")) - {""}) for text in rows["explicit"]]
+    rows = pd.concat([rows, tuned.assign(trial=DEFAULT_TRIAL)], ignore_index=True)
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "alpha"])])
+    rows = results.with_facets(rows, ["study", "p_bias"], {"study": "dataset"})
+    rows = rows.assign(p_bias=pd.to_numeric(rows["p_bias"]))
+    return _with_sums(with_row_variances(rows, results))
 
 
-def _first_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
-    """Explicit methods fail with many biases, and work on CelebA."""
-    rows = where(with_single_variables(results, UNBIASED), dataset=dataset)
-    if dataset == CELEBA:
-        claim = "1: explicit methods work with few groups"
-        pairs = [(STANDARD, name) for name in ("group_upweighting", "group_dro", "rubi")]
-    else:
-        claim = "1: explicit methods are below the standard model"
-        pairs = [(name, STANDARD) for name in EXPLICIT]
-    orderings = [(claim, *pair) for pair in pairs if STANDARD in set(rows["method"])]
-    if dataset in STUDIES:
-        claim = "1: learning from failure is above the standard model"
-        orderings.append((claim, STANDARD, "lff"))
-    for claim, first, second in orderings:
-        ordering = f"unbiased accuracy: {first} < {second}"
-        yield claimed.compared(rows, claim, dataset, ordering, method=(first, second))
-
-
-def _second_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
-    """Explicit methods exploit the given variable less than the others."""
-    rows = where(by_variables(results, DIFFERENCE), dataset=dataset, variables=1)
-    claim = "2: the given variable is exploited less"
-    for method in ("group_upweighting", "group_dro", "rubi"):
-        ordering = f"majority minus minority of {method}: given < not given"
-        subset = where(rows, method=method)
-        yield claimed.compared(subset, claim, dataset, ordering, given=(True, False))
-    rows = where(with_single_variables(results, f"mean_{DIFFERENCE}"), dataset=dataset)
-    claim = "2: learning from failure exploits the biases less"
-    ordering = "mean majority minus minority: lff < erm"
-    yield claimed.compared(rows, claim, dataset, ordering, method=("lff", STANDARD))
-
-
-def _third_question(results: Results, dataset: str) -> Iterator[claimed.Claim]:
-    """Explicit methods do not scale to many variables; group upweighting is the exception."""
-    rows = where(by_variables(results, UNBIASED), dataset=dataset)
-    rows = rows[(rows["trial"] == "default") | (rows["variables"] > 1)]
-    every = len(VARIABLES)
-    claim = "3: explicit methods do not scale to many variables"
-    for method in ("group_dro", "rubi", "lnl", "irmv1"):
-        ordering = f"unbiased accuracy of {method}: {every} variables < 1"
-        subset = where(rows, method=method)
-        yield claimed.compared(subset, claim, dataset, ordering, variables=(every, 1))
-    claim = "3: upweighting by all variables is above the standard model"
-    ordering = f"unbiased accuracy: erm < group_upweighting with {every} variables"
-    pair = (STANDARD, "group_upweighting")
-    yield claimed.compared(rows, claim, dataset, ordering, method=pair, variables=(0, every))
+def _with_sums(rows: pd.DataFrame) -> pd.DataFrame:
+    """With the variances of differences of majority and minority, and of means over subgroups."""
+    keys = ["dataset", "method", "trial", "explicit", "seed", "alpha"]
+    sides = where(rows, metric=["majority_accuracy", "minority_accuracy"])
+    differences = sides.groupby([*keys, "attribute"], dropna=False)["variance"].sum(min_count=2)
+    subgroups = where(rows, metric="accuracy_by_subgroup").groupby(keys, dropna=False)["variance"]
+    means = subgroups.sum(min_count=2) / subgroups.size() ** 2
+    for metric, made, names in (
+        (DIFFERENCE, differences, [*keys, "attribute"]), (UNBIASED, means, keys),
+    ):  # fmt: skip
+        found = rows[names].merge(made.rename("made").reset_index(), how="left", on=names)["made"]
+        found.index = rows.index
+        chosen = rows["metric"] == metric
+        rows = rows.assign(variance=rows["variance"].mask(chosen & found.notna(), found))
+    everyone = (rows["metric"] == UNBIASED) & rows["variance"].isna()
+    simple = of_small(rows["value"].to_numpy(float), rows["n"].to_numpy(float))
+    return rows.assign(variance=rows["variance"].mask(everyone, pd.Series(simple, rows.index)))

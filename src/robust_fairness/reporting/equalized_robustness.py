@@ -1,13 +1,11 @@
-"""Views and claims of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
+"""Views and measured effects of "Equalized Robustness" (anonymous, under review for ICLR 2022)."""
 
-from collections.abc import Iterator
-from itertools import product
-
+import numpy as np
 import pandas as pd
 
 from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import over_seeds, rank_correlations
+from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import joined_published, published
 
 PAPER = "equalized_robustness"
@@ -20,22 +18,68 @@ SENSITIVE = {
     "celeba_eyeglasses": "Eyeglasses",
 }
 FAIR_METHODS = ("adv_debias", "laftr", "cuma")
-OTHERS = ("erm", "adv_debias", "laftr")
-ROBUSTNESS = ("delta_er", "delta_er_one_shot")
+METHODS = ("erm", *FAIR_METHODS)
 FEWEST_SEEDS = 3  # of a correlation
 DEFAULT_ALPHA = 1.0
-CORRELATIONS = ("over methods and seeds", "within methods")
-OVER = "methods and seeds"
+LOWEST_ACCURACY = 0.7  # of the area of a trade-off: the most frequent class of C&C
 
 
-def claims(results: Results) -> pd.DataFrame:
-    """What the paper claims in 5.2, of every dataset and each of its forms of whitening."""
-    rows = of_studies(results, where(results.scores, metric=["delta_eo", *ROBUSTNESS]))
-    rows = where(rows, trial="default", group="")
-    result: list[claimed.Claim] = []
-    for dataset, item in rows.groupby("dataset", sort=False):
-        result += _of_dataset(item, str(dataset))
-    return claimed.table(result, results)
+def measured(results: Results) -> pd.DataFrame:
+    """What claims are about: scores of the sensitive attribute, with derived quantities.
+
+    ``rank_correlation``: Spearman's, of Delta-ER without shift and Delta-EO on a test set, over the
+    four methods, by seed. ``trade_off_area``: of accuracy above ``LOWEST_ACCURACY`` and Delta-EO
+    below 1 that the trials of a method with other alpha dominate, by seed and test set.
+    """
+    names = ["accuracy", "delta_eo", "delta_er"]
+    rows = of_studies(results, where(results.scores, metric=names))
+    rows = claimed.with_row_variances(rows, results)
+    return pd.concat([rows, _rank_correlations(rows), _areas(results, rows)], ignore_index=True)
+
+
+def _rank_correlations(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rank correlations over the four methods, by dataset, seed and test set."""
+    rows = where(rows, trial="default", group="", method=METHODS)
+    robust = where(rows, metric="delta_er", shift=UNSHIFTED)
+    keys = ["dataset", "seed"]
+    wide = robust.pivot_table(index=keys, columns="method", values="value")
+    fair = where(rows, metric="delta_eo").pivot_table(
+        index=[*keys, "shift", "severity"], columns="method", values="value"
+    )
+    robust_ranks, fair_ranks = (frame.dropna().rank(axis=1) for frame in (wide, fair))
+    if min(robust_ranks.shape[1], fair_ranks.shape[1]) < len(METHODS):
+        return pd.DataFrame()
+    places = fair_ranks.index.to_frame()[keys]
+    pairs = robust_ranks.reindex(pd.MultiIndex.from_frame(places)).set_axis(fair_ranks.index)
+    values = pairs.corrwith(fair_ranks, axis=1).rename("value").reset_index()
+    return values.assign(metric="rank_correlation", trial="default", group="", method="")
+
+
+def _areas(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
+    """Areas that the trials dominate, by dataset, method, seed and test set."""
+    rows = where(rows, metric=["accuracy", "delta_eo"], method=FAIR_METHODS, group="")
+    rows = results.with_hparams(rows, ["alpha"])
+    keys = ["dataset", "method", "seed", "shift", "severity"]
+    wide = rows.pivot_table(index=[*keys, "trial"], columns="metric", values="value")
+    result = [
+        [*names, area_dominated(part["accuracy"].to_numpy(), part["delta_eo"].to_numpy())]
+        for names, part in wide.groupby(level=keys)
+        if len(part) > 1
+    ]
+    areas = pd.DataFrame(result, columns=[*keys, "value"])
+    return areas.assign(metric="trade_off_area", trial="default", group="")
+
+
+def area_dominated(accuracy: np.ndarray, gap: np.ndarray) -> float:
+    """Area of accuracy above ``LOWEST_ACCURACY`` and gap below 1 that points dominate.
+
+    >>> area_dominated(np.array([0.9, 0.8]), np.array([0.5, 0.0])).__round__(3)
+    0.15
+    """
+    order = np.argsort(-accuracy)
+    least = np.minimum.accumulate(gap[order])
+    widths = -np.diff(np.append(accuracy[order], LOWEST_ACCURACY).clip(LOWEST_ACCURACY))
+    return float((widths * (1 - least).clip(0)).sum())
 
 
 def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
@@ -49,38 +93,6 @@ def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["study"].isin(SENSITIVE) & (mask | (rows["attribute"] == ""))]
 
 
-def _of_dataset(rows: pd.DataFrame, dataset: str) -> Iterator[claimed.Claim]:
-    """The claims on one dataset."""
-    delta_eo, unshifted = where(rows, metric="delta_eo"), where(rows, shift=UNSHIFTED)
-    test_sets = _test_sets(rows)
-    claim = "1: shift jeopardises fairness"
-    for method, (shift, severity) in product(FAIR_METHODS, test_sets):
-        subset = where(delta_eo, method=method)
-        ordering = f"{method}: Delta-EO unshifted < under {shift} {severity:g}"
-        places = {"shift": (UNSHIFTED, shift), "severity": (0.0, severity)}
-        yield claimed.compared(subset, claim, dataset, ordering, **places)
-    claim = "2: CUMA is the fairest under shift"
-    for other, (shift, severity) in product(OTHERS, [(UNSHIFTED, 0.0), *test_sets]):
-        subset = where(delta_eo, shift=shift, severity=severity)
-        place = "unshifted" if shift == UNSHIFTED else f"under {shift} {severity:g}"
-        ordering = f"Delta-EO {place}: cuma < {other}"
-        yield claimed.compared(subset, claim, dataset, ordering, method=("cuma", other))
-    claim = "2: CUMA has the lowest Delta-ER"
-    for other, metric in product(OTHERS, ROBUSTNESS):
-        subset, ordering = where(unshifted, metric=metric), f"{metric}: cuma < {other}"
-        yield claimed.compared(subset, claim, dataset, ordering, method=("cuma", other))
-    claim = "3: Delta-ER predicts fairness under shift"
-    for shift, severity in test_sets:
-        tables = _by_method(rows, shift, severity)
-        if min(map(len, tables)) < FEWEST_SEEDS:
-            continue
-        for what, item in zip(CORRELATIONS, rank_correlations(*tables), strict=True):
-            ordering = f"0 < rank correlation {what}: under {shift} {severity:g}"
-            yield claimed.Claim(
-                claim, dataset, ordering, item, (dataset,), min(tables[0].shape), OVER, sign=1
-            )
-
-
 def _test_sets(rows: pd.DataFrame) -> list[tuple[str, float]]:
     """Shift and severity of the shifted test sets."""
     shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
@@ -89,7 +101,7 @@ def _test_sets(rows: pd.DataFrame) -> list[tuple[str, float]]:
 
 def _by_method(rows: pd.DataFrame, shift: str, severity: float) -> list[pd.DataFrame]:
     """Delta-ER and Delta-EO on a test set, seeds by methods, of the seeds that all methods have."""
-    rows = where(rows, method=["erm", *FAIR_METHODS])
+    rows = where(rows, method=METHODS)
     both = [
         where(rows, metric="delta_er", shift=UNSHIFTED),
         where(rows, metric="delta_eo", shift=shift, severity=severity),

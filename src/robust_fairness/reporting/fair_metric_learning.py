@@ -11,7 +11,7 @@ A gap is in the units of its quantity. Majority minus minority may have any sign
 where lower is better, a positive gap means that the majority is worse.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.numbers import exact
 from robust_fairness.rendering.figures import by_column, faceted
-from robust_fairness.reporting import claims as claimed
+from robust_fairness.reporting.claims import with_row_variances
 from robust_fairness.reporting.results import UNSHIFTED, Results, where, with_metrics
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import (
@@ -293,84 +293,8 @@ def draw_projections(rows: pd.DataFrame, by: str) -> go.Figure:
     )
 
 
-def claims(results: Results) -> pd.DataFrame:
-    """What the paper says in section 6; cells that were not run have no rows."""
-    rows = where(classified(results, gaps(results)), quantity=[*UPSTREAM, *DOWNSTREAM])
-    further = [*_degree(by_imbalance(results)), *_parade(rows), *_cost(results.unshifted)]
-    return claimed.table([*_imbalance(results, rows), *further], results)
-
-
-def _measured_on(upstream: object, classifier: object) -> str:
-    return "" if upstream else f", {CLASSIFIERS[str(classifier)]}"
-
-
-def _imbalance(results: Results, rows: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """Imbalance widens gaps, of the embedding (6.1) and of what is fitted on it (6.2).
-
-    Gaps are compared with their sign, as the paper does: they widen if the majority gains.
-    """
-    rows = where(rows, aggregation=MAJORITY, attribute="class_size")
-    rows = results.with_facets(rows, ["study", "balance"])
-    rows = where(rows, balance=[BALANCED, IMBALANCED])
-    keys = ["method", "quantity", "metric", "upstream", "classifier"]
-    for study in STUDIES:
-        for names, part in where(rows, study=study).groupby(keys, sort=False):
-            method, quantity, metric, upstream, classifier = names
-            claim = (
-                "1: imbalance widens the gaps of the embedding"
-                if upstream
-                else "2: balanced data downstream do not remove the gaps"
-            )
-            on = _measured_on(upstream, classifier)
-            lower = quantity in LOWER_IS_BETTER
-            pair = (IMBALANCED, BALANCED) if lower else (BALANCED, IMBALANCED)
-            ordering = f"{metric} of {method}{on}: {' < '.join(pair)}"
-            yield from claimed.where_run(part, claim, study, ordering, balance=pair)
-
-
-def _degree(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """Gaps grow with imbalance (6.2, Figures 3, 8 and 9): their slope by seed has their sign."""
-    keys = ["study", "method", "measured on", "quantity", "metric"]
-    for names, part in rows.groupby(keys, sort=False):
-        study, method, measured, quantity, metric = map(str, names)
-        slopes = {}
-        for seed, curve in part[part["value"].notna()].groupby("seed"):
-            if curve["percent"].nunique() > 1:
-                slopes[seed] = np.polyfit(curve["percent"], curve["value"], 1)[0]
-        if slopes:
-            slope = pd.Series(slopes, dtype=float)
-            pair = [("0", slope * 0), ("slope per per cent of the majority", slope)]
-            (less, first), (more, second) = reversed(pair) if quantity in LOWER_IS_BETTER else pair
-            ordering = f"{metric} of {method}, {measured}: {less} < {more}"
-            claim = "3: gaps grow with imbalance"
-            yield claimed.difference(claim, study, ordering, first, second)
-
-
-def _parade(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """PARADE reduces gaps (6.3)."""
-    keys = ["quantity", "metric", "upstream", "classifier"]
-    for dataset, (attribute, kind) in ATTRIBUTES.items():
-        subset = where(rows, dataset=dataset, attribute=attribute, aggregation=kind)
-        for names, part in subset.groupby(keys, sort=False):
-            quantity, metric, upstream, classifier = names
-            if (dataset, quantity) != SINGLETONS:
-                what = f"{metric}{_measured_on(upstream, classifier)}"
-                yield from _pairs(part, "4: PARADE reduces gaps", dataset, what)
-
-
-def _pairs(rows: pd.DataFrame, claim: str, dataset: str, what: str) -> Iterator[claimed.Claim]:
-    """PARADE below the same loss alone, wherever both were run."""
-    for pair in PARTNERS.items():
-        ordering = f"{what}: {' < '.join(pair)}"
-        yield from claimed.where_run(rows, claim, dataset, ordering, method=pair)
-
-
-def _cost(rows: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """PARADE costs a little overall (section 7)."""
-    rows = where(rows, trial="default", group="", attribute="")
-    claim = "5: PARADE costs overall performance"
-    for dataset in ATTRIBUTES:
-        for metric in ("recall_at", "nmi", "accuracy"):
-            subset = where(rows, dataset=dataset, metric=metric)
-            if (dataset, metric) != SINGLETONS:
-                yield from _pairs(subset, claim, dataset, metric)
+def measured(results: Results) -> pd.DataFrame:
+    """What claims are about: unshifted scores and gaps, with study, balance and percent."""
+    rows = results.with_facets(results.unshifted, ["study", "balance", "percent"])
+    rows = rows.assign(percent=pd.to_numeric(rows["percent"]))
+    return with_row_variances(rows, results)

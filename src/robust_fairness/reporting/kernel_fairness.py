@@ -8,11 +8,12 @@ needs a linear model: its datasets have the facets ``linear`` and ``study``, the
 and splits they share.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics.criteria import EVERY, Criterion
 from robust_fairness.reporting import claims as claimed
@@ -51,8 +52,6 @@ GAPS = {"eo": "delta_eo", "dp": "disparate_impact"}  # beside the score in Table
 ESTIMATION = {"adult_estimation": "sex", "german_estimation": "foreign_worker"}
 SCORES = {notion: f"faircocco_{notion}" for notion in NOTIONS}  # metrics by notion
 P_VALUES = {notion: f"{score}_p_value" for notion, score in SCORES.items()}
-LARGEST = 2.0  # weight of Table 13
-STABLE = 256  # rows from which the paper calls the estimate stable (C.2)
 SHOWN_WEIGHTS = (0.0, 0.5, 1.0)  # of Figure 3
 SHARES = {"eo": "probability_shares_by_subgroup", "dp": "probability_shares_by_group"}
 # Figure 4: dataset and attributes by their number; the order is that of Tables 10 and 9.
@@ -303,124 +302,27 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
     return of_quality.merge(of_score, on="weight").sort_values("weight")
 
 
-def claims(results: Results) -> pd.DataFrame:
-    """What the paper says about its method."""
-    rows: list[claimed.Claim] = []
+def measured(results: Results) -> pd.DataFrame:
+    """What claims are about: scores of the attributes of ``SENSITIVE`` and ``FRONTIERS``.
+
+    With the columns ``notion``; ``selected``, whether they are those of the trials that validation
+    selected; ``weight`` of the others; ``estimated_from``, rows that a score is estimated from.
+    """
+    parts = []
     for notion in NOTIONS:
-        rows += _first_claim(selected(results, notion), notion)
-    rows += _second_claim(results)
-    for notion in GAPS:
-        rows += _third_claim(by_weight(results, notion), notion)
-    rows += _fourth_claim(results)
-    for notion in NOTIONS:
-        rows += _fifth_claim(by_weight(results, notion), notion)
-    return claimed.table(rows, results)
+        parts.append(selected(results, notion).assign(selected=True, notion=notion))
+        parts.append(by_weight(results, notion).assign(selected=False, notion=notion))
+    names = {text: notion for notion, text in NOTIONS.items()}
+    of_rows = estimates(results).rename(columns={"rows": "estimated_from"})
+    parts.append(of_rows.assign(selected=False, notion=of_rows["notion"].replace(names)))
+    rows = pd.concat(parts, ignore_index=True).assign(trial=DEFAULT_TRIAL)
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
+    joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
+    own = {**joint, **SENSITIVE, **ESTIMATION}
+    kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(own))
+    return claimed.with_row_variances(rows[kept], results)
 
 
 def has_own(rows: pd.DataFrame, dataset: str) -> bool:
     """Whether FairCOCCO was run on a dataset."""
     return len(where(rows, dataset=dataset, method=OWN)) > 0
-
-
-def _first_claim(unshifted: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
-    """Superior fair and predictive outcomes (C.1), against every other method that was run."""
-    for dataset, attribute in SENSITIVE.items():
-        subset = where(unshifted, dataset=dataset, group="")
-        present = set(where(unshifted, dataset=dataset)["method"])
-        regression = dataset in REGRESSION
-        quality = "mean_squared_error" if regression else "accuracy"
-        # metric, its attribute, and whether lower is better
-        compared = [(SCORES[notion], attribute, True), (quality, "", regression)]
-        if notion == "dp" and not regression:
-            compared.append(("disparate_impact", attribute, False))
-        for other in (name for name in OTHERS if {OWN, name} <= present):
-            for metric, of, lower in compared:
-                if other == PLAIN and metric == quality:
-                    continue  # the paper says that fairness costs accuracy
-                pair = (OWN, other) if lower else (other, OWN)
-                what = {
-                    quality: "is as good a prediction",
-                    "disparate_impact": "has the fairest impact",
-                }.get(metric, "is the fairest")
-                claim = f"1: FairCOCCO {what} under {NOTIONS[notion]}"
-                ordering = f"{metric}: {pair[0]} < {pair[1]}"
-                rows = where(subset, metric=metric, attribute=of)
-                yield claimed.compared(rows, claim, dataset, ordering, method=pair)
-
-
-def _second_claim(results: Results) -> Iterator[claimed.Claim]:
-    """That anything was learned: the printed accuracies, and ours, above the best constant.
-
-    The paper does not say so, but its comparisons rest on it. A printed number has no interval
-    here: that of the constant over splits is the only uncertainty.
-    """
-    plain = where(selected(results, "dp"), method=PLAIN, group="")
-    theirs = where(published(PAPER), view="table_9", metric="accuracy")
-    claim = "2: accuracy is above that of a constant"
-    for dataset in (name for name in SENSITIVE if name not in REGRESSION):
-        constant, ours = (
-            claimed.by_seed(plain, dataset=dataset, metric=metric, attribute="")
-            for metric in ("constant_accuracy", "accuracy")
-        )
-        if constant.empty:
-            continue
-        ordering = f"accuracy: constant < our {PLAIN}"
-        yield claimed.difference(claim, dataset, ordering, constant, ours)
-        for item in where(theirs, dataset=dataset).to_dict("records"):
-            ordering = f"accuracy: constant < published {item['method']}, {item['value']:.2f}"
-            printed = pd.Series(item["value"], constant.index)
-            yield claimed.difference(claim, dataset, ordering, constant, printed)
-
-
-def _third_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
-    """Stronger regularisation leads to less unfairness and larger p-values (C.3, Table 13)."""
-    falling, rising = (LARGEST, 0.0), (0.0, LARGEST)
-    gap = GAPS[notion]
-    orderings = [
-        ("is fairer", SCORES[notion], falling),
-        ("has a fairer gap", gap, rising if gap == "disparate_impact" else falling),
-        ("costs accuracy", "accuracy", falling),
-        ("gives a larger p-value", P_VALUES[notion], rising),
-    ]
-    for dataset in TRADE_OFF:
-        if not has_own(rows[rows["weight"] == LARGEST], dataset):
-            continue
-        for what, metric, weights in orderings:
-            attribute = "" if metric == "accuracy" else SENSITIVE[dataset]
-            subset = where(rows, dataset=dataset, metric=metric, attribute=attribute, group="")
-            claim = f"3: a larger weight {what} ({NOTIONS[notion]})"
-            ordering = f"{metric}: lambda {weights[0]:g} < lambda {weights[1]:g}"
-            yield claimed.compared(subset, claim, dataset, ordering, weight=weights)
-
-
-def _fourth_claim(results: Results) -> Iterator[claimed.Claim]:
-    """The estimate is stable from 256 rows (C.2): it moves less above than below."""
-    for names, part in estimates(results).groupby(["dataset", "method", "notion"], sort=False):
-        dataset, _, notion = map(str, names)
-        sizes = sorted(part["rows"].unique())
-        if STABLE not in sizes[1:-1]:
-            continue
-        few, some, many = (
-            claimed.by_seed(part, rows=size) for size in (sizes[0], STABLE, sizes[-1])
-        )
-        ordering = (
-            f"change of {SCORES[notion]}: {STABLE} to {sizes[-1]:g} rows < "
-            f"{sizes[0]:g} to {STABLE} rows"
-        )
-        claim = "4: the score is stable from 256 rows"
-        changes = ((some - many).abs(), (few - some).abs())
-        yield claimed.difference(claim, dataset, ordering, *changes)
-
-
-def _fifth_claim(rows: pd.DataFrame, notion: str) -> Iterator[claimed.Claim]:
-    """Similar trade-offs for any number of attributes (C.4): the score falls for each."""
-    for numbers in FRONTIERS.values():
-        for number, (dataset, attribute) in numbers.items():
-            subset = where(rows, dataset=dataset, group="")
-            if not has_own(subset, dataset):
-                continue
-            largest = float(subset["weight"].max())
-            subset = where(subset, metric=SCORES[notion], attribute=attribute)
-            claim = f"5: fairer for any number of attributes ({NOTIONS[notion]})"
-            ordering = f"joint score of {number}: lambda {largest:g} < lambda 0"
-            yield claimed.compared(subset, claim, dataset, ordering, weight=(largest, 0.0))

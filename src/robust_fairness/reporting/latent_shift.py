@@ -10,7 +10,7 @@ training set is; a training set of the whole latent space has no angle, and the 
 is not in the table of scores, so that these lines rest on shifted test sets only.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -21,7 +21,7 @@ import plotly.graph_objects as go
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.maths import robustness_slope
 from robust_fairness.rendering.figures import drawn
-from robust_fairness.reporting import claims as claimed
+from robust_fairness.reporting.claims import of_small
 from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import published
@@ -32,13 +32,11 @@ AXES = {EXTEND: "angle", OVERLAP: "angle", TRUNCATION: "R"}
 LARGE, FULL = "large", "full"
 TRAINING_SETS = {"": "standard", LARGE: "twice as large", FULL: "full support"}
 WITH, WITHOUT = "with augmentation", "without augmentation"
-# Weak to strong, and what Figure 5 compares them with (4.2.3).
-WEAKER_BIASES = ("rbf_svm", "mlp_mixer", "vision_transformer")
-STRONGEST_BIAS = "resnet20"
 NOT_RUN = "not run"
 NET = ", net of the reference classifier"
+LINEAR = "distance"
 FUNCTIONS: dict[str, Callable[[pd.Series], pd.Series]] = {  # of the 1-NN distance
-    "distance": lambda distance: distance,
+    LINEAR: lambda distance: distance,
     "its square": np.square,
     "its square root": np.sqrt,
     "its logarithm": np.log,
@@ -58,14 +56,16 @@ def accuracies(results: Results) -> pd.DataFrame:
 
     Columns: ``CELL``, ``FACETS``, seed, severity (of the shift), position (of the test set on the
     axis of the severity; missing for an unshifted set without a position), accuracy, unshifted,
-    change. The unshifted set is among the test sets of every shift, with a missing severity.
+    change, n. The unshifted set is among the test sets of every shift, with a missing severity.
     """
     rows = where(results.scores, metric="accuracy", attribute="", group="", trial="default")
     rows = rows[rows["value"].notna()]
     replica = ["dataset", "method", "network", "seed"]
-    unshifted = where(rows, shift=UNSHIFTED)[[*replica, "value"]]
-    shifted = where(rows, shift=AXES)[[*replica, "shift", "severity", "value"]]
-    shifted = shifted.merge(unshifted.rename(columns={"value": "unshifted"}), on=replica)
+    unshifted = where(rows, shift=UNSHIFTED)[[*replica, "value", "n"]]
+    shifted = where(rows, shift=AXES)[[*replica, "shift", "severity", "value", "n"]]
+    shifted = shifted.merge(
+        unshifted.rename(columns={"value": "unshifted", "n": "n_unshifted"}), on=replica
+    )
     otherwise = {"study": "dataset", "classifier": "method"}
     shifted = results.with_facets(shifted, [*FACETS, "augmentation"], otherwise)
     shifted["augmentation"] = np.where(shifted["augmentation"] == "", WITHOUT, WITH)
@@ -74,6 +74,7 @@ def accuracies(results: Results) -> pd.DataFrame:
     origins = origins.assign(
         severity=np.nan,
         value=origins["unshifted"],
+        n=origins["n_unshifted"],
         position=np.where(at_zero[origins.index], 0.0, np.nan),
     )
     # a test set at angle 0 is the unshifted one again
@@ -81,7 +82,17 @@ def accuracies(results: Results) -> pd.DataFrame:
     result = pd.concat([origins, shifted.assign(position=shifted["severity"])])
     result = result.rename(columns={"value": "accuracy"})
     result["change"] = result["accuracy"] - result["unshifted"]  # Delta-accuracy (4.2)
-    columns = [*CELL, *FACETS, "seed", "severity", "position", "accuracy", "unshifted", "change"]
+    columns = [
+        *CELL,
+        *FACETS,
+        "seed",
+        "severity",
+        "position",
+        "accuracy",
+        "unshifted",
+        "change",
+        "n",
+    ]
     return result.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[
         columns
     ]
@@ -341,66 +352,57 @@ def quality(results: Results) -> pd.DataFrame:
     return rows.assign(low=low, high=high)
 
 
-def claims(results: Results) -> pd.DataFrame:
-    """What the paper says in section 4.
+def measured(results: Results) -> pd.DataFrame:
+    """What claims are about, by replica, without augmentation unless the method's name has it.
 
-    That the size of the training set does *not* matter is no ordering: that its support matters
-    more is.
+    ``unshifted``, the accuracy without shift; ``change_at_largest``, that at the largest severity
+    minus it; ``fall``, the slope by severity times the range of the severities; ``linearity`` of a
+    dataset and shift by seed and space: R squared of the line through all classifiers without
+    augmentation in the 1-NN distance minus the largest in another function of it.
     """
     rows = accuracies(results)
-    keys = [*CELL, *FACETS, "seed"]
-    slopes_by_seed = fitted(rows[rows["position"].notna()], keys).rename(columns={"slope": "value"})
-    plain = where(rows, training_set="")
+    rows = rows.assign(error=of_small(rows["accuracy"].to_numpy(), rows["n"].to_numpy()))
+    origins = rows[rows["severity"].isna()]
+    keys = ["dataset", "shift", "method", "seed"]
+    changes = strongest(rows).merge(origins[[*keys, "error"]], on=keys, suffixes=("", "_home"))
+    parts = [
+        origins.drop_duplicates(["dataset", "method", "seed"]).assign(
+            metric="unshifted", value=origins["accuracy"], variance=origins["error"]
+        ),
+        changes.assign(
+            metric="change_at_largest",
+            value=changes["change"],
+            variance=changes["error"] + changes["error_home"],
+        ),
+        _falls(rows, keys),
+        _linearity_by_seed(results),
+    ]
+    return pd.concat(parts, ignore_index=True).assign(trial="default", group="")
+
+
+def _falls(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """The slope of every replica times the range of the severities of its shift."""
     result = []
-    for names, part in strongest(plain).groupby(CELL, sort=False):
-        dataset, shift, method = map(str, names[:3])
-        ordering = f"accuracy of {method}: {shift} {part['severity'].iloc[0]:g} < unshifted"
-        accuracy = part.set_index("seed")
-        pair = (accuracy["accuracy"], accuracy["unshifted"])
-        result.append(claimed.difference("1: no network is robust", dataset, ordering, *pair))
-    result += _augmentation(paired(plain), slopes_by_seed)
-    result += _training_sets(by_training_set(results), slopes_by_seed)
-    result += _biases(plain, slopes_by_seed)
-    return claimed.table(result, results)
+    for names, part in rows[rows["position"].notna()].groupby(list(keys), sort=False):
+        position, least = part["position"].to_numpy(), part["severity"].min()
+        span = part["severity"].max() - (0 if AXES[str(names[1])] == "angle" else least)
+        weight = position - position.mean()
+        weight = span * weight / (weight @ weight)
+        value, error = part["accuracy"].to_numpy(), part["error"].to_numpy()
+        result.append([*names, weight @ value, weight**2 @ error])
+    return pd.DataFrame(result, columns=[*keys, "value", "variance"]).assign(metric="fall")
 
 
-def _augmentation(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """Augmentation raises the accuracy and the slope (4.2.1)."""
-    unshifted = rows.drop_duplicates([*CELL, "seed"])
-    unshifted = unshifted.assign(value=unshifted["unshifted"])
-    cells = rows.drop_duplicates(CELL)
-    without, augmented = (where(cells, augmentation=name) for name in (WITHOUT, WITH))
-    keys = ["dataset", "shift", "classifier"]
-    pairs = without.merge(augmented, on=keys, suffixes=("", "_augmented"))
-    columns = ["dataset", "shift", "method", "method_augmented"]
-    for dataset, shift, *methods in pairs[columns].itertuples(index=False, name=None):
-        ordering = " < ".join(methods)
-        for quantity, values, what in (
-            ("accuracy", unshifted, "unshifted accuracy"),
-            ("slope", slopes_by_seed, f"slope under {shift}"),
-        ):
-            claim = f"2: augmentation raises the {quantity}"
-            subset = where(values, dataset=dataset, shift=shift)
-            yield claimed.compared(subset, claim, dataset, f"{what}: {ordering}", method=methods)
-
-
-def _training_sets(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """The support of the training set makes a network robust, more than its size (4.2.2)."""
-    claim = "3: the support of the training set makes robust"
-    for study, method in rows[["study", "method"]].drop_duplicates().itertuples(index=False):
-        subset = where(slopes_by_seed, study=study, shift=OVERLAP, method=method)
-        for less in ("", LARGE):
-            ordering = f"slope of {method}: {TRAINING_SETS[less]} < {TRAINING_SETS[FULL]}"
-            sets = (less, FULL)
-            yield from claimed.where_run(subset, claim, study, ordering, training_set=sets)
-
-
-def _biases(rows: pd.DataFrame, slopes_by_seed: pd.DataFrame) -> Iterator[claimed.Claim]:
-    """Networks of weaker inductive biases have lower slopes (4.2.3)."""
-    claim = "4: a stronger inductive bias makes robust"
-    for dataset in where(rows, shift=OVERLAP)["dataset"].unique():
-        subset = where(slopes_by_seed, dataset=dataset, shift=OVERLAP)
-        for method in WEAKER_BIASES:
-            ordering = f"slope: {method} < {STRONGEST_BIAS}"
-            pair = (method, STRONGEST_BIAS)
-            yield from claimed.where_run(subset, claim, dataset, ordering, method=pair)
+def _linearity_by_seed(results: Results) -> pd.DataFrame:
+    rows = where(with_distances(results), training_set="", augmentation=WITHOUT)
+    keys = ["dataset", "shift", "space", "seed"]
+    forms = [
+        fitted(rows.assign(distance=function(rows["distance"])), keys, "distance", "method")
+        .set_index(keys)["R squared"]
+        .rename(name)
+        for name, function in FUNCTIONS.items()
+    ]
+    wide = pd.concat(forms, axis=1)
+    others = wide[[name for name in wide if name != LINEAR]].max(axis=1)
+    value = (wide[LINEAR] - others).rename("value").reset_index()
+    return value.assign(metric="linearity", method="", variance=np.nan)

@@ -13,7 +13,7 @@ from robust_fairness.citations import bibliography, sources
 from robust_fairness.inference import answers
 from robust_fairness.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.rendering.html import rendered, table
-from robust_fairness.reporting import first_screen, ranks, summary
+from robust_fairness.reporting import claims, first_screen, ranks, summary
 from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.reporting.matrix import other_networks
 from robust_fairness.reporting.results import CELL, Results
@@ -135,10 +135,12 @@ def _dataset(
 def _section(results: Results, shown: Section) -> dict[str, Any]:
     """The views of a section that have rows, and its claims; neither if nothing of it was run."""
     made = [(view, view.rows(results)) for view in shown.views]
-    claims = shown.claims(results) if shown.claims else pd.DataFrame()
+    parts = shown.claims(results)
+    run = len(parts) > 0 and (parts["state"] != "not run").any()
     return {
         "title": shown.title,
-        "published": shown.claims is not None,
+        "published": shown.measured is not None,
+        "verdicts": claims.drawn({"": parts}) if run else "",
         "views": [
             {
                 "id": view.id,
@@ -150,7 +152,7 @@ def _section(results: Results, shown: Section) -> dict[str, Any]:
             for view, frame in made
             if len(frame)
         ],
-        "claims": table(claims, f"{shown.title}: claims") if len(claims) else "",
+        "claims": table(parts, f"{shown.title}: claims") if run else "",
     }
 
 

@@ -66,41 +66,6 @@ def sizes_of_splits(splits: pd.DataFrame) -> pd.DataFrame:
     return result.reset_index()
 
 
-def rank_correlations(a: pd.DataFrame, b: pd.DataFrame) -> tuple[Estimate, Estimate]:
-    """Spearman's rank correlation of two tables ``[seeds, methods]``, over all and within methods.
-
-    Over all pairs of a method and a seed it mixes differences between methods with those between
-    seeds of a method, which may have the opposite sign; within methods it is the mean over
-    methods. A bootstrap resample draws methods and seeds with replacement, the same seeds of every
-    method, since methods share splits and initial weights.
-    """
-    rng = np.random.default_rng(0)
-    seeds, methods = a.shape
-    rows = rng.integers(0, seeds, (DRAWS, seeds, 1))
-    columns = rng.integers(0, methods, (DRAWS, 1, methods))
-    x, y = a.to_numpy(), b.to_numpy()
-    drawn = [values[rows, columns] for values in (x, y)]
-    over_all = _spearman(*(values.reshape(DRAWS, -1) for values in drawn))
-    of_methods = _spearman(*(values.swapaxes(1, 2) for values in drawn))
-    within = pd.DataFrame(of_methods).mean(axis=1).to_numpy()  # of those that vary
-    fewest = min(seeds, methods)
-    return (
-        resampled(_spearman(x.ravel(), y.ravel())[None], over_all[None], fewest),
-        resampled(pd.Series(_spearman(x.T, y.T)).agg(["mean"]).to_numpy(), within[None], fewest),
-    )
-
-
-def _spearman(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Spearman's rank correlation along the last axis; missing where one of them is constant."""
-    from scipy import stats
-
-    ranks = (stats.rankdata(values, axis=-1) for values in (a, b))
-    x, y = (rank - rank.mean(-1, keepdims=True) for rank in ranks)
-    scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    shared = (x * y).sum(-1)
-    return np.divide(shared, scale, out=np.full_like(shared, np.nan), where=scale > 0)
-
-
 def kendall_tau(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     r"""Kendall's rank correlation tau-b of the last axis; missing where one of them is constant.
 

@@ -16,6 +16,7 @@ import yaml
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.figures import drawn
+from robust_fairness.reporting import claims
 from robust_fairness.reporting.results import CELL, Results, where
 from robust_fairness.reporting.statistics import over_seeds
 
@@ -65,11 +66,25 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Section:
-    """The views of a paper and its claims, or the views of a question across papers."""
+    """The views of a paper, or of a question across papers.
 
+    Attributes:
+        name: its module.
+        title: its title.
+        views: its views.
+        measured: of a paper, returns the scores that its claims are about.
+    """
+
+    name: str
     title: str
     views: tuple[View, ...]
-    claims: Callable[[Results], pd.DataFrame] | None
+    measured: Callable[[Results], pd.DataFrame] | None
+
+    def claims(self, results: Results) -> pd.DataFrame:
+        """``claims.table`` of a paper; no rows of anything else."""
+        if not self.measured:
+            return pd.DataFrame()
+        return claims.table(claims.listed()[self.name], self.measured(results), results)
 
 
 @cache
@@ -86,7 +101,7 @@ def section(name: str) -> Section:
     module = vars(import_module(f"robust_fairness.reporting.{name}"))
     scope = SimpleNamespace(**{**GENERIC, **module})
     views = (_view(key, scope, **fields) for key, fields in declared()[name]["views"].items())
-    return Section(declared()[name]["title"], tuple(views), module.get("claims"))
+    return Section(name, declared()[name]["title"], tuple(views), module.get("measured"))
 
 
 def _view(

@@ -4,11 +4,8 @@ Shrestha, Kafle and Kanan, WACV 2022: GQA-OOD, where a method is given one of fo
 of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head and tail accuracy.
 """
 
-from collections.abc import Iterator
-
 import pandas as pd
 
-from robust_fairness.reporting import claims as claimed
 from robust_fairness.reporting.bias_variables import (
     EXPLICIT,
     IMPLICIT,
@@ -130,42 +127,3 @@ def figure_a9(results: Results) -> pd.DataFrame:
     result = over_seeds(pd.concat([implicit, rows[given]]), keys)
     several = result.groupby("dataset")["beta"].transform("nunique") > 1
     return result[several].sort_values(keys, kind="stable").reset_index(drop=True)
-
-
-def claims(results: Results) -> Iterator[claimed.Claim]:
-    """What the study says about questions (6.1, 6.3), as rows of ``claims``."""
-    for dataset in DATASETS:
-        if dataset in set(results.metrics["dataset"]):
-            yield from _below_the_standard(results, dataset)
-            yield from _many_groups(results, dataset)
-
-
-def _below_the_standard(results: Results, dataset: str) -> Iterator[claimed.Claim]:
-    """Averaged over the variables, explicit methods lose (6.1)."""
-    rows = where(over_variables(results), dataset=dataset)
-    claim = "1: explicit methods are below the standard model"
-    for method in EXPLICIT:
-        ordering = f"mean of head and tail, over the variables: {method} < {STANDARD}"
-        yield claimed.compared(rows, claim, dataset, ordering, method=(method, STANDARD))
-
-
-def _many_groups(results: Results, dataset: str) -> Iterator[claimed.Claim]:
-    """Explicit methods may gain from two groups and lose with many; implicit ones gain (6.3)."""
-    rows = where(by_variables(results), dataset=dataset, **MEAN)
-    standard, two = (STANDARD, ""), DEFAULT_VARIABLE
-    claim = "3: given head and tail, the best explicit methods are above the standard model"
-    pairs = [(claim, standard, (method, two)) for method in ("irmv1", "group_dro")]
-    claim = "3: explicit methods do not scale to many groups"
-    pairs += [
-        (claim, (method, variable), (method, two))
-        for method in EXPLICIT
-        for variable in VARIABLES[1:]
-        if not (variable == IS_THE_CLASS and method in NOT_APPLICABLE)
-    ]
-    claim = "3: implicit methods improve on the standard model"
-    pairs += [(claim, standard, (method, "")) for method in IMPLICIT]
-    for claim, *both in pairs:
-        names = [f"{method} given {variable}" if variable else method for method, variable in both]
-        ordering = f"mean of head and tail: {' < '.join(names)}"
-        methods, variables = zip(*both, strict=True)
-        yield claimed.compared(rows, claim, dataset, ordering, method=methods, explicit=variables)

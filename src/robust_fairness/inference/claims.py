@@ -1,0 +1,110 @@
+r"""Verdicts on claims, each of which says of one or more effects where they lie.
+
+A part of a claim says that its effect is above 0, or below; that it is within a margin; or that it
+is not below -margin, or not above it. A claim needs all of its parts. Three questions are asked,
+each with at most 5 % of a wrong answer over all claims of a paper:
+
+- *Does it hold?*
+- *Is it the other way round?*
+- *Is it too small to matter?* What is claimed to be above 0 is below its margin, or the mirror
+  image: one side of the equivalence test of Schuirmann (1987). A larger effect of the opposite sign
+  would refute the claim just as well.
+
+A question is answered for a whole claim if the largest p of its parts is below the level, an
+intersection-union test without correction among parts (Berger 1982); the levels of claims are
+Holm's. In the claims that are left it is answered for single parts, by Hochberg's procedure at the
+level where Holm's stopped: no claim with a wrong part has a lower level, so that the probability of
+any wrong answer stays below it.
+
+Tests of a sign are two-sided, so that they agree with 95 % intervals.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from robust_fairness.inference.adjust import hochberg, holm
+from robust_fairness.inference.estimate import LEVEL, Array, Estimate
+
+Says = Literal["above", "below", "within", "not below", "not above"]
+Verdict = Literal["supported", "partly", "contradicted", "excluded", "undecided"]
+BOUNDS = {  # of an effect that agrees with a claim, in margins
+    "above": (0.0, np.inf), "below": (-np.inf, 0.0), "within": (-1.0, 1.0),
+    "not below": (-1.0, np.inf), "not above": (-np.inf, 1.0),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Verdicts, float64 or bool ``[parts]`` except the last.
+
+    Attributes:
+        p: of a part that does not hold, adjusted.
+        holds: parts that hold.
+        reversed: parts that are on the other side.
+        excluded: parts whose effect is below the margin.
+        verdicts: one per claim.
+    """
+
+    p: Array
+    holds: Array
+    reversed: Array
+    excluded: Array
+    verdicts: tuple[Verdict, ...]
+
+
+def decided(effects: Estimate, claim: Array, says: Sequence[Says], margin: Array) -> Decided:
+    """The verdicts on the claims of a paper.
+
+    Args:
+        effects: values ``[parts]``; a part whose variance is 0 or missing is not known.
+        claim: number of the claim of each part, from 0.
+        says: what the claim says of each part.
+        margin: the smallest effect that matters, per part.
+
+    >>> from robust_fairness.inference import REFITS, Component
+    >>> effects = Estimate(np.array([3.0, 2.5, 0.1]), {REFITS: Component(np.full(3, 0.25), 9.0)})
+    >>> decided(effects, np.array([0, 0, 1]), ["above", "above", "above"], np.full(3, 2.0)).verdicts
+    ('supported', 'excluded')
+    """
+    known = np.isfinite(effects.value) & (effects.variance > 0)
+    bounds = np.array([BOUNDS[name] for name in says]).reshape(-1, 2) * margin[:, None]
+    with np.errstate(invalid="ignore"):
+        below_low, above_high = effects.p_above(bounds[:, 0]), 1 - effects.p_above(bounds[:, 1])
+    low, high = np.isfinite(bounds).T
+    sides = np.where(low & high, 1, 2)
+    p_holds = sides * np.fmax(np.where(low, below_low, 0), np.where(high, above_high, 0))
+    p_turned = 2 * np.fmin(np.where(low, 1 - below_low, 1), np.where(high, 1 - above_high, 1))
+    upwards = np.array([name == "above" for name in says], dtype=bool)
+    p_small = np.where(upwards, 1 - effects.p_above(margin), effects.p_above(-margin))
+    of_sign = np.array([name in ("above", "below") for name in says], dtype=bool)
+    p_holds, p_turned, p_small = (
+        np.where(known & of, p, 1.0).clip(max=1)
+        for p, of in ((p_holds, True), (p_turned, True), (p_small, of_sign))
+    )
+    members = [np.flatnonzero(claim == number) for number in range(claim.max(initial=-1) + 1)]
+    tested = np.array([known[parts].any() for parts in members], dtype=bool)
+    p, *others = (_adjusted(values, members, tested) for values in (p_holds, p_turned, p_small))
+    holds, turned, small = (values < LEVEL for values in (p, *others))
+    verdicts = tuple(_verdict(holds[parts], turned[parts], small[parts]) for parts in members)
+    return Decided(p, holds, turned, small, verdicts)
+
+
+def _adjusted(p: Array, members: Sequence[Array], tested: Array) -> Array:
+    """P-values of parts: Holm's of their claim if it has all of them, else Hochberg's within it."""
+    whole = holm(np.where(tested, [p[parts].max() for parts in members], np.nan))
+    left = max(int((tested & ~(whole < LEVEL)).sum()), 1)
+    result = p.copy()
+    for parts, of_all in zip(members, whole, strict=True):
+        result[parts] = of_all if of_all < LEVEL else (left * hochberg(p[parts])).clip(max=1)
+    return result
+
+
+def _verdict(holds: Array, turned: Array, small: Array) -> Verdict:
+    if holds.any():
+        return "supported" if holds.all() else "partly"
+    if turned.any():
+        return "contradicted"
+    return "excluded" if small.all() else "undecided"

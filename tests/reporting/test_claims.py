@@ -1,0 +1,432 @@
+"""The claims of the papers: the list, effects by other code, and the drawing."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from scipy import stats
+
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.reporting import claims
+from robust_fairness.reporting.equalized_robustness import area_dominated
+from robust_fairness.reporting.views import published, section
+from tests.modules import module
+from tests.project import ROOT
+from tests.reporting.made_up import results, row
+
+LISTED = claims.listed()
+MINED = ("distance", "semi_hard")
+BESIDE = ROOT / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def made():
+    """``docs/paper_tables.py``, which keeps the effects of every paper."""
+    return module(ROOT / "docs" / "paper_tables.py")
+
+
+def scores(paper: str, **values: object) -> pd.DataFrame:
+    """Stored scores with these values, each once."""
+    rows = pd.read_parquet(BESIDE / f"{paper}_metrics.parquet").drop(columns="selection")
+    for name, value in values.items():
+        rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
+    return rows.drop_duplicates(["dataset", "method", "trial", "seed", "shift", "severity",
+                                 "attribute", "group", "metric"])  # fmt: skip
+
+
+def effect_of(made, paper: str, claim: str, part: str) -> pd.Series:
+    rows = made.effects_of(paper)
+    (found,) = rows[(rows["claim"] == claim) & (rows["part"] == part)].to_dict("records")
+    return pd.Series(found)
+
+
+def test_every_paper_has_claims_with_a_place_and_what_was_known():
+    assert list(LISTED) == [
+        "equalized_robustness", "bias_mitigation", "kernel_fairness", "latent_shift",
+        "fair_metric_learning",
+    ]  # fmt: skip
+    for listed in LISTED.values():
+        assert 4 <= len(listed) <= 12
+        assert len({claim.claim for claim in listed}) == len(listed)
+        assert all(claim.at and claim.known and claim.effect for claim in listed)
+        assert all(bool(claim.cost) == bool(claim.command) for claim in listed)
+
+
+CLAIM = {
+    "claim": "it is so", "at": "1", "effect": "x", "known": "nothing", "expect": "above",
+    "margin": 0.1, "rows": {"metric": "accuracy"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"expect": "more"}, "paper, claim 'it is so', expect: Input should be 'above'"),
+        ({"margin": -1}, "claim 'it is so', margin"),
+        ({"margin": "half"}, "the claim needs a margin, or half of a published effect"),
+        ({"expect": None}, "the claim needs expect"),
+        ({"dataset": "adult"}, "claim 'it is so', dataset: Extra inputs are not permitted"),
+        ({"known": None}, "claim 'it is so', known"),
+        ({"parts": [{"part": "a"}, {"part": "a"}]}, "two parts have the same name"),
+        ({"margin": None, "parts": [{"part": "a"}]}, "part 'a' needs a margin"),
+    ],
+)
+def test_a_mistake_in_the_list_is_one_line(change, message):
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        claims.read(yaml.safe_dump({"paper": [CLAIM | change]}))
+    assert "\n" not in str(caught.value) and str(caught.value).startswith("claims.yml: ")
+
+
+def test_a_column_that_scores_lack_is_an_error():
+    (claim,) = claims.read(yaml.safe_dump({"p": [CLAIM | {"rows": {"colour": "red"}}]}))["p"]
+    run = results([row()])
+    with pytest.raises(InputError, match="claim 'it is so': scores have no column 'colour'"):
+        claims.table([claim], claims.with_row_variances(run.metrics, run), run)
+
+
+def difference(rows: pd.DataFrame, first: dict, second: dict) -> pd.Series:
+    """First minus second by seed, the mean of several rows of a side (pandas)."""
+    sides = [
+        rows[np.logical_and.reduce([rows[name] == value for name, value in side.items()])]
+        for side in (first, second)
+    ]
+    one, other = (side.groupby("seed")["value"].mean() for side in sides)
+    return (one - other).dropna()
+
+
+def corrected(values: pd.Series, ratio: float) -> tuple[float, float, float, float]:
+    """Mean, interval and p of Student's t with the variance of Nadeau and Bengio (scipy)."""
+    error = np.sqrt(values.var(ddof=1) * (1 / len(values) + ratio))
+    around = stats.t(len(values) - 1, values.mean(), error)
+    return values.mean(), *around.interval(0.95), 2 * min(around.cdf(0), around.sf(0))
+
+
+def ratio_of(paper: str, dataset: str) -> float:
+    splits = pd.read_parquet(BESIDE / f"{paper}_splits.parquet").query("dataset == @dataset")
+    return splits["test_rows"].mean() / splits["train_rows"].mean()
+
+
+def test_cuma_against_plain_training_by_other_code(made):
+    """The whole claim: parts, the largest p, and its place among the claims of the paper."""
+    paper, name = "equalized_robustness", "CUMA is fairer than plain training under shift"
+    sensitive = {"C&C race": ("communities_race", "racepctblack_group"),
+                 "C&C race, decorrelated": ("communities_race_zca", "racepctblack_group"),
+                 "C&C divorce": ("communities_divorce", "FemalePctDiv_group"),
+                 "C&C divorce, decorrelated": ("communities_divorce_zca", "FemalePctDiv_group"),
+                 "Adult": ("adult", "sex")}  # fmt: skip
+    largest = 0.0
+    for part, (dataset, attribute) in sensitive.items():
+        rows = scores(
+            paper, dataset=dataset, metric="delta_eo", trial="default", attribute=attribute,
+            shift=["gaussian_noise", "uniform_noise"], severity=0.03, group="",
+        )  # fmt: skip
+        values = difference(rows, {"method": "cuma"}, {"method": "erm"})
+        *expected, p = corrected(values, ratio_of(paper, dataset))
+        found = effect_of(made, paper, name, part)
+        assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-4)
+        largest = max(largest, p)
+    all_of_it = made.effects_of(paper)
+    tested = all_of_it[all_of_it["state"] != "not run"]["claim"].nunique()
+    assert found["verdict"] == "supported" and largest * tested < 0.05
+    assert found["p"] <= largest * tested * (1 + 1e-6)
+
+
+def test_gap_of_rare_classes_by_other_code(made):
+    """The mean over nine losses, imbalanced minus balanced, on splits that share rows."""
+    paper = "fair_metric_learning"
+    rows = scores(
+        paper, metric="recall_at_majority_gap", trial="default", attribute="class_size",
+        dataset=["digits_more_balanced", "digits_more_imbalanced"], shift="none",
+    )  # fmt: skip
+    values = difference(
+        rows, {"dataset": "digits_more_imbalanced"}, {"dataset": "digits_more_balanced"}
+    )
+    *expected, _ = corrected(values, ratio_of(paper, "digits_more_imbalanced"))
+    found = effect_of(made, paper, "Rare classes widen the gaps of the embedding", "recall@1")
+    assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=2e-2)
+    assert found["seeds"] == 10 and found["question"] == "this method"
+
+
+def test_fall_of_three_trainings_by_other_code(made):
+    """With fewer than five seeds the binomial error of the test rows, a row added on each side."""
+    paper, dataset = "latent_shift", "digits_overlap"
+    rows = scores(paper, dataset=dataset, method="resnet20", metric="accuracy")
+    if rows["seed"].nunique() >= 5:
+        pytest.skip("more seeds answer for the method")
+    wide = rows.pivot_table(index="seed", columns="severity", values="value")
+    change = wide[90.0] - wide[0.0]
+    shares = (wide[[0.0, 90.0]] * 500 + 1) / 502
+    errors = np.sqrt((shares * (1 - shares) / 502).sum(axis=1))
+    half = stats.norm.isf(0.025) * errors.mean()
+    found = effect_of(
+        made, paper, "No classifier is robust to a shift of latent space",
+        "overlap, residual network",
+    )  # fmt: skip
+    expected = [change.mean(), change.mean() - half, change.mean() + half]
+    assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-3)
+    assert found["question"] == "these models"
+
+
+def printed(paper: str, view: str, **values: object) -> float:
+    """Mean of the numbers of a table with these values, as they were read off the paper."""
+    rows = published(paper)
+    for name, value in {"view": view, **values}.items():
+        rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
+    return rows["value"].mean()
+
+
+def test_published_effects_of_equalized_robustness_are_those_of_tables_1_to_5():
+    """By pandas alone."""
+    noises = {"adult": "table_3", "communities_race": "table_1", "communities_divorce": "table_2",
+              "celeba_chubby": "table_4", "celeba_eyeglasses": "table_5"}  # fmt: skip
+    shifts = ["gaussian_noise", "uniform_noise", "impulse_noise"]
+    compared = 0
+    for claim in LISTED["equalized_robustness"]:
+        metric = claim.rows.get("metric")
+        if metric not in ("delta_eo", "delta_er", "accuracy") or claim.rows.get("dataset"):
+            continue
+        for part in claim.each():
+            dataset = str(part.rows["dataset"]).replace("_zca", "")
+            sides = []
+            for side in (part.first, part.second):
+                asked = {**part.rows, **side}
+                shift = asked.get("shift")
+                sides.append(
+                    printed(
+                        "equalized_robustness", noises[dataset], dataset=dataset, metric=metric,
+                        method=asked["method"], shift="none" if shift == "none" else shifts,
+                    )
+                )  # fmt: skip
+            assert part.published == pytest.approx(sides[0] - sides[1], abs=6e-5)
+            compared += 1
+    assert compared == 5 + 5 + 10 + 5 + 15 + 6
+
+
+def test_published_effects_of_rare_classes_are_those_of_table_1():
+    """The mean over the losses whose controls are printed."""
+    losses = {
+        "recall@1": ["margin_distance", "margin_semi_hard"],
+        "accuracy": [
+            "margin_distance",
+            "margin_semi_hard",
+            "triplet_distance",
+            "triplet_semi_hard",
+        ],
+    }
+    names = {"recall@1": "recall_at", "accuracy": "accuracy"}
+    for claim, part in zip(LISTED["fair_metric_learning"][:2], losses, strict=True):
+        found = next(each for each in claim.each() if each.part == part)
+        sides = [
+            printed("fair_metric_learning", "table_1", dataset=f"cub200_{balance}",
+                    method=losses[part], metric=f"{names[part]}_majority_gap")
+            for balance in ("imbalanced", "balanced")
+        ]  # fmt: skip
+        assert found.published == pytest.approx(sides[0] - sides[1], abs=6e-5)
+
+
+def test_published_effects_of_ablations_and_of_other_papers_are_those_printed():
+    """Read off the tables."""
+    found = {
+        (claim.claim, part.part): part.published
+        for listed in LISTED.values()
+        for claim in listed
+        for part in claim.each()
+    }
+    expected = {
+        ("The step h hardly matters", "accuracy"): 0.8532 - 0.8540,
+        ("The step h hardly matters", "Delta-EO"): 0.2915 - 0.2835,
+        ("Delta-ER is lowest at alpha = 1", "alpha = 10"): 0.0761 - 0.1856,
+        ("Learning from failure is above the standard model on Biased MNIST", "24 pixels"):
+            0.566 - 0.420,
+        ("Group upweighting, group DRO and RUBi improve on the standard model on CelebA",
+         "group DRO"): 0.885 - 0.803,
+        ("Explicit methods are below the standard model on Biased MNIST", "RUBi, 96 pixels"):
+            0.345 - 0.420,
+        ("A larger weight costs accuracy", "equalised odds"): 0.6057 - 0.7833,
+        ("A larger weight gives a larger p-value", "demographic parity"): 0.27,
+        ("The penalty is fairer than plain training under calibration", "C&C, Students"):
+            (0.06 - 0.16 + 0.04 - 0.11) / 2,
+        ("The penalty is fairer than plain training under demographic parity",
+         "disparate impact, COMPAS, German, Drugs"):
+            (0.90 - 0.39 + 1 / 1.02 - 1 / 1.26 + 0.84 - 0.42) / 3,
+    }  # fmt: skip
+    for key, value in expected.items():
+        assert found[key] == pytest.approx(value, abs=6e-5), key
+
+
+def test_half_of_a_published_effect_is_the_margin():
+    for listed in LISTED.values():
+        for part in (part for claim in listed for part in claim.each()):
+            assert part.size > 0
+            if part.margin == "half":
+                assert part.size == pytest.approx(abs(part.published) / 2)
+
+
+def made_up(values: dict[str, list[float]], metric: str = "accuracy") -> list[dict]:
+    return [
+        row(dataset="adult", method=method, seed=seed, value=value, metric=metric, n=1000)
+        for method, of_seeds in values.items()
+        for seed, value in enumerate(of_seeds)
+    ]
+
+
+def table_of(run, **fields) -> pd.DataFrame:
+    text = yaml.safe_dump(
+        {"p": [CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}} | fields]}
+    )
+    return claims.table(claims.read(text)["p"], claims.with_row_variances(run.metrics, run), run)
+
+
+def test_seeds_are_paired_and_incomplete_ones_are_left_out():
+    levels = {"a": [0.9, 0.8, 0.85, 0.95, 0.9, 0.7], "b": [0.8, 0.72, 0.74, 0.86, 0.79]}
+    found = table_of(results(made_up(levels))).iloc[0]
+    t = stats.ttest_rel(levels["a"][:5], levels["b"])
+    assert found["seeds"] == 5 and found["question"] == "this method"
+    assert found["ours"] == pytest.approx(np.subtract(levels["a"][:5], levels["b"]).mean())
+    # the test rows, which all seeds share, add to what seeds vary
+    assert t.pvalue < found["p"] < 0.05 and found["verdict"] == "supported"
+
+
+def test_few_seeds_answer_for_these_models_only_and_without_rows_for_nothing():
+    levels = {"a": [0.9, 0.9], "b": [0.5, 0.5]}
+    found = table_of(results(made_up(levels))).iloc[0]
+    assert (found["verdict"], found["question"]) == ("supported", "these models")
+    of_other = made_up(levels, "roc_auc")
+    found = table_of(results(of_other), rows={"metric": "roc_auc"}).iloc[0]
+    assert found["verdict"] == "undecided" and found["needed"] == "rows were not counted"
+    nothing = table_of(results(made_up({"a": [0.9, 0.9]}))).iloc[0]
+    assert nothing["verdict"] == nothing["state"] == "not run"
+
+
+def test_an_average_over_datasets_has_the_variance_of_both():
+    rng = np.random.default_rng(0)
+    values = {name: rng.normal(0.1, 0.05, 8) for name in ("one", "two")}
+    rows = [
+        row(dataset=name, method="a", seed=seed, value=value, metric="roc_auc")
+        for name, of_seeds in values.items()
+        for seed, value in enumerate(of_seeds)
+    ]
+    fields = {"rows": {"metric": "roc_auc", "dataset": ["one", "two"]}, "second": {}}
+    found = table_of(results(rows), average="dataset", **fields).iloc[0]
+    variances = [of_seeds.var(ddof=1) / 8 for of_seeds in values.values()]
+    df = sum(variances) ** 2 / sum(v**2 / 7 for v in variances)
+    half = stats.t.isf(0.025, df) * np.sqrt(sum(variances)) / 2
+    assert found["ours"] == pytest.approx(np.mean([*values.values()]))
+    assert found["high"] - found["ours"] == pytest.approx(half, rel=1e-3)
+
+
+def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
+    """Delta-EO of 4,000 draws of the test rows, by numpy."""
+    rng = np.random.default_rng(0)
+    rates = {("f", 0): 0.2, ("f", 1): 0.6, ("m", 0): 0.4, ("m", 1): 0.85}
+    sizes = {("f", 0): 300, ("f", 1): 200, ("m", 0): 500, ("m", 1): 150}
+    counts = tables.table(
+        tables.COUNTS,
+        [
+            {"dataset": "adult", "method": "erm", "trial": "default", "seed": 0, "shift": "none",
+             "severity": 0.0, "domain": "", "attribute": "sex", "sensitive": True, "group": group,
+             "label": label, "class": str(label), "before": -1, "decision": decision,
+             "n": round(sizes[group, label] * (rate if decision else 1 - rate))}
+            for (group, label), rate in rates.items()
+            for decision in (0, 1)
+        ],
+    )  # fmt: skip
+    rows = [row(dataset="adult", metric=metric, attribute="sex", value=0.4, n=1150)
+            for metric in ("delta_eo", "delta_eopp")]  # fmt: skip
+    run = results(rows, counts=counts)
+    found = claims.with_row_variances(run.metrics, run).set_index("metric")["variance"]
+    drawn = {key: rng.binomial(sizes[key], rate, 4000) / sizes[key] for key, rate in rates.items()}
+    gaps = [np.abs(drawn["f", label] - drawn["m", label]) for label in (0, 1)]
+    assert found["delta_eo"] == pytest.approx(np.var(gaps[0] + gaps[1]), rel=0.1)
+    assert found["delta_eopp"] == pytest.approx(np.var(gaps[1]), rel=0.1)
+
+
+def test_quantities_of_equalized_robustness_by_other_code(made):
+    run = made.results_of("equalized_robustness")
+    rows = section("equalized_robustness").measured(run)
+    found = rows[(rows["metric"] == "rank_correlation") & (rows["dataset"] == "adult")]
+    found = found[(found["shift"] == "uniform_noise") & (found["severity"] == 0.03)]
+    stored = scores("equalized_robustness", dataset="adult", trial="default",
+                    method=["erm", "adv_debias", "laftr", "cuma"], group="")  # fmt: skip
+    for item in found.itertuples():
+        of_seed = stored[stored["seed"] == item.seed]
+        of_seed = of_seed[of_seed["attribute"] == "sex"]
+        robust = of_seed[(of_seed["metric"] == "delta_er") & (of_seed["shift"] == "none")]
+        fair = of_seed[
+            (of_seed["metric"] == "delta_eo")
+            & (of_seed["shift"] == "uniform_noise") & (of_seed["severity"] == 0.03)
+        ]  # fmt: skip
+        both = robust.merge(fair, on="method")
+        expected = stats.spearmanr(both["value_x"], both["value_y"]).statistic
+        assert item.value == pytest.approx(expected)
+    assert len(found) == stored["seed"].nunique()
+
+
+def test_area_of_a_trade_off_is_that_of_a_fine_grid():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        accuracy, gap = rng.uniform(0.65, 0.95, 6), rng.uniform(0, 1.3, 6)
+        grid = np.linspace(0.7, 0.95, 5001)
+        least = [gap[accuracy >= a].min(initial=1.0) for a in grid]
+        expected = np.mean(1 - np.minimum(least, 1)) * 0.25
+        assert area_dominated(accuracy, gap) == pytest.approx(expected, abs=2e-4)
+
+
+def test_quantities_of_latent_shifts_by_other_code(made):
+    run = made.results_of("latent_shift")
+    rows = section("latent_shift").measured(run).set_index(
+        ["metric", "dataset", "shift", "method", "seed"]
+    )  # fmt: skip
+    stored = scores("latent_shift", dataset="digits_truncation", method="mlp_mixer", seed=0)
+    shifted = stored[stored["shift"] == "truncation"]
+    slope = np.polyfit(shifted["severity"], shifted["value"], 1)[0]
+    found = rows.loc[("fall", "digits_truncation", "truncation", "mlp_mixer", 0)]["value"]
+    assert found == pytest.approx(slope * (shifted["severity"].max() - shifted["severity"].min()))
+    distances = run.distances[run.distances["dataset"] == "digits_overlap"]
+    plain = scores("latent_shift", dataset="digits_overlap", seed=1,
+                   method=["resnet20", "mlp_mixer", "vision_transformer", "rbf_svm"])  # fmt: skip
+    home = plain[plain["shift"] == "none"].set_index("method")["value"]
+    expected = []
+    for _, of_space in distances.groupby("space"):
+        joined = plain.merge(of_space, on=["shift", "severity"])
+        change = joined["value_x"] - joined["method"].map(home)
+        squares = {
+            name: np.corrcoef(function(joined["value_y"]), change)[0, 1] ** 2
+            for name, function in {"d": np.abs, "2": np.square, "r": np.sqrt, "l": np.log}.items()
+        }
+        expected.append(squares.pop("d") - max(squares.values()))
+    found = rows.loc[("linearity", "digits_overlap", "overlap", "", 1)]["value"]
+    assert sorted(found) == pytest.approx(sorted(expected))
+
+
+def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width(made):
+    papers = {section(name).title: made.effects_of(name) for name in LISTED}
+    text = str(claims.drawn(papers))
+    root = ElementTree.fromstring(text)
+    said = root.get("aria-label")
+    for parts in papers.values():
+        for line in claims.judged(parts).itertuples():
+            assert f"{line.claim}: {line.says}" in said
+            assert line.says.startswith(line.verdict)
+    colours = set(re.findall(r"#[0-9a-f]{3,6}", text))
+    for colour in colours - {"#fff"}:
+        channels = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
+        assert max(channels) - min(channels) < 40, "readable in black and white"
+    longest = max(len(node.text or "") for node in root.iter() if node.tag.endswith("text"))
+    assert longest <= 62
+    for node in root.iter():
+        for name in ("x", "cx"):
+            assert 0 <= float(node.get(name, 0)) <= 400
+
+
+def test_undecided_claims_say_what_is_possible_and_what_would_decide(made):
+    for name in LISTED:
+        parts = made.effects_of(name)
+        for line in claims.judged(parts).itertuples():
+            if line.verdict == "undecided":
+                assert re.search(r"decide|not counted", line.says), line.says
+            assert line.verdict != "not run" or "not run" in line.says
