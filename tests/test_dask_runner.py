@@ -553,6 +553,7 @@ def test_a_cluster_of_this_machine_is_open_to_this_run_only():
             client.wait_for_workers(2, timeout=SECONDS)
             devices = client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
             threads = client.run(threads_of_libraries, 3)
+            policies = client.run(os.getenv, "OMP_WAIT_POLICY")
             assert set(client.nthreads().values()) == {1}
         here = psutil.Process()
         listening = {
@@ -566,3 +567,4 @@ def test_a_cluster_of_this_machine_is_open_to_this_run_only():
     assert listening == {"127.0.0.1"}
     assert sorted(devices.values()) == ["4", "7"]
     assert list(threads.values()) == [{3}, {3}]
+    assert list(policies.values()) == ["passive", "passive"]

@@ -21,6 +21,7 @@ The audit and the metrics need no extra, the repair ``pip install "robust-fairne
 others ``pip install "robust-fairness[train]"``.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,10 @@ if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
     SpectralDecoupling = Subsampling = Vrex = FairClassifier
 
 __version__ = "1.0.0"
+
+# Threads of OpenMP sleep while they wait for each other. By default they spin, which takes several
+# times the CPU time where other processes use the cores. Read when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Where the public names are, except the classes of methods; "" are packages.
 _PLACES = {

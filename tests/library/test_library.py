@@ -1,6 +1,7 @@
 """``import robust_fairness as rf``: against fairlearn, scikit-learn, and runs of the same cell."""
 
 import ast
+import os
 import pydoc
 import re
 import subprocess
@@ -63,6 +64,23 @@ def test_the_import_alone_loads_no_large_package():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert process.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="GNU's OpenMP shows its settings")
+@pytest.mark.parametrize(
+    ("chosen", "sleeping"), [({}, True), ({"OMP_WAIT_POLICY": "active"}, False)]
+)
+def test_threads_sleep_while_they_wait(chosen, sleeping):
+    """What OpenMP says when torch loads it; a person's own choice counts."""
+    kept = {name: value for name, value in os.environ.items() if name[:3] != "OMP"}
+    process = subprocess.run(
+        [sys.executable, "-c", "import robust_fairness, torch"],
+        env=kept | {"OMP_DISPLAY_ENV": "verbose"} | chosen,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("GOMP_SPINCOUNT = '0'" in process.stderr) == sleeping
 
 
 @pytest.mark.parametrize("name", FAIRLEARN)
