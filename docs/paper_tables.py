@@ -566,6 +566,25 @@ def by_paper() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def claims_list() -> pd.DataFrame:
+    """Every claim with its margins and what was known, a row each."""
+    rows = []
+    for name in CLAIMED:
+        for claim in claims.listed()[name]:
+            parts = claim.each()
+            margins = sorted({f"{part.size:.3g}" for part in parts}, key=float)
+            rows.append(
+                {
+                    "paper": PAPERS[name].section.title, "claim": claim.claim, "at": claim.at,
+                    "effect": claim.effect, "parts": len(parts),
+                    "margin": " to ".join(dict.fromkeys([margins[0], margins[-1]])),
+                    "known": claim.known, "note": claim.note, "cost": claim.cost,
+                    "command": claim.command,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def _page(name: str, paper: Paper) -> Page:
     """A paper's page, with the table and the picture of its claims."""
     path, tables, figures = RESULTS / f"{name}.md", dict(paper.tables), {}
@@ -579,7 +598,7 @@ PAGES = [
     *(_page(name, paper) for name, paper in PAPERS.items()),
     Page(
         RESULTS / "claims.md",
-        {"by_paper": by_paper},
+        {"by_paper": by_paper, "list": claims_list},
         figures={IMAGES / "claims.svg": partial(picture, *CLAIMED)},
     ),
 ]
