@@ -28,13 +28,15 @@ def machine(device: str = "cpu") -> dict[str, Any]:
     }
 
 
-def save(script: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> None:
+def save(
+    script: str, settings: Mapping[str, Any], rows: Sequence[Row], folder: Path = FOLDER
+) -> None:
     """Print the rows of a table and write them with the machine and the script's options."""
     print(pd.DataFrame(rows).to_string(index=False))
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     options = {name: str(value) for name, value in settings.items()}
     content = {"machine": machine(), "options": options, "rows": list(rows)}
-    path = FOLDER / f"{Path(script).stem}.json"
+    path = folder / f"{Path(script).stem}.json"
     path.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -5,14 +5,14 @@ that splits share most rows; parts of a claim share rows, too. A score is its tr
 mean of its test rows, what the training rows did to the model, and noise of the training. An error
 is any wrong answer about any part of a paper. The table is part of docs/inference.md.
 
-    python benchmarks/claims.py --papers 2000
+    python benchmarks/claims.py --papers 500
 """
 
 import argparse
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from _results import save
+from _results import FOLDER, save
 
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.inference.claims import Decided, decided
@@ -143,7 +143,7 @@ def power(case: str, claims: int, number: int) -> float:
 def main() -> None:
     """Simulate all cases and save the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--papers", type=int, default=2000)
+    parser.add_argument("--papers", type=int, default=500)
     options = parser.parse_args()
     rows = []
     for title, rate, cases in (
@@ -162,7 +162,7 @@ def main() -> None:
         }
         title = f"test rows alone, {case}"
         rows.append({"simulated": title, **found, "asked for": f"at most {LEVEL:g}"})
-    save(__file__, vars(options), rows)
+    save(__file__, vars(options), rows, FOLDER / "simulated")
 
 
 if __name__ == "__main__":

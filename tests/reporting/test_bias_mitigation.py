@@ -11,6 +11,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import report
+from robust_fairness.reporting.bias_variables import EXPLICIT
 from robust_fairness.reporting.views import published, section, subgroups
 from tests.reporting.made_up import results
 from tests.reporting.made_up import row as any_row
@@ -32,7 +33,7 @@ def made_up(seeds: int = 5) -> pd.DataFrame:
     for seed in range(seeds):
         for method, level in {"erm": 0.42, "lff": 0.56, "spectral_decoupling": 0.41}.items():
             rows += _replica(rng, method, "default", seed, level)
-        for place, method in enumerate(study.EXPLICIT):
+        for place, method in enumerate(EXPLICIT):
             for number, (variable, trial) in enumerate(EXPLICIT_TRIALS.items()):
                 level = 0.25 + 0.01 * place + 0.002 * number
                 rows += _replica(rng, method, trial, seed, level, variable)

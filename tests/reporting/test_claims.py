@@ -430,3 +430,92 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(made):
             if line.verdict == "undecided":
                 assert re.search(r"decide|not counted", line.says), line.says
             assert line.verdict != "not run" or "not run" in line.says
+
+
+CUMA = "CUMA is fairer than plain training under shift"
+ER, BIAS, KERNEL, LATENT, METRIC = LISTED
+SAID = [  # page, sentence, claim, and of which parts its numbers are: column, digits and unit
+    (ER, "Delta-EO is lower by {0} to {1} points on C&C", CUMA, "C&C", "ours", 100, 0, "ends"),
+    (ER, "and by {0} on Adult (9.5)", CUMA, "Adult", "ours", 100, 1, "each"),
+    (ER, "is {0} to {1} (published: 1)",
+     "Delta-ER, measured without shift, predicts fairness under shift", "", "ours", 1, 2, "ends"),
+    (LATENT, "{0} to {1} points under extend", "No classifier is robust to a shift of latent space",
+     "extend", "ours", 100, 0, "ends"),
+    (LATENT, "{0} to {1} under overlap", "No classifier is robust to a shift of latent space",
+     "overlap", "ours", 100, 0, "ends"),
+    (LATENT, "{0} to {1} under truncation", "No classifier is robust to a shift of latent space",
+     "truncation", "ours", 100, 0, "ends"),
+    (LATENT, "lose {0} to {1} points under extend (published: around 10)",
+     "Classifiers trained with augmentation lose accuracy, too", "", "ours", 100, 0, "ends"),
+    (METRIC, "recall@1 by {0} points", "Rare classes widen the gaps of the embedding", "recall@1",
+     "ours", 100, 0, "each"),
+    (METRIC, "NMI by {0}", "Rare classes widen the gaps of the embedding", "NMI", "ours", 1, 2,
+     "each"),
+    (METRIC, "U_KL by {0}", "Rare classes widen the gaps of the embedding", "U_KL", "ours", 1, 2,
+     "each"),
+    (METRIC, "larger by {0} points of accuracy", "Balanced data downstream do not remove the gaps",
+     "accuracy", "ours", 100, 0, "each"),
+    (METRIC, "{0} of macro recall", "Balanced data downstream do not remove the gaps",
+     "macro recall", "ours", 1, 2, "each"),
+    (METRIC, "This verdict is close: p = {0}", "Balanced data downstream do not remove the gaps",
+     "accuracy", "p", 1, 3, "each"),
+    (KERNEL, "the score of C&C and Students falls by {0}",
+     "The penalty is fairer than plain training under demographic parity", "score", "ours", 1, 3,
+     "each"),
+    (KERNEL, "lowers the score by {0}", "A larger weight is fairer", "equalised odds", "ours", 1, 3,
+     "each"),
+    (KERNEL, "and by {0} under demographic parity", "A larger weight is fairer",
+     "demographic parity", "ours", 1, 3, "each"),
+    (BIAS, "all five (by {0} to {1} points)",
+     "Explicit methods are below the standard model on Biased MNIST", "24 pixels", "ours", 100, 0,
+     "ends"),
+    (BIAS, "by {0} points (published: 14.6)",
+     "Learning from failure is above the standard model on Biased MNIST", "96 pixels", "ours", 100,
+     1, "each"),
+    (BIAS, "At 24 pixels it is {0} points below",
+     "Learning from failure is above the standard model on Biased MNIST", "24 pixels", "ours", 100,
+     1, "each"),
+    (BIAS, "by {0} to {1} points.",
+     "All methods exploit variables that they are not given", "", "ours", 100, 0, "ends"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence", "claim", "parts", "column", "unit", "digits", "how"), SAID
+)
+def test_numbers_of_the_pages_are_those_of_the_stored_scores(
+    made, page, sentence, claim, parts, column, unit, digits, how
+):
+    rows = made.effects_of(page)
+    rows = rows[(rows["claim"] == claim) & rows["part"].str.contains(parts, regex=False)]
+    values = unit * rows[column].abs()
+    shown = [
+        f"{value:.{digits}f}".removeprefix("0" if unit == 1 else "")
+        for value in ([values.min(), values.max()] if how == "ends" else values.tolist())
+    ]
+    text = " ".join((BESIDE / f"{page}.md").read_text().split())
+    assert sentence.format(*shown) in text
+
+
+def test_numbers_of_claims_are_those_of_the_verdicts(made):
+    found = pd.concat([claims.judged(made.effects_of(name)) for name in LISTED])
+    count = found["verdict"].value_counts()
+    favour, left = count[["supported", "partly"]].sum(), count[["undecided", "not run"]].sum()
+    text = " ".join((BESIDE / "claims.md").read_text().split())
+    assert f"**{len(found) - left} of {len(found)} claims are decided, {favour} of them" in text
+    for sentence, verdict in (
+        ("{} hold, ", "supported"), ("{} hold in some of their parts", "partly"),
+        ("{} is contradicted", "contradicted"), ("{} are excluded", "excluded"),
+        ("{} are undecided", "undecided"), ("{} were not run", "not run"),
+    ):  # fmt: skip
+        assert sentence.format(count[verdict]) in text
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    assert f"{len(found) - left} are decided, {count['undecided']} are undecided" in readme
+
+
+@pytest.mark.parametrize("page", LISTED)
+def test_the_page_of_a_paper_has_at_most_900_words(page):
+    text = (BESIDE / f"{page}.md").read_text()
+    prose = re.sub(r"```.*?```|<!-- table.*?<!-- end -->", "", text, flags=re.DOTALL)
+    assert len(prose.split()) <= 900
+    assert text.index(f"claims_{page}.svg") < 600  # it begins with the picture

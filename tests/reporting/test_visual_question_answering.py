@@ -8,6 +8,7 @@ from robust_fairness.core import tables
 from robust_fairness.reporting import VIEWS, report
 from robust_fairness.reporting import bias_mitigation as study
 from robust_fairness.reporting import visual_question_answering as questions
+from robust_fairness.reporting.bias_variables import EXPLICIT
 from robust_fairness.reporting.views import published
 from tests.reporting.made_up import results, row
 
@@ -52,7 +53,7 @@ def made_up(seeds: int = 5) -> pd.DataFrame:
     for seed in range(seeds):
         for method, level in {"erm": 0.45, "lff": 0.46, "spectral_decoupling": 0.47}.items():
             rows += replica(method, "default", seed, level + rng.normal(0, 0.001))
-        for method in study.EXPLICIT:
+        for method in EXPLICIT:
             for variable, level in LEVELS.items():
                 if variable == "answer" and method in questions.NOT_APPLICABLE:
                     continue
@@ -105,7 +106,7 @@ def test_table_2_has_a_row_a_variable_in_the_order_of_the_study():
     metrics = made_up()
     table = questions.table_2(results(metrics))
     assert len(table) == 23 + 1
-    assert list(dict.fromkeys(table["method"])) == ["erm", *study.EXPLICIT, *questions.IMPLICIT]
+    assert list(dict.fromkeys(table["method"])) == ["erm", *EXPLICIT, *questions.IMPLICIT]
     dro = table[table["method"] == "group_dro"]
     assert list(dro["explicit"]) == [
         "head_tail", "answer", "global_group", "global_group", "local_group",
@@ -168,7 +169,7 @@ def test_tail_curve_repeats_ungiven_methods_on_every_chart():
     rows = questions.figure_a9(results(made_up()))
     assert set(rows["explicit"]) == set(questions.VARIABLES)
     for variable, chart in rows.groupby("explicit"):
-        expected = {"erm", "lff", "spectral_decoupling", *study.EXPLICIT}
+        expected = {"erm", "lff", "spectral_decoupling", *EXPLICIT}
         if variable == "answer":
             expected -= set(questions.NOT_APPLICABLE)
         assert set(chart["method"]) == expected

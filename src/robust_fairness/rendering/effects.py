@@ -119,6 +119,7 @@ def _strip(effect: Effect, y: float) -> list[str]:
         for x, value, way in ((low, ends[0], 1), (high, ends[1], -1)):
             if abs(value) > END:
                 parts.append(f'<path class="o" d="M{x:g} {middle:g}l{6 * way} -5v10z"/>')
+    if abs(effect.ours) <= END:
         x = _place(effect.ours)
         parts.append(f'<rect class="o" x="{x - 4:g}" y="{middle - 4:g}" width="8" height="8"/>')
     return parts
