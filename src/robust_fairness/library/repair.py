@@ -33,7 +33,7 @@ from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import as_pandas, require_same_rows, sensitive_columns
 from robust_fairness.core.registry import find, names
-from robust_fairness.estimators._scikit_learn import weight_argument
+from robust_fairness.estimators import weight_argument
 from robust_fairness.inference import (
     FEWEST_ROWS,
     POWER,
