@@ -79,7 +79,6 @@ def audit_page(audit: "Audit") -> str:
         picture=_picture(table, gap_names(rows), names, changes is not None),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
-        gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
         lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
@@ -279,11 +278,11 @@ def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     }
 
 
-def _lines(rows: pd.DataFrame, named: bool = False) -> list[dict[str, Any]]:
-    """Lines of a table of measures, ``named`` with their attributes."""
+def _lines(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Lines of a table of measures."""
     return [
         {
-            "metric": f"{row['attribute']}: {row['metric']}" if named else row["metric"],
+            "metric": row["metric"],
             "definition": definition(row["metric"]),
             **_texts(row),
         }
