@@ -28,6 +28,7 @@ from robust_fairness.auditing.verdict import (
 )
 from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
+from robust_fairness.core.numbers import exact
 from robust_fairness.inference.answers import SYMBOLS
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.forest import Mark, forest
@@ -118,7 +119,7 @@ def _picture(
     what = "Marker and line: the gap with its 95 % interval"
     caption = f"{what}; grey band: the earlier one." if compared else f"{what}."
     headings = ("attribute", "gap", "change" if compared else "value")
-    return forest(lines, caption, headings, in_fractions, further)
+    return forest(lines, caption, headings, in_fractions, further, exact)
 
 
 def _mark(row: Mapping[Any, Any], name: str, look: int, compared: bool) -> Mark:
