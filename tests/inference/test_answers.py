@@ -63,6 +63,10 @@ ANSWERS = {
         [GREW, GREW | {"data": "adult", "change": 0.4}, {"data": "compas"}],
         "No: 2 of 3 gaps grew, by up to 40 points in NM",
     ),
+    "1 of 182 grew, the rest is unknown": (
+        [*many("inconclusive", 181), GREW],
+        "No: the gap by sex grew in 1 of 182 comparisons, by 28 points",
+    ),
     "reversed": ([{"state": "reversed"}, UNKNOWN], "No: the gap by sex reversed in NM"),
     "1 of 224 grew": (
         [*many("held", 223), GREW],

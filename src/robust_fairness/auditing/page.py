@@ -28,6 +28,7 @@ from robust_fairness.auditing.verdict import (
 )
 from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
+from robust_fairness.core.numbers import exact
 from robust_fairness.inference.answers import SYMBOLS
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.forest import Mark, forest
@@ -79,7 +80,6 @@ def audit_page(audit: "Audit") -> str:
         picture=_picture(table, gap_names(rows), names, changes is not None),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
-        gaps=_lines(table[table["metric"].isin(list(gap_names(rows)))], named=True),
         lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
@@ -119,7 +119,7 @@ def _picture(
     what = "Marker and line: the gap with its 95 % interval"
     caption = f"{what}; grey band: the earlier one." if compared else f"{what}."
     headings = ("attribute", "gap", "change" if compared else "value")
-    return forest(lines, caption, headings, in_fractions, further)
+    return forest(lines, caption, headings, in_fractions, further, exact)
 
 
 def _mark(row: Mapping[Any, Any], name: str, look: int, compared: bool) -> Mark:
@@ -279,11 +279,11 @@ def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     }
 
 
-def _lines(rows: pd.DataFrame, named: bool = False) -> list[dict[str, Any]]:
-    """Lines of a table of measures, ``named`` with their attributes."""
+def _lines(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Lines of a table of measures."""
     return [
         {
-            "metric": f"{row['attribute']}: {row['metric']}" if named else row["metric"],
+            "metric": row["metric"],
             "definition": definition(row["metric"]),
             **_texts(row),
         }

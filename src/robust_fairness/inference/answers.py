@@ -165,7 +165,9 @@ def _grew(grew: pd.DataFrame, known: pd.DataFrame, amount: Callable[[float], str
     largest = amount(grew["change"].max())
     if gaps > 1:
         return f"{gaps} of {all_gaps} gaps grew, by up to {largest} in {grew['place'].iloc[0]}"
-    return f"{_gap(grew)} grew {_places(grew)}, by {'up to ' if len(grew) > 1 else ''}{largest}"
+    few = len(grew) <= (1 - MOSTLY) * len(known)
+    where = f"in {_of(grew, known)}" if few else _places(grew)
+    return f"{_gap(grew)} grew {where}, by {'up to ' if len(grew) > 1 else ''}{largest}"
 
 
 def _exceptions(of: dict[str, pd.DataFrame], amount: Callable[[float], str]) -> str:

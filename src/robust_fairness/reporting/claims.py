@@ -238,6 +238,8 @@ def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
 def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
     first = _chosen(rows, part.rows, part.first)
     sides = [first, *([_chosen(rows, part.rows, part.second)] if part.second else [])]
+    if any(side.empty for side in sides):  # not run
+        return {"value": np.nan, "seeds": 0, "ratio": 0.0, "question": ""}
     both = pd.concat(map(_by_seed, sides), axis=1, join="inner", keys=range(len(sides)))
     value = both[0]["value"] - (both[1]["value"] if part.second else 0)
     # rows of both sides, and of all seeds, may be the same: their errors are not averaged out

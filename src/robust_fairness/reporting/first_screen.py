@@ -32,7 +32,6 @@ from robust_fairness.reporting.results import UNSHIFTED, Results, where
 
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
-WIDEST = 0.3  # end of the axis of intervals
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
 LISTED = 5  # names that are listed
@@ -41,7 +40,6 @@ MOST_MODELS = 6  # of a picture
 OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
 HEADINGS = ("test set", "model", "change")
-AXIS = 180  # its width in pixels
 
 
 def panels(
@@ -191,11 +189,10 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     is_home = (tested["shift"] == UNSHIFTED) & (tested["domain"] == "")
     at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
     places = list(dict.fromkeys(_compared(rows)["place"]))
-    trainings = f"{len(sources)} times, " if len(sources) > 1 else ""
-    domains = sources if len(sources) > 1 or not len(alone) else list(alone)
-    home = _listed(domains, "domains") or data
+    home = _listed(list(alone) or sources, "domains") or data
+    times = f"{len(sources)} times, each time on another part of " if len(sources) > 1 else "in "
     return (
-        f"Trained {trainings}in {home}{_rows(trained)}; tested there{_rows(at_home)} and in "
+        f"Trained {times}{home}{_rows(trained)}; tested there{_rows(at_home)} and in "
         f"{_listed(places, 'test sets')}{_rows(away['n'])}. The answer is about {asked}."
     )
 
@@ -248,7 +245,9 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
     worst = worst_first(pairs)
     if worst.empty:
         return None
-    several = [name for name in ("data", "attribute", "trained_on") if worst[name].nunique() > 1]
+    several = [name for name in ("data", "attribute") if worst[name].nunique() > 1]
+    sources = worst.groupby(["data", "attribute", "place"])["trained_on"].nunique()
+    several += ["trained_on"] if sources.max() > 1 and "data" not in several else []
     plain = worst.loc[is_plain(worst), "method"]
     order = list(dict.fromkeys([*plain[:1], *worst["method"]]))
     models = order[:MOST_MODELS]
@@ -279,7 +278,7 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
 def _name(row: pd.Series, several: Sequence[str]) -> str:
     """Name of a line: the test set, with what else differs between lines."""
     what = ", ".join(str(row[name]) for name in ("data", "attribute") if name in several)
-    trained = f"{row['trained_on']} → " if "trained_on" in several and "data" not in several else ""
+    trained = f"{row['trained_on']} → " if "trained_on" in several else ""
     return f"{what}{': ' if what else ''}{trained}{row['place']}"
 
 
@@ -424,18 +423,9 @@ def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
         "limit": f"{row['limit']}, {row['rate']}: {row['have']:,.0f}" if row["rate"] else
         str(row["limit"]),
         "accuracy": _accuracy(row),
-        "ends": _ends(row["low"], row["change"], row["high"]),
     }  # fmt: skip
 
 
 def _accuracy(row: Mapping[str, Any] | pd.Series) -> str:
     """The change of accuracy, marked if it is significant."""
     return signed(row["accuracy_change"]) + ("●" if row["accuracy_changed"] else "")
-
-
-def _ends(*values: float) -> list[int]:
-    """Places of an interval on its axis in pixels; none where it is not known."""
-    if np.isnan(values).any():
-        return []
-    inside = np.clip(values, -WIDEST, WIDEST)
-    return [round(AXIS * (0.5 + value / (2 * WIDEST))) for value in inside]

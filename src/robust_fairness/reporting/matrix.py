@@ -343,16 +343,22 @@ class _Pairs:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the gap at home or in the test set, of each pair alone."""
         end, apart = (self.home, self.apart[0]) if home else (self.away, self.apart[1])
-        level = np.broadcast_to(level, len(self.frame))
+        # pairs of a cell have the same home
+        place, first = np.unique(
+            self.frame.groupby(CELL).ngroup() if home else np.arange(len(self.frame)),
+            return_index=True, return_inverse=True,
+        )[1:][::-1]  # fmt: skip
+        levels = np.broadcast_to(level, len(self.frame))[first]
         counted = np.broadcast_to(~apart, end.n.shape)
         variance = counted * np.nan_to_num(of_rate(end.mean, end.n))
-        low, high = np.full((2, len(level)), np.nan)
-        for one in np.unique(level):
-            rows = level == one
+        low, high = np.full((2, len(first)), np.nan)
+        for one in np.unique(levels):
+            some = levels == one
+            rows = first[some]
             part = Rates(end.value[rows], variance[rows], end.n[rows], end.bounded, counted[rows])
             ratio = self.ratio[rows] if isinstance(self.ratio, np.ndarray) else self.ratio
-            low[rows], high[rows] = interval(part, form, one, ratio)
-        return low, high
+            low[some], high[some] = interval(part, form, one, ratio)
+        return low[place], high[place]
 
 
 def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
