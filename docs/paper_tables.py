@@ -121,7 +121,7 @@ def beside_published(view: str, results: Results) -> pd.DataFrame:
 
 def robustness(results: Results) -> pd.DataFrame:
     """Delta-ER in percent, exact and by one step, of every form of the data, beside the paper's."""
-    rows = where(results.scores, metric=equalized_robustness.ROBUSTNESS, shift=UNSHIFTED)
+    rows = where(results.scores, metric=("delta_er", "delta_er_one_shot"), shift=UNSHIFTED)
     rows = where(equalized_robustness.of_studies(results, rows), trial="default")
     keys = ["dataset", "study", "method"]
     means = over_seeds(rows, [*keys, "metric"])
@@ -143,8 +143,10 @@ def trade_off(results: Results) -> pd.DataFrame:
     rows = where(equalized_robustness.figure_3(results), shift=UNSHIFTED)
     cells = (100 * rows["accuracy"]).map("{:.1f}".format)
     cells += ", " + (100 * rows["delta_eo"]).map("{:.1f}".format)
-    wide = rows.assign(cell=cells).pivot(index="method", columns="alpha", values="cell")
-    return wide.rename(columns="alpha {:g}".format).reset_index()
+    wide = rows.assign(cell=cells).pivot(
+        index=["dataset", "method"], columns="alpha", values="cell"
+    )
+    return wide.rename(columns="alpha {:g}".format).reset_index().fillna("")
 
 
 NUMBERS = {name: kernel_fairness.SENSITIVE[name] for name in kernel_fairness.REGRESSION}
