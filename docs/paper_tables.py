@@ -597,7 +597,7 @@ def take(name: str, run_ids: Sequence[str]) -> None:
         path = file_of(name, table)
         frames = [provenance.load(run, table, ParquetDataset) for run in run_ids]
         if table == "counts":
-            frames = [where(rows, attribute=SENSITIVE_OF_COUNTS) for rows in frames]
+            frames = [where(rows, attribute=["", *SENSITIVE_OF_COUNTS]) for rows in frames]
         frames += [pd.read_parquet(path)] if path.exists() else []
         scores = reduce(_with_others, frames)
         if table == "metrics":
