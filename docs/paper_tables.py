@@ -149,7 +149,7 @@ def trade_off(results: Results) -> pd.DataFrame:
     cells = (100 * rows["accuracy"]).map("{:.1f}".format)
     cells += ", " + (100 * rows["delta_eo"]).map("{:.1f}".format)
     wide = rows.assign(cell=cells).pivot(index=CELL, columns="alpha", values="cell")
-    return wide.rename(columns="alpha {:g}".format).reset_index()
+    return wide.rename(columns="alpha {:g}".format).reset_index().fillna("")
 
 
 NUMBERS = {name: kernel_fairness.SENSITIVE[name] for name in kernel_fairness.REGRESSION}
@@ -619,7 +619,7 @@ def take(name: str, run_ids: Sequence[str]) -> None:
         path = file_of(name, table)
         frames = [provenance.load(run, table, ParquetDataset) for run in run_ids]
         if table == "counts":
-            frames = [where(rows, attribute=SENSITIVE_OF_COUNTS) for rows in frames]
+            frames = [where(rows, attribute=["", *SENSITIVE_OF_COUNTS]) for rows in frames]
         frames += [pd.read_parquet(path)] if path.exists() else []
         scores = reduce(_with_others, frames)
         if table == "metrics":
