@@ -45,8 +45,8 @@ class ReductionParameters(GroupMethodParameters):
 class Reduction(Method):
     """Fit any estimator that takes weights many times, with labels and weights by a constraint.
 
-    Training rows of unknown group are left out. Predictions are decisions, without scores. With
-    ``sample_weight`` error and rates are those of the weighted rows.
+    Training rows of unknown group or of weight 0 are left out. Predictions are decisions, without
+    scores. With ``sample_weight`` error and rates are those of the weighted rows.
 
     Source: Agarwal, Beygelzimer, Dudik, Langford and Wallach, "A Reductions Approach to Fair
     Classification" (ICML 2018), as in fairlearn.
@@ -80,6 +80,8 @@ class Reduction(Method):
 
     def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
         known = batch.group[0] >= 0
+        if weight is not None:
+            known &= weight[0] > 0
         group = batch.group[0, known].cpu().numpy()
         self._require_rates(group, batch.y[0, known].cpu().numpy())
         each = np.ones(len(group)) if weight is None else weight[0, known].cpu().double().numpy()
