@@ -1,4 +1,4 @@
-"""Coverage of the intervals of an audit, by simulation: values, changes, weights and households.
+"""Coverage of the intervals of an audit, by simulation: values, changes, designs and strata.
 
 Tables of two classes with two groups are drawn with known gaps of the true positive rate; counted
 is how often the 95 % interval contains the true value. Every entry of the tables is the lowest
@@ -18,7 +18,9 @@ import pandas as pd
 
 from robust_fairness.auditing import intervals
 from robust_fairness.auditing.changes import change_of
+from robust_fairness.auditing.control import Strata, within
 from robust_fairness.auditing.intervals import Compared, compared_in_counts
+from robust_fairness.auditing.power import power_of
 from robust_fairness.inference import Rates
 from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics import find_metric
@@ -196,12 +198,95 @@ def designs(count: int) -> pd.DataFrame:
     )  # fmt: skip
 
 
+def strata(count: int) -> pd.DataFrame:
+    """Coverage of the demographic parity difference within strata, and of its change.
+
+    Groups differ in the shares of the strata, and strata in their rates, from .05 to .85. The true
+    value is that of the strata of the rows: where the gap differs between strata, their mean with
+    the weights of Mantel and Haenszel.
+    """
+    gap = find_metric("demographic_parity_difference").gap
+    assert gap is not None
+
+    def rows(rng: np.random.Generator, number: int, n: tuple[int, int], gaps: np.ndarray) -> tuple:
+        """What is compared, and the true gap."""
+        rising = np.linspace(1, 3, number)
+        sizes = np.stack(
+            [rng.multinomial(n[0], rising / rising.sum()),
+             rng.multinomial(n[1], rising[::-1] / rising.sum())], 1
+        )  # fmt: skip
+        low = np.linspace(0.05, 0.65, number)
+        hits = rng.binomial(sizes, np.stack([low, low + gaps], 1))
+        n_by_cell = np.zeros((2 * number, 2, 2), np.int64)
+        n_by_cell[:, 0, 0], n_by_cell[:, 0, 1] = (sizes - hits).ravel(), hits.ravel()
+        counts = Counts.of_rows(n_by_cell)
+        known = Strata("", "", ("a", "b"), np.empty(0), number, None)  # type: ignore[arg-type]
+        k = sizes.prod(1) / np.maximum(sizes.sum(1), 1)
+        return within(gap, known, counts).compared, abs(k @ gaps / k.sum())
+
+    def of(number: int, n: tuple[int, int]) -> dict[str, str]:
+        shares: dict[str, list[float]] = {"value": [], "change": []}
+        for gaps in (np.zeros(number), np.full(number, 0.1), np.linspace(0, 0.2, number)):
+            rng = np.random.default_rng([number, *n])
+            tables_ = [rows(rng, number, n, gaps) for _ in range(count)]
+            hits = [low <= true <= high for made, true in tables_ for low, high in [made.ends()]]
+            shares["value"].append(np.mean(hits))
+            pairs = zip(tables_[::2], tables_[1::2], strict=True)
+            changed = [
+                low - 1e-12 <= true - before <= high + 1e-12
+                for (now, true), (then, before) in pairs
+                for low, high in [now.changes(now.tests_from(then))]
+            ]
+            shares["change"].append(np.mean(changed))
+        return {name: f"{min(each):.3f}" for name, each in shares.items()}
+
+    return pd.DataFrame(
+        {"strata": number, "rows of a group": f"{n[0]} and {n[1]}", **of(number, n)}
+        for number in (2, 10, 50)
+        for n in ((30, 30), (100, 100), (100, 1000), (1000, 1000))
+    )
+
+
+def power(count: int) -> pd.DataFrame:
+    """How often the gap and the change that audits name as shown with 80 % power are shown."""
+    name = "equal_opportunity_difference"
+
+    def expected(rows: tuple[int, int]) -> Compared:
+        n = [np.round(size * shares(0.0, POSITIVE)) for size in rows]
+        made = compared_in_counts(find_metric(name), Counts.of_rows(np.reshape(n, (2, 2, 2))))
+        assert made is not None
+        return made
+
+    def of(rows: tuple[int, int]) -> dict[str, str]:
+        ((shown),) = power_of(*[{("", name): expected(rows)}] * 2, [name])
+        rng = np.random.default_rng(rows)
+        none = [drawn(rng, rows, 0.0, POSITIVE) for _ in range(count)]
+        some, changed = (
+            [drawn(rng, rows, size, POSITIVE) for _ in range(count)]
+            for size in (shown.gap, shown.change)
+        )
+        gaps, before, after = (together(name, cells)[0] for cells in (some, none, changed))
+        assert gaps is not None and before is not None and after is not None
+        tests = after.tests_from(before)
+        assert tests is not None
+        values = {
+            "gap": shown.gap, "shown": (gaps.ends()[0] > 0).mean(),
+            "change": shown.change, "significant": (tests["p_signed"] < 0.05).mean(),
+        }  # fmt: skip
+        return {name: f"{value:.3f}" for name, value in values.items()}
+
+    return pd.DataFrame(
+        {"rows of groups": f"{rows[0]} and {rows[1]}", **of(rows)}
+        for rows in ((300, 300), (300, 3000), (1000, 1000), (10_000, 10_000))
+    )
+
+
 def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--tables", type=int, default=2000)
     count = parser.parse_args().tables
-    for make in (values, changes, designs):
+    for make in (values, changes, designs, strata, power):
         make(count).to_csv(TABLES / f"coverage_{make.__name__}.csv", index=False)
 
 

@@ -223,9 +223,10 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
             f"labels none: predictions are of kind {then.kind} for {len(then.samples.classes)} "
             "classes; allowed: probabilities or scores of the positive class of two"
         )
-    if options.unit or options.replicate_weights or options.membership:
+    if options.unit or options.replicate_weights or options.membership or options.control_features:
         raise InputError(
-            "labels none: estimates take neither units nor replicate weights nor membership"
+            "labels none: estimates take neither units nor replicate weights nor membership nor "
+            "control features"
         )
     unlabelled = replace(options, y_true=None)
     table = source.columns(unlabelled)

@@ -1,6 +1,7 @@
 """An audit for other programs (JSON) and for a model card (Markdown)."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from robust_fairness.auditing.result import Audit
 from robust_fairness.auditing.verdict import answers, gaps, lacking
 from robust_fairness.core.tables import markdown
 
-VERSION = "1.1"
+VERSION = "1.2"
 SCHEMA = Path(__file__).with_name("audit.schema.json")
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]
 GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true positive rate",
@@ -41,6 +42,8 @@ def record(audit: Audit) -> dict[str, Any]:
         "rows": _records(audit.rows),
         "changes": None if audit.changed is None else _records(audit.changed),
         "monitor": None if audit.monitor is None else _records(audit.monitor.to_frame()),
+        "control": [asdict(between) for between in audit.between],
+        "power": _records(pd.DataFrame([asdict(power) for power in audit.power])),
         "why": None if audit.why is None else _records(audit.why.to_frame()),
     }  # fmt: skip
 

@@ -135,12 +135,17 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
         return None
     n = np.array([score.n for score in present.values()], np.float64)[None]
     variance = np.array([score.variance for score in present.values()], np.float64)[None]
-    wider = (special.stdtrit(np.maximum(n - 1, 1), 1 - TAIL) / special.ndtri(1 - TAIL)) ** 2
     value = np.array([score.value for score in present.values()], np.float64)[None, :, None]
-    rates = Rates(value, variance * wider, n, bounded=False)
+    rates = Rates(value, widened(variance, n), n, bounded=False)
     higher = metric.definition.better == "higher"
     compared = _compared(tuple(present), rates, kind, higher, 1)
     return compared and replace(compared, most=np.inf)
+
+
+def widened(variance: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Variances of means of n rows, widened from the normal distribution to Student's."""
+    student = special.stdtrit(np.maximum(n - 1, 1), 1 - TAIL)
+    return np.asarray(variance * (student / special.ndtri(1 - TAIL)) ** 2)
 
 
 def _compared(

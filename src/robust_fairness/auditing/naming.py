@@ -8,7 +8,7 @@ from contextvars import ContextVar
 COMMAND = {
     "y_true": "--target", "y_pred": "--prediction", "sensitive_features": "--attributes",
     "sample_weight": "--weight", "pos_label": "--positive", "neg_labels": "--negative",
-    "types": "--category, --number",
+    "types": "--category, --number", "control_features": "--control",
 }  # fmt: skip
 _of_command: ContextVar[bool] = ContextVar("of_command", default=False)
 

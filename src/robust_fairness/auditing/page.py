@@ -23,6 +23,8 @@ from robust_fairness.auditing.verdict import (
     gap_names,
     in_fractions,
     lacking,
+    of_strata,
+    power_line,
     uncertain,
     undefined,
 )
@@ -78,9 +80,13 @@ def audit_page(audit: "Audit") -> str:
         answers=answers(audit),
         advice=advice(audit),
         picture=_picture(table, gap_names(rows), names, changes is not None),
+        strata=of_strata(audit),
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
-        lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
+        lacking=[
+            *undefined(rows),
+            *map(Lack, filter(None, [*uncertain(rows), *lacking(audit), power_line(audit)])),
+        ],
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, name)

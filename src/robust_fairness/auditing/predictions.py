@@ -79,6 +79,7 @@ class Options:
         small: groups with fewer rows are flagged.
         suppress: groups with fewer rows are not shown; gaps between groups contain them.
         features: columns that the model predicts from, to tell why values changed.
+        control_features: columns of strata, within which gaps are compared too.
     """
 
     y_true: str | None
@@ -102,6 +103,7 @@ class Options:
     neg_labels: Sequence[str] = ()
     unit: str | None = None
     features: Sequence[str] = ()
+    control_features: Sequence[str] = ()
 
     @property
     def predicted(self) -> Sequence[str]:
@@ -119,10 +121,11 @@ class Options:
         named = (self.y_true, self.sample_weight, self.unit)
         target, weight, unit = ([] if name is None else [name] for name in named)
         groups = [column for columns in self.membership.values() for column in columns]
-        features = [name for name in self.features if name not in self.sensitive_features]
+        named_before = {*self.sensitive_features, *self.control_features}
+        features = [name for name in self.features if name not in named_before]
         return [
             *target, *self.predicted, *self.sensitive_features, *groups, *weight, *unit,
-            *self.replicate_weights, *features,
+            *self.replicate_weights, *self.control_features, *features,
         ]  # fmt: skip
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
@@ -145,7 +148,8 @@ class Predictions:
     ``replicates`` are replicate weights ``[n, replicates]``, ``membership`` the probabilities
     ``[n, groups]`` of the groups of attributes, NaN in rows without any, and ``dropped`` the number
     of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Predictions
-    without labels have the predicted class as y. ``features`` are numbers and categories.
+    without labels have the predicted class as y. ``features`` are numbers and categories,
+    ``control`` categories.
     """
 
     samples: Samples
@@ -159,6 +163,7 @@ class Predictions:
     units: np.ndarray | None = None
     labelled: bool = True
     features: pd.DataFrame = field(default_factory=pd.DataFrame)
+    control: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -173,6 +178,7 @@ class Predictions:
             score=self.score[rows] if len(self.score) else self.score,
             replicates=None if self.replicates is None else self.replicates[rows],
             features=self.features.iloc[rows] if len(self.features.columns) else self.features,
+            control=self.control.iloc[rows] if len(self.control.columns) else self.control,
             units=None
             if self.units is None
             else np.unique(self.units[rows], return_inverse=True)[1],
@@ -200,12 +206,12 @@ class Predictions:
         """Counts by categorical attribute, their intersections, and attributes of membership."""
         by_attribute = {}
         for name, groups in self.groups(intersections).items():
-            by_attribute[name] = self._counts(groups)
+            by_attribute[name] = self.counts_of(groups)
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
             parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
             sums = [
-                self._counts(Groups.named(np.full(len(known), code), names), of)
+                self.counts_of(Groups.named(np.full(len(known), code), names), of)
                 for code, of in parts
             ]
             by_attribute[name] = sum(sums[1:], sums[0])
@@ -213,9 +219,10 @@ class Predictions:
 
     def everyone(self) -> Counts:
         """Counts of all rows as one group."""
-        return self._counts(Groups.named(np.zeros(len(self.samples), np.int64), ("",)))
+        return self.counts_of(Groups.named(np.zeros(len(self.samples), np.int64), ("",)))
 
-    def _counts(self, groups: Groups, share: np.ndarray | None = None) -> Counts:
+    def counts_of(self, groups: Groups, share: np.ndarray | None = None) -> Counts:
+        """Counts of groups of the rows, to which they belong with probabilities ``share``."""
         weight, replicates = self.weight, self.replicates
         if share is not None:
             weight = share if weight is None else weight * share
@@ -293,8 +300,26 @@ def check(
     return Predictions(
         samples, predicted, kind, score, threshold, replicates, _membership(table, options, name),
         dropped, _units(table, options, name), options.y_true is not None,
-        pd.DataFrame(features).reset_index(drop=True),
+        pd.DataFrame(features).reset_index(drop=True), _control(table, options, name),
     )  # fmt: skip
+
+
+def _control(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
+    """The control features as categories."""
+    columns = {
+        column: attribute(
+            table[column], f"{name}, column {column}", options.types.get(column),
+            options.bins.get(column), by_values=False,
+        )
+        for column in options.control_features
+    }  # fmt: skip
+    for column, values in columns.items():
+        if not isinstance(values.dtype, pd.CategoricalDtype):
+            raise InputError(
+                f"{name}, column {column}: a continuous control feature, allowed: categories, or "
+                f"bins of it ({option('bins')})"
+            )
+    return pd.DataFrame(columns).reset_index(drop=True)
 
 
 def _selections(
@@ -425,9 +450,9 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
         if options.columns.count(column) > 1:
             raise InputError(
                 f"column {column} has two roles; it can be only one of target, prediction, "
-                "attribute, weight, unit and feature"
+                "attribute, weight, unit, control feature and feature"
             )
-    attributes = options.sensitive_features
+    attributes = [*options.sensitive_features, *options.control_features]
     typed_columns = [*attributes, *options.features]
     for place, named, allowed in (
         ("types", options.types, typed_columns), ("bins", options.bins, attributes)

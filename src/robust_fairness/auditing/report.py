@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing import control
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.intervals import (
@@ -163,11 +164,13 @@ class Scored(NamedTuple):
 
     ``rows`` has a row per value, with the columns ``AUDIT``. ``value`` is missing if the metric is
     not defined, and ``note`` says why; ``applies`` is false if no such table defines it; ``small``
-    flags values of a group with fewer than ``Options.small`` rows.
+    flags values of a group with fewer than ``Options.small`` rows. ``between`` are differences that
+    are others within strata.
     """
 
     rows: pd.DataFrame
     compared: Mapping[tuple[str, str], Compared]
+    between: Sequence[control.Between] = ()
 
 
 def scored(predictions: Predictions, options: Options, name: str = "table") -> Scored:
@@ -201,6 +204,8 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         for attribute, counts in (cells if GROUPED in metric.needs else everyone).items():
             of_strata = strata.get(attribute)
             rows += _rows_in_counts(metric, attribute, counts, compared, of_strata, options.small)
+    inside, between = _within_strata(predictions, options, metrics, rows, compared)
+    rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
@@ -214,7 +219,49 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         "lowest": np.nan, "highest": np.nan,
     }  # fmt: skip
     table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
-    return Scored(table, compared)
+    return Scored(table, compared, between)
+
+
+def _within_strata(
+    predictions: Predictions,
+    options: Options,
+    metrics: Mapping[str, Metric],
+    rows: Sequence[Mapping[str, Any]],
+    compared: dict[tuple[str, str], Compared],
+) -> tuple[list[dict[str, Any]], list[control.Between]]:
+    """Rows of gaps within strata of the control features, and differences that are others there.
+
+    Of those only where an interval, overall or within, excludes 0.
+    """
+    inside: list[dict[str, Any]] = []
+    between = []
+    overall = {(row["attribute"], row["metric"]): row for row in rows if not row["group"]}
+    lacking = int(predictions.control.isna().any(axis=1).sum())
+    note = f"{lacking:,} rows without {', '.join(options.control_features)} are left out"
+    for attribute, strata in control.strata_of(predictions, options.intersections):
+        counts = predictions.counts_of(strata.cells) if predictions.samples.classes else None
+        for key, metric in metrics.items():
+            gap, whole = metric.gap, overall.get((attribute, key))
+            if gap is None or gap.how not in control.COMBINED or whole is None:
+                continue
+            if not whole.get("applies", True) or (gap.how == "sum" and len(strata.groups) != TWO):
+                continue
+            made = control.within(gap, strata, counts)
+            row = {
+                "attribute": strata.name, "group": "", "metric": key,
+                "value": None if np.isnan(made.value) else made.value,
+                "n": int((strata.codes >= 0).sum()),
+                "note": "; ".join(filter(None, (made.note, note if lacking else ""))),
+                **(asdict(made.bound) if made.bound else {}),
+            }  # fmt: skip
+            inside.append(row)
+            if made.compared is not None:
+                compared[strata.name, key] = made.compared
+            known = [each.get("low", np.nan) > 0 for each in (row, whole)]
+            if gap.how == "largest" and any(known):
+                said = control.between(gap, attribute, strata, counts, made, all(known))
+                between += [said] if said else []
+    return inside, between
 
 
 def _evaluated(

@@ -9,14 +9,17 @@ import pandas as pd
 
 from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX, changes, require_comparable, verdicts
+from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.missing import marks_of_missing
 from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.power import Power, power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
 from robust_fairness.auditing.report import offered_names, scored
 from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
 from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
@@ -43,6 +46,8 @@ class Audit:
         monitor: gaps over periods; None where the table has none.
         earlier: the predictions of the earlier period; None without one.
         why: its changes taken apart; None without features.
+        power: what the rows show with a probability of 80 %.
+        between: differences of groups that are others within strata of the control features.
     """
 
     rows: pd.DataFrame
@@ -56,6 +61,8 @@ class Audit:
     monitor: Monitor | None = None
     earlier: Predictions | None = None
     why: Why | None = None
+    between: Sequence[Between] = ()
+    power: Sequence[Power] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """One row per value, with the columns ``report.AUDIT``."""
@@ -76,12 +83,19 @@ class Audit:
 
         The names are valid in MLflow: characters that it refuses are replaced by ``_``, and of
         names that would be equal the later ones end in ``_2``, ``_3`` and so on. Columns of an
-        intersection are separated by dots. Values that are not defined are left out.
+        intersection are separated by dots, and control features follow ``given``. Values that are
+        not defined are left out.
         """
         rows = self.rows[(self.rows["group"] == "") & self.rows["value"].notna()]
         groupings = self.predictions.groupings(self.options.intersections)
         existing = self.predictions.samples.attributes
         columns_of = {attribute_name(columns, existing): columns for columns in groupings}
+        control = tuple(map(str, self.predictions.control))
+        if control:
+            columns_of |= {
+                controlled_name(name, control, existing): (*columns, "given", *control)
+                for name, columns in columns_of.items()
+            }
         sections: dict[str, str] = {}
         for attribute in rows["attribute"].unique():
             plain = ".".join(columns_of.get(attribute, (attribute,)))
@@ -163,10 +177,9 @@ class Audit:
 
     @property
     def remarks(self) -> list[str]:
-        """A warning of a constant predictor, hints, and the worst group, where there are."""
-        from robust_fairness.auditing.verdict import worst_group
-
-        return [*filter(None, (self.warning, *self.hints, worst_group(self.rows)))]
+        """Warnings of a constant predictor and of strata, hints, and the worst group."""
+        said = (self.warning, *of_strata(self), *self.hints, worst_group(self.rows))
+        return [*filter(None, said)]
 
     def _repr_html_(self) -> str:
         table = self.summary().to_html(index=False, float_format="{:.3f}".format, na_rep="")
@@ -212,8 +225,12 @@ def audited(
         InputError: both do not have the same classes and kinds of columns.
     """
     current = scored(now, options, name)
+    gaps = gap_names(current.rows)
+    attributes = {*now.groups(options.intersections), *now.membership}
+    alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
     if then is None:
-        return Audit(current.rows, now, options, name)
+        power = power_of(alone, alone, gaps)
+        return Audit(current.rows, now, options, name, between=current.between, power=power)
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
     tests = {
@@ -227,7 +244,10 @@ def audited(
         for low, high in [current.compared[key].changes(made)]
     }
     changed = changes(current.rows, earlier.rows, between, verdicts(tests))
-    return Audit(current.rows, now, options, name, changed, then_name, earlier=then)
+    return Audit(
+        current.rows, now, options, name, changed, then_name, earlier=then,
+        between=current.between, power=power_of(alone, earlier.compared, gaps),
+    )  # fmt: skip
 
 
 def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Gate]:
@@ -240,6 +260,9 @@ def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Ga
     attributes = {
         attribute_name(some, names) for size in sizes for some in combinations(names, size)
     }
+    if options.control_features:
+        control = tuple(options.control_features)
+        attributes |= {controlled_name(name, control, names) for name in attributes}
     parsed = [
         gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
     ]

@@ -176,6 +176,20 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
     }
 
 
+def power_line(audit: "Audit") -> str:
+    """What the rows show with a power of 80 %, of the first gap of every attribute; "" without."""
+    of_attributes = {power.attribute: power for power in reversed(audit.power)}
+    known = [str(of_attributes[name]) for name in reversed(of_attributes)]
+    return f"80 % power: {'; '.join(_first(known, MOST_LINES))}" if known else ""
+
+
+def of_strata(audit: "Audit") -> list[str]:
+    """Differences of the gaps that an audit begins with that are others within strata, once."""
+    names = gap_names(audit.rows)
+    said = [str(between) for between in audit.between if between.metric in names]
+    return _first([*dict.fromkeys(said)], MOST_LINES)
+
+
 def lacking(audit: "Audit") -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
@@ -283,7 +297,7 @@ def uncertain(rows: pd.DataFrame) -> list[str]:
 def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
     """The lines of warnings, verdict, gates, gaps and what is missing; whether each failed."""
     rows, judgements = audit.rows, audit.judgements
-    for text in filter(None, (audit.warning, audit.assumption)):
+    for text in filter(None, (audit.warning, *of_strata(audit), audit.assumption)):
         yield f"warning: {text}", False
     yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
     yield from ((f"{line}.", False) for line in answers(audit))
@@ -306,6 +320,8 @@ def console(audit: "Audit") -> Iterator[tuple[str, bool]]:
         yield from ((f"why: {line}", False) for line in _first(audit.why.sentences(), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
+    if audit.power:
+        yield power_line(audit), False
     yield from ((line, False) for line in _first([*map(str, undefined(rows))], MOST_LINES))
     yield from ((line, False) for line in _first(uncertain(rows), MOST_LINES))
     yield from ((line, False) for line in _first(lacking(audit), MOST_LINES))

@@ -153,6 +153,12 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     callback=_optional_names,
     help="Columns that the model predicts from: the page says why values changed between periods.",
 )
+@click.option(
+    "--control",
+    "control_features",
+    callback=_optional_names,
+    help="Columns of strata, within which gaps are compared too: A,B.",
+)
 @click.option("--unit", help="Column of units whose rows belong together: households, patients.")
 @click.option(
     "--replicate-weights",

@@ -89,8 +89,10 @@ def with_column(table: pd.DataFrame, role: str, values: Any) -> tuple[pd.DataFra
     return table.assign(**{role: pd.Series(column).array}), role
 
 
-def with_columns(table: pd.DataFrame, values: Any) -> tuple[pd.DataFrame, list[str]]:
-    """The table with the sensitive features, and their names.
+def with_columns(
+    table: pd.DataFrame, values: Any, role: str = "sensitive_features"
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table with the columns of a role, and their names.
 
     ``values`` are names of columns, one name, or what ``sensitive_columns`` takes.
     """
@@ -98,16 +100,17 @@ def with_columns(table: pd.DataFrame, values: Any) -> tuple[pd.DataFrame, list[s
         return table, [values]
     if isinstance(values, Sequence) and all(isinstance(name, str) for name in values):
         return table, list(values)
-    columns = sensitive_columns(values)
-    require_same_rows("audit", {"table": table, "sensitive_features": columns})
+    columns = sensitive_columns(values, role)
+    require_same_rows("audit", {"table": table, role: columns})
     kept = table.drop(columns=[name for name in columns if name in table])
     return pd.concat([kept, columns.set_axis(table.index)], axis=1), [*map(str, columns)]
 
 
-def sensitive_columns(values: Any) -> pd.DataFrame:
+def sensitive_columns(values: Any, role: str = "sensitive_features") -> pd.DataFrame:
     """Sensitive features as columns: of a frame, an array ``[n]`` or ``[n, columns]``, or by name.
 
-    Columns without a name are called ``sensitive_feature_0`` and so on, as in fairlearn.
+    Columns without a name are called ``sensitive_feature_0`` and so on, as in fairlearn, and
+    likewise those of another role.
 
     Raises:
         InputError: it is none of these.
@@ -119,8 +122,9 @@ def sensitive_columns(values: Any) -> pd.DataFrame:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"sensitive_features: a {type(values).__name__}, allowed: one label per row, a data "
+            f"{role}: a {type(values).__name__}, allowed: one label per row, a data "
             "frame, or columns by name"
         ) from None
-    names = [f"sensitive_feature_{name}" if isinstance(name, int) else str(name) for name in frame]
+    singular = role.removesuffix("s")
+    names = [f"{singular}_{name}" if isinstance(name, int) else str(name) for name in frame]
     return frame.set_axis(names, axis=1)

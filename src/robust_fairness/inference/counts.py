@@ -285,6 +285,21 @@ class Counts:
         return made._replace(effective=rows_of_all) if made.effective is n else made
 
 
+def means_of_rows(codes: Array, values: Array, weight: Array, groups: int) -> Means:
+    """Means of row values ``[n]`` of groups with codes ``[n]`` from 0, linearised as in ``Counts``.
+
+    >>> means_of_rows(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]), np.ones(3), 2).value
+    array([2., 5.])
+    """
+    n = np.bincount(codes, minlength=groups)
+    total, squares = (np.bincount(codes, weight**power, groups) for power in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.bincount(codes, weight * values, groups) / total
+        away = np.bincount(codes, (weight * (values - value[codes])) ** 2, groups)
+        variance = np.where(n > 1, away * n / (n - 1) / total**2, np.nan)
+        return Means(value, variance, n, total**2 / squares)
+
+
 def rates_of(parts: Sequence[Means], present: Array) -> Rates:
     """Rates of the groups that are present, bool ``[groups]``, in the order rate, group.
 

@@ -13,7 +13,9 @@ from robust_fairness.core.frames import as_pandas, sensitive_columns, with_colum
 from robust_fairness.metrics.base import DEFINITIONS
 from robust_fairness.metrics.functions import metric_function
 
-COLUMNS = ("y_true", "y_pred", "sensitive_features", "sample_weight", "unit")
+COLUMNS = (
+    "y_true", "y_pred", "sensitive_features", "control_features", "sample_weight", "unit",
+)  # fmt: skip
 FURTHER = {
     field.name: field for field in fields(Options) if field.name not in (*COLUMNS, "functions")
 }
@@ -27,6 +29,7 @@ def audit(
     y_true: Any = None,
     sample_weight: Any = None,
     unit: Any = None,
+    control_features: Any = (),
     reference: Any = None,
     name: str = "table",
     **options: Any,
@@ -42,6 +45,7 @@ def audit(
         y_true: name of a column, or one value per row; None: only what needs no labels is scored.
         sample_weight: likewise, weights.
         unit: likewise, units whose rows are not independent, such as households.
+        control_features: as sensitive features, strata within which gaps are compared too.
         reference: a frame of earlier predictions with the same columns, to compare with.
         name: name of the table, for the page and for messages.
         **options: further fields of ``robust_fairness.auditing.Options``, such as ``metrics``,
@@ -73,6 +77,8 @@ def audit(
         if values is not None:
             table, columns[role] = with_column(table, role, values)
     table, attributes = with_columns(table, sensitive_features)
+    table, strata = with_columns(table, control_features, "control_features")
+    columns["control_features"] = strata
     chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options))
     if reference is None and chosen.features:
         raise InputError("features: why values changed needs a reference")

@@ -1,0 +1,297 @@
+r"""Gaps within strata of control features, as those of applicants to the same department.
+
+The difference of groups a and b within strata s is combined with the weights of Mantel and
+Haenszel (1959), from the weights of rows n,
+
+.. math:: d = \frac{\sum_s k_s (r_{a,s} - r_{b,s})}{\sum_s k_s}, \quad
+    k_s = \frac{n_{a,s} n_{b,s}}{n_{a,s} + n_{b,s}}
+
+the difference of two rates that are standardised to the same strata, each with the variance
+:math:`\sum k_s^2 \mathrm{Var}(r_s) / (\sum k_s)^2` for the given numbers of rows (Greenland and
+Robins 1985). Their ratio is the Mantel-Haenszel risk ratio. A gap is the largest of all pairs, as
+without control features, so that its interval, its tests and its changes are the same functions of
+rates. Strata without rows of one of both groups have no weight.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy import sparse
+
+from robust_fairness import inference
+from robust_fairness.auditing.digits import number
+from robust_fairness.auditing.intervals import Bound, Compared, ratio, widened
+from robust_fairness.auditing.predictions import Predictions, attribute_name
+from robust_fairness.inference import LinearGap, Rates
+from robust_fairness.inference.counts import TWO, Counts, Means, means_of_rows
+from robust_fairness.metrics import Gap
+from robust_fairness.metrics.base import Quantity
+from robust_fairness.metrics.gaps import row_values
+from robust_fairness.samples import Groups, groups_of, shown
+
+MOST_GROUPS = 30  # that are compared in pairs
+COMBINED = ("largest", "sum", "ratio")  # kinds of gaps
+LARGEST_VARIANCE = 0.25  # of a share of a single row
+MOSTLY = 0.5  # share of a gap between strata from which on it is said
+
+
+@dataclass(frozen=True)
+class Strata:
+    """Groups of an attribute within strata.
+
+    Attributes:
+        name: of the attribute and the control features, to show.
+        control: names of the control features, to show.
+        groups: the groups that have rows.
+        codes: number of stratum and group of every row, stratum first; -1 without one.
+        number: of strata.
+        predictions: the rows.
+    """
+
+    name: str
+    control: str
+    groups: tuple[str, ...]
+    codes: np.ndarray
+    number: int
+    predictions: Predictions
+
+    @property
+    def cells(self) -> Groups:
+        """Strata and groups as groups of rows."""
+        return Groups.named(self.codes, map(str, range(self.number * len(self.groups))))
+
+
+@dataclass(frozen=True)
+class Within:
+    """A gap within strata.
+
+    Attributes:
+        value: the gap; NaN where it has none.
+        note: why.
+        compared: what it compares; None of a ratio.
+        bound: its interval; None without one.
+        differences: of every rate and pair of groups ``[rates, pairs]``, the first less the second.
+    """
+
+    value: float
+    note: str = ""
+    compared: Compared | None = None
+    bound: Bound | None = None
+    differences: np.ndarray | None = None
+
+
+def controlled_name(attribute: str, columns: tuple[str, ...], existing: object) -> str:
+    """The name of an attribute within strata, which no column has."""
+    name = f"{attribute} | {shown(columns)}"
+    return f"({name})" if name in existing else name  # type: ignore[operator]
+
+
+def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[str, Strata]]:
+    """Strata by name of an attribute or an intersection; none without control features."""
+    columns = tuple(map(str, predictions.control))
+    if not columns:
+        return
+    strata = groups_of(predictions.control, columns)
+    existing = predictions.samples.attributes
+    for attribute, groups in predictions.groups(intersections).items():
+        both = (strata.codes >= 0) & (groups.codes >= 0)
+        present = np.bincount(groups.index[both], minlength=len(groups.values)) > 0
+        place = np.cumsum(present) - 1
+        names = tuple(np.array(groups.names, dtype=object)[present])
+        codes = np.full(len(both), -1)
+        codes[both] = strata.index[both] * len(names) + place[groups.index[both]]
+        name = controlled_name(attribute, columns, existing)
+        yield (
+            attribute,
+            Strata(
+                name, attribute_name(columns, ()), names, codes, len(strata.values), predictions
+            ),
+        )
+
+
+def within(gap: Gap, strata: Strata, counts: Counts | None) -> Within:
+    """A gap within strata.
+
+    Args:
+        gap: of a kind ``COMBINED``.
+        strata: groups within strata.
+        counts: of ``strata.cells``; None of a continuous target.
+    """
+    groups = len(strata.groups)
+    if not TWO <= groups <= MOST_GROUPS:
+        few = "fewer than two groups with rows"
+        return Within(np.nan, few if groups < TWO else f"more than {MOST_GROUPS} groups")
+    pairs = np.array(list(combinations(range(groups), TWO)))
+    parts, weights = zip(*(_means(item, strata, counts) for item in gap.of), strict=True)
+    shares = [_shares(weight.reshape(strata.number, groups), pairs) for weight in weights]
+    for quantity, share in zip(gap.of, shares, strict=True):
+        absent = np.flatnonzero(~np.isfinite(share.sum(0)))
+        if len(absent):
+            names = " and ".join(strata.groups[place] for place in pairs[absent[0]])
+            return Within(
+                np.nan, f"no stratum of {strata.control} has rows of {names} for the "
+                f"{quantity.words}",
+            )  # fmt: skip
+    rates = _rates(parts, shares, pairs, counts is not None)
+    mean = rates.mean[0].reshape(len(parts), len(pairs), TWO)
+    differences = mean[..., 0] - mean[..., 1]
+    if gap.how == "ratio":
+        if not (mean.max(-1) > 0).all():
+            return Within(np.nan, "0 in every group", differences=differences)
+        value = float((mean.min(-1) / mean.max(-1)).min())
+        alone = len(parts) == len(pairs) == 1
+        bound = None
+        if alone:
+            share = rates.mean[0] * (1 - rates.mean[0])
+            known = rates.variance[0] > 0
+            n = np.where(known, share / np.where(known, rates.variance[0], 1) + 1, rates.n[0])
+            bound = ratio(rates.mean[0] * n, n)
+        return Within(value, bound=bound, differences=differences)
+    if gap.how == "sum":
+        of = inference.linear_gap("sum", TWO, len(parts))
+    else:
+        size = len(parts) * len(pairs)
+        signs = np.kron(np.eye(size), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+        of = LinearGap(signs)
+    most = np.inf if counts is None else float(len(parts)) if gap.how == "sum" else 1.0
+    compared = Compared(strata.groups, rates, of, most)
+    value = float(of.of(rates.mean)[0])
+    place = np.unravel_index(np.abs(differences).argmax(), differences.shape)
+    ends = [strata.groups[group] for group in pairs[place[1]]]
+    note = " less ".join(ends if differences[place] >= 0 else ends[::-1]) if groups > TWO else ""
+    return Within(value, note, compared, compared.bound(), differences)
+
+
+def _means(
+    quantity: Quantity, strata: Strata, counts: Counts | None
+) -> tuple[Means, np.ndarray]:  # fmt: skip
+    """Means by stratum and group, with the sums of the weights of their rows."""
+    if counts is not None:
+        values, among = row_values(quantity, counts)
+        of = np.ones(values.shape) if among is None else among
+        return counts.means(values, among), (counts.weight[:-1] * of).sum((1, 2))
+    assert quantity.rows is not None
+    predictions = strata.predictions
+    rows = quantity.rows(predictions.samples.y, predictions.prediction, **quantity.options)
+    known = strata.codes >= 0
+    weight = np.ones(len(known)) if predictions.weight is None else predictions.weight
+    number = strata.number * len(strata.groups)
+    codes, weight = strata.codes[known], weight[known]
+    means = means_of_rows(codes, np.asarray(rows.values, np.float64)[known], weight, number)
+    return means, np.bincount(codes, weight, number)
+
+
+def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """Shares of the strata for every pair of groups ``[strata, pairs]``; NaN without any."""
+    first, second = weight[:, pairs[:, 0]], weight[:, pairs[:, 1]]
+    both = (first > 0) & (second > 0)
+    k = np.where(both, first * second / np.where(both, first + second, 1), 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(k / k.sum(0))
+
+
+def _rates(
+    parts: tuple[Means, ...], shares: list[np.ndarray], pairs: np.ndarray, bounded: bool
+) -> Rates:
+    """Standardised rates in the order rate, pair, end."""
+    values, variances, rows, deviations = [], [], [], []
+    for means, share in zip(parts, shares, strict=True):
+        stratum, pair = np.nonzero(share)
+        cell = stratum[:, None] * (len(means.value) // len(share)) + pairs[pair]
+        column = pair[:, None] * TWO + np.arange(TWO)
+        each = np.repeat(share[stratum, pair], TWO)
+        shape = (len(means.value), TWO * len(pairs))
+        combine = sparse.coo_array((each, (cell.ravel(), column.ravel())), shape=shape).tocsr()
+        single = means.n == 1
+        alone = LARGEST_VARIANCE
+        if not bounded:  # what rows of all strata vary within them
+            degrees = means.n * (means.n - 1)
+            alone = np.nansum(degrees * means.variance) / max(1, (means.n - 1).clip(0).sum())
+        variance = np.where(single, alone, np.nan_to_num(means.variance))
+        values.append(np.nan_to_num(means.value) @ combine)
+        variances.append(variance @ combine**2)
+        rows.append(means.n @ (combine > 0))
+        if means.deviations is not None:
+            deviations.append(np.nan_to_num(means.deviations) @ combine)
+            variances[-1] = np.square(deviations[-1]).sum(0) + (alone * single) @ combine**2
+    value, variance, n = (np.concatenate(part)[None] for part in (values, variances, rows))
+    covariance = None
+    if deviations:
+        drawn = np.concatenate(deviations, 1)
+        covariance = (drawn.T @ drawn)[None]
+        size = np.arange(len(drawn.T))
+        covariance[:, size, size] = variance
+    n = n.astype(np.float64)
+    if not bounded:
+        return Rates(value[..., None], widened(variance, n), n, bounded=False)
+    return Rates(value[..., None], variance, n, covariance=covariance)
+
+
+@dataclass(frozen=True)
+class Between:
+    """A difference of two groups that is another one within strata.
+
+    Attributes:
+        attribute: the attribute.
+        control: the control features.
+        metric: the gap.
+        rate: in words.
+        groups: both groups; the first has the higher rate.
+        overall: their difference.
+        within: that within strata.
+        known: whether the intervals of both exclude 0.
+    """
+
+    attribute: str
+    control: str
+    metric: str
+    rate: str
+    groups: tuple[str, str]
+    overall: float
+    within: float
+    known: bool
+
+    def __str__(self) -> str:
+        of = f"{self.attribute}: {self.rate}, {self.groups[0]} less {self.groups[1]}"
+        why = f"most of it is a difference between strata of {self.control}"
+        if abs(self.within) > abs(self.overall):
+            why = f"{self.control} hides it"
+        if self.overall * self.within < 0 and self.known:
+            why = "the sign turns"
+        overall, inside = (number(part, sign="+") for part in (self.overall, self.within))
+        return f"{of}: {overall} overall, {inside} within {self.control}: {why}"
+
+
+def between(
+    gap: Gap, attribute: str, strata: Strata, counts: Counts | None, inside: Within, known: bool
+) -> Between | None:
+    """The pair of groups of the largest gap whose difference is another one within strata.
+
+    That is where more than ``MOSTLY`` of the larger of both numbers lies between the strata.
+    ``known`` is whether the intervals of both gaps exclude 0.
+    """
+    if inside.differences is None:
+        return None
+    groups = len(strata.groups)
+    pairs = np.array(list(combinations(range(groups), TWO)))
+    means = []
+    for quantity in gap.of:
+        of_cells, weight = _means(quantity, strata, counts)
+        hits = (np.nan_to_num(of_cells.value) * weight).reshape(-1, groups).sum(0)
+        means.append(hits / weight.reshape(-1, groups).sum(0))
+    overall = np.stack([mean[pairs[:, 0]] - mean[pairs[:, 1]] for mean in means])
+    for place in (np.abs(overall).argmax(), np.abs(inside.differences).argmax()):
+        rate, pair = np.unravel_index(place, overall.shape)
+        whole, part = (float(each[rate, pair]) for each in (overall, inside.differences))
+        if abs(whole - part) <= MOSTLY * max(abs(whole), abs(part)):
+            continue
+        first, second = (strata.groups[group] for group in pairs[pair])
+        if whole < 0 or (whole == 0 and part < 0):
+            first, second, whole, part = second, first, -whole, -part
+        words = gap.of[int(rate)].words
+        return Between(
+            attribute, strata.control, gap.name, words, (first, second), whole, part, known
+        )
+    return None
