@@ -52,7 +52,8 @@ AUDIT = {
 ALL_VALUES = "all possible values"  # an interval of a gap with too few rows of a rate
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
-SIGNED = ("mean_error", "mean_calibration_error")  # of which neither end is the better one
+# Of which neither end is the better one.
+SIGNED = ("mean_prediction", "mean_error", "mean_calibration_error")
 OF_TAIL = ("head_accuracy", "tail_accuracy")
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
@@ -112,6 +113,8 @@ def _aggregations(metric: Metric) -> tuple[str, ...]:
     """The aggregations of a quantity that all audits show."""
     if metric.quantity in SIGNED:
         return ("", "by_group", "difference")
+    if metric.task == "regression" and is_mean(metric.definition):
+        return (*AGGREGATIONS, "difference")
     return ("by_group",) if metric.definition.binary else AGGREGATIONS
 
 

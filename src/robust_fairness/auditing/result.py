@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, combinations, count
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX, changes, require_comparable, verdicts
 from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
+from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.missing import marks_of_missing
@@ -27,6 +30,7 @@ SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
     "equal_opportunity_difference", "equalized_odds_difference", "mean_squared_error",
     "worst_group_mean_squared_error", "mean_error", "mean_error_difference",
+    "mean_absolute_error_difference", "mean_prediction_difference",
 )  # fmt: skip
 
 
@@ -81,6 +85,7 @@ class Audit:
     def metrics(self) -> dict[str, float]:
         """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
 
+        The bounds of their 95 % intervals are ``metric.low`` and ``metric.high``, where there are.
         The names are valid in MLflow: characters that it refuses are replaced by ``_``, and of
         names that would be equal the later ones end in ``_2``, ``_3`` and so on. Columns of an
         intersection are separated by dots, and control features follow ``given``. Values that are
@@ -105,11 +110,66 @@ class Audit:
                 name for name in chain([base], numbered) if name not in sections.values()
             )
         return {
-            ".".join(filter(None, [sections[attribute], metric])): value
-            for attribute, metric, value in zip(
-                rows["attribute"], rows["metric"], rows["value"], strict=True
-            )
+            ".".join(filter(None, [sections[row["attribute"]], row["metric"], end])): row[column]
+            for row in rows.to_dict("records")
+            for column, end in (("value", ""), ("low", "low"), ("high", "high"))
+            if np.isfinite(row[column])
         }
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame(self.predictions, self.options)
+
+    @property
+    def by_group(self) -> pd.DataFrame:
+        """Metrics by group of all sensitive features together, as ``MetricFrame.by_group``.
+
+        A row per level of the control features and group that has rows, columns ``(metric,
+        value)``, ``(metric, low)``, ``(metric, high)`` and ``(metric, n)``.
+        """
+        return self._frame.by_group()
+
+    @property
+    def overall(self) -> pd.DataFrame:
+        """Metrics of all rows, as ``MetricFrame.overall``: columns value, low, high and n.
+
+        A row per level of the control features and metric.
+        """
+        return self._frame.overall()
+
+    @property
+    def control_levels(self) -> list[str]:
+        """Names of the control features, the first levels of the index of ``by_group``."""
+        return self._frame.control_levels
+
+    @property
+    def sensitive_levels(self) -> list[str]:
+        """Names of the sensitive features, the last levels of the index of ``by_group``."""
+        return self._frame.sensitive_levels
+
+    def difference(self, method: str = "between_groups") -> pd.DataFrame:
+        """Largest differences of the metrics, as ``MetricFrame.difference``, with intervals.
+
+        Args:
+            method: ``between_groups``, or ``to_overall``: between a group and all rows, whose mean
+                is taken with the shares of these rows. Functions have no interval there.
+
+        Returns:
+            A row per level of the control features and metric, columns value, low and high.
+        """
+        return self._frame.difference(method)
+
+    def ratio(self, method: str = "between_groups") -> pd.DataFrame:
+        """Smallest ratios of the metrics, as ``MetricFrame.ratio``; two groups have intervals.
+
+        Args:
+            method: ``between_groups``, or ``to_overall``: the smaller over the larger of a group's
+                value and that of all rows, without intervals.
+
+        Returns:
+            A row per level of the control features and metric, columns value, low and high.
+        """
+        return self._frame.ratio(method)
 
     def judged(self, conditions: str | Sequence[str], rule: Rule = "estimate") -> "Audit":
         """The audit with the verdicts of conditions that must not hold.

@@ -26,7 +26,8 @@ GAPS = {
     "equal_opportunity_difference": "equal opportunity difference",
     "demographic_parity_difference": "demographic parity difference",
     "mean_error_difference": "difference of mean errors",
-    "mean_squared_error_worst_gap": "gap of the mean squared error",
+    "mean_absolute_error_difference": "difference of mean absolute errors",
+    "mean_prediction_difference": "difference of mean predictions",
 }
 # Of more than two classes.
 GAPS_OF_CLASSES = {

@@ -24,6 +24,12 @@ def mean_error(y_true: Array, y_pred: Array) -> RowValues:
 
 
 @quantity(better="lower", task="regression")
+def mean_prediction(y_true: Array, y_pred: Array) -> RowValues:
+    """Mean of the predictions, in units of the outcome (fairlearn); neither end is better."""
+    return RowValues(np.asarray(y_pred, np.float64))
+
+
+@quantity(better="lower", task="regression")
 def unexplained_variance(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
     """Mean squared error over the variance of the outcome in these rows: 1 minus R squared.
 
