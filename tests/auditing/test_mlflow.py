@@ -18,6 +18,11 @@ from robust_fairness.auditing.verdict import console
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs.evaluator import Evaluator
 
+# MLflow's evaluation calls pandas in ways that its next version drops, and hooks into imports.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning"),
+    pytest.mark.filterwarnings("ignore:_ImportHookChainedLoader"),
+]
 ROOT = Path(__file__).parents[2]
 NAME = "robust_fairness"
 RNG = np.random.default_rng(0)
