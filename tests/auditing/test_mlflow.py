@@ -20,8 +20,8 @@ from robust_fairness.runs.evaluator import Evaluator
 
 # MLflow's evaluation calls pandas in ways that its next version drops, and hooks into imports.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::pandas.errors.Pandas4Warning"),
-    pytest.mark.filterwarnings("ignore:_ImportHookChainedLoader"),
+    pytest.mark.filterwarnings(f"ignore::{warning}")
+    for warning in ("pandas.errors.Pandas4Warning", "DeprecationWarning", "ImportWarning")
 ]
 ROOT = Path(__file__).parents[2]
 NAME = "robust_fairness"

@@ -125,7 +125,7 @@ class Frame:
             kept = np.unique(of_level[of_level >= 0])
             column = pd.Categorical.from_codes(
                 np.where(of_level >= 0, np.searchsorted(kept, of_level), -1),
-                [str(place) for place in range(len(kept))],
+                pd.Index([str(place) for place in range(len(kept))]),
             )
             samples = replace(some.samples, attributes=pd.DataFrame({GROUP: column}),
                               sensitive=(GROUP,))  # fmt: skip

@@ -13,7 +13,7 @@ FOLDER = "robust_fairness"
 KINDS = {"classifier": False, "regressor": True}  # whether the target is continuous
 
 
-class Evaluator(ModelEvaluator):  # type: ignore[misc]
+class Evaluator(ModelEvaluator):
     """Logs the values of an audit with their bounds, its page and its table.
 
     ``evaluator_config`` has the arguments of ``rf.audit``, of which ``sensitive_features`` is
