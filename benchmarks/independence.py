@@ -19,7 +19,7 @@ import torch
 from robust_fairness.maths.cross_covariance import kernel_features, pivots, variable
 from robust_fairness.maths.permutation import hsic_test, permutation_test, permutations_within
 
-TABLE = Path(__file__).resolve().parents[1] / "docs" / "tables" / "measures_independence.csv"
+TABLE = Path(__file__).resolve().parents[1] / "docs" / "tables" / "independence.csv"
 LEVEL, PERMUTATIONS = 0.05, 199
 SIZES = ((150, 0.5), (400, 0.35))  # rows and strength of the dependence
 WITHOUT = 5  # times as many draws without dependence
