@@ -140,6 +140,25 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     assert run("check", "--datasets", "visits").output.rstrip().endswith("A run trains 60 models.")
 
 
+@pytest.mark.parametrize(("rows", "epochs"), [(19_999, 50), (20_000, 38), (60_000, 13)])
+def test_the_drafted_protocol_takes_about_as_many_steps_for_any_large_table(
+    run, tmp_path: Path, rows: int, epochs: int
+) -> None:
+    """1,800 steps of 256 rows from 20,000 rows on, of which 60 % train."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], rows), "x": rng.random(rows).round(3)})
+    table.assign(y=rng.integers(0, 2, rows)).to_csv(tmp_path / "many.csv", index=False)
+    said = run("init", "many.csv", "--target", "y", "--sensitive", "sex").output
+    assert ("--runner=" in said) == (rows >= 20_000)
+    with chdir(tmp_path):
+        loader = configuration.loader_of(None, {"datasets": "many"})
+        cells = loader.validated_experiment.cells
+    protocols = [cell.protocol for cell in cells]
+    assert [protocol.epochs for protocol in protocols] == [epochs] * 3
+    batch = protocols[0].batch_size
+    assert rows < 20_000 or abs(epochs * 0.6 * rows / batch / 1_800 - 1) < 0.05
+
+
 def test_init_reads_percentages_and_hints_at_dates_and_at_two_names_of_a_value(
     run, tmp_path: Path
 ) -> None:

@@ -68,7 +68,8 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     roles.ignored = [column for column in [*roles.ignored, key] if column and column not in used]
     file = _below_the_root(table, force)
     texts = {
-        files["parameters"]: draft.parameters(described, roles, name, file),
+        files["parameters"]: draft.parameters(described, roles, name, file)
+        + draft.protocol(described, name),
         files["experiment"]: draft.experiment(described, roles, name),
     }
     for path in texts:
@@ -78,6 +79,8 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
         click.echo(f"Wrote {path} ({text.count(chr(10))} lines).")
     click.echo(f"Next: robust-fairness check --datasets {name}")
     click.echo(f"Then: robust-fairness run --datasets {name}")
+    if described.rows >= draft.LARGE:
+        click.echo("On all cores: add --runner=robust_fairness.runs.runners.DaskRunner")
 
 
 def _require_new(name: str, files: dict[str, Path], force: bool) -> None:
