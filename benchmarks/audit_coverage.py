@@ -18,7 +18,7 @@ import pandas as pd
 
 from robust_fairness.auditing import intervals
 from robust_fairness.auditing.changes import change_of
-from robust_fairness.auditing.control import Strata, within
+from robust_fairness.auditing.control import ControlStrata, within
 from robust_fairness.auditing.intervals import Compared, compared_in_counts
 from robust_fairness.auditing.power import power_of
 from robust_fairness.inference import Rates
@@ -220,7 +220,7 @@ def strata(count: int) -> pd.DataFrame:
         n_by_cell = np.zeros((2 * number, 2, 2), np.int64)
         n_by_cell[:, 0, 0], n_by_cell[:, 0, 1] = (sizes - hits).ravel(), hits.ravel()
         counts = Counts.of_rows(n_by_cell)
-        known = Strata("", "", ("a", "b"), np.empty(0), number, None)  # type: ignore[arg-type]
+        known = ControlStrata("", "", ("a", "b"), np.empty(0), number, None)  # type: ignore[arg-type]
         k = sizes.prod(1) / np.maximum(sizes.sum(1), 1)
         return within(gap, known, counts).compared, abs(k @ gaps / k.sum())
 

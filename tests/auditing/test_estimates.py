@@ -175,7 +175,7 @@ def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path)
         np.testing.assert_allclose(both[column], both[f"{column}_y"])
     page = unlabelled.to_html()
     assert "Accuracy and the equalized odds" not in page and not unlabelled.warning
-    assert "; no labels, prediction <strong>p</strong>" in page
+    assert "rows, no labels, prediction p\n" in page
     with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
         audit_file(TableFile(tmp_path / "now.csv"), options, labels="none", gates=["accuracy<0.5"])
     with pytest.raises(InputError, match="one column of classes, probabilities or scores"):

@@ -8,8 +8,8 @@ import pytest
 
 import robust_fairness as rf
 from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import Change, Scored, changes
-from robust_fairness.diagnosis.domains import Domains
+from robust_fairness.diagnosis.decomposition import DecomposedChange, ScoredDomains, changes
+from robust_fairness.diagnosis.domains import ComparedRows
 from robust_fairness.diagnosis.runs import diagnose
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
@@ -98,7 +98,7 @@ def truth(home: np.ndarray, away: np.ndarray) -> dict[tuple[str, str], float]:
     return true
 
 
-def drawn(rng: np.random.Generator, rows: int, away: np.ndarray) -> Scored:
+def drawn(rng: np.random.Generator, rows: int, away: np.ndarray) -> ScoredDomains:
     """Rows of home and as many of another population; x has noise, and a category has no effect."""
     cells = np.concatenate([rng.choice(12, rows, p=joint.ravel()) for joint in (HOME, away)])
     group, x, y = np.unravel_index(cells, HOME.shape)
@@ -109,14 +109,14 @@ def drawn(rng: np.random.Generator, rows: int, away: np.ndarray) -> Scored:
         ("x", "colour", "sex"),
         np.array([False, True, True]),
     )
-    domains = Domains(
+    domains = ComparedRows(
         np.repeat([False, True], rows), columns, np.arange(2 * rows), np.ones(2 * rows)
     )
     decided = DECIDED[x].astype(float)
-    return Scored(domains, "accuracy", y.astype(float), decided, decided)
+    return ScoredDomains(domains, "accuracy", y.astype(float), decided, decided)
 
 
-def parts_of(change: Change) -> dict[tuple[str, str], tuple[float, float, float]]:
+def parts_of(change: DecomposedChange) -> dict[tuple[str, str], tuple[float, float, float]]:
     """Value and ends of every part, of group 1 less group 0."""
     sign = -1 if change.groups == (0, 1) else 1
     found = {}
@@ -190,7 +190,7 @@ def test_a_copy_of_every_row_in_its_unit_changes_no_interval() -> None:
     one = drawn(np.random.default_rng(1), 600, shifted("none"))
 
     def width(unit: np.ndarray) -> float:
-        domains = Domains(
+        domains = ComparedRows(
             np.tile(one.domains.away, 2),
             one.domains.columns.take(np.tile(np.arange(1200), 2)),
             unit,
@@ -216,8 +216,8 @@ def test_a_squared_error_is_taken_apart() -> None:
     x = rng.normal(0.7 * away, 1)
     error = rng.normal(0, np.where(away, 2, 1)) ** 2
     columns = Columns(x[:, None].astype(np.float32), ("x",), np.array([False]))
-    domains = Domains(away, columns, np.arange(3000), np.ones(3000))
-    (change,) = changes(Scored(domains, "mean_squared_error", error, 2 * x), {})
+    domains = ComparedRows(away, columns, np.arange(3000), np.ones(3000))
+    (change,) = changes(ScoredDomains(domains, "mean_squared_error", error, 2 * x), {})
     assert change.y_given_x.low < 3 < change.y_given_x.high
     assert change.x.low < 0 < change.x.high
     assert change.at_home == pytest.approx(error[~away].mean())

@@ -129,7 +129,7 @@ def accuracies(validation: Sequence[Prediction], samples: Samples) -> dict[str, 
 
 def largest_difference(a: Fitted, b: Fitted) -> float:
     """Largest difference between the weights of two fitted replicas."""
-    return max(np.abs(a.state[name] - b.state[name]).max() for name in a.state)
+    return max(np.abs(a.state[name] - b.state[name]).max(initial=0.0) for name in a.state)
 
 
 def assert_same_bits(a: Mapping, b: Mapping) -> None:

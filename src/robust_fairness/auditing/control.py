@@ -38,7 +38,7 @@ MOSTLY = 0.5  # share of a gap between strata from which on it is said
 
 
 @dataclass(frozen=True)
-class Strata:
+class ControlStrata:
     """Groups of an attribute within strata.
 
     Attributes:
@@ -59,7 +59,7 @@ class Strata:
 
     @property
     def cells(self) -> Groups:
-        """Strata and groups as groups of rows."""
+        """ControlStrata and groups as groups of rows."""
         return Groups.named(self.codes, map(str, range(self.number * len(self.groups))))
 
 
@@ -88,8 +88,8 @@ def controlled_name(attribute: str, columns: tuple[str, ...], existing: object) 
     return f"({name})" if name in existing else name  # type: ignore[operator]
 
 
-def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[str, Strata]]:
-    """Strata by name of an attribute or an intersection; none without control features."""
+def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[str, ControlStrata]]:
+    """ControlStrata by name of an attribute or an intersection; none without control features."""
     columns = tuple(map(str, predictions.control))
     if not columns:
         return
@@ -105,13 +105,13 @@ def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[s
         name = controlled_name(attribute, columns, existing)
         yield (
             attribute,
-            Strata(
+            ControlStrata(
                 name, attribute_name(columns, ()), names, codes, len(strata.values), predictions
             ),
         )
 
 
-def within(gap: Gap, strata: Strata, counts: Counts | None) -> Within:
+def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
     """A gap within strata.
 
     Args:
@@ -165,7 +165,7 @@ def within(gap: Gap, strata: Strata, counts: Counts | None) -> Within:
 
 
 def _means(
-    quantity: Quantity, strata: Strata, counts: Counts | None
+    quantity: Quantity, strata: ControlStrata, counts: Counts | None
 ) -> tuple[Means, np.ndarray]:  # fmt: skip
     """Means by stratum and group, with the sums of the weights of their rows."""
     if counts is not None:
@@ -265,7 +265,12 @@ class Between:
 
 
 def between(
-    gap: Gap, attribute: str, strata: Strata, counts: Counts | None, inside: Within, known: bool
+    gap: Gap,
+    attribute: str,
+    strata: ControlStrata,
+    counts: Counts | None,
+    inside: Within,
+    known: bool,
 ) -> Between | None:
     """The pair of groups of the largest gap whose difference is another one within strata.
 

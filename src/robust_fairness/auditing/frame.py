@@ -14,7 +14,7 @@ import pandas as pd
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.intervals import Compared
 from robust_fairness.auditing.predictions import Options, Predictions
-from robust_fairness.auditing.report import scored, selected
+from robust_fairness.auditing.report import SCORES, scored, selected
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LinearGap
 from robust_fairness.metrics import find_metric
@@ -65,7 +65,7 @@ class Frame:
         """Names of the quantities."""
         functions = metrics_of_functions(self.options.functions)
         metrics = [
-            *(find_metric(name) for name in selected(self.options) if not name.startswith("fairc")),
+            *(find_metric(name) for name in selected(self.options) if name not in SCORES),
             *functions.values(),
         ]
         named = [
@@ -101,11 +101,11 @@ class Frame:
         if not self.sensitive_levels:
             raise InputError("sensitive features: groups need a categorical one")
         groups = groups_of(predictions.samples.attributes, self.sensitive_levels)
-        own = [name for name in names if name in self.options.functions]
+        of_users = [name for name in names if name in self.options.functions]
         wanted = [
             form.format(name)
             for name in names
-            if name not in own
+            if name not in of_users
             for form in ("{}", "{}_by_group", "{}_difference", "{}_ratio")
         ]
         options = replace(

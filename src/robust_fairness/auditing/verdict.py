@@ -75,7 +75,7 @@ def _what(judgement: Judgement) -> str:
 
 def _side(gate: Gate) -> str:
     """The limit of a gate, and the side of it that fails."""
-    return f"{'above' if gate.sign.startswith('>') else 'below'} {exact(gate.limit)}"
+    return f"{'above' if gate.sign in ('>', '>=') else 'below'} {exact(gate.limit)}"
 
 
 def _written(judgement: Judgement) -> str:

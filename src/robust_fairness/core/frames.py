@@ -125,6 +125,6 @@ def sensitive_columns(values: Any, role: str = "sensitive_features") -> pd.DataF
             f"{role}: a {type(values).__name__}, allowed: one label per row, a data "
             "frame, or columns by name"
         ) from None
-    singular = role.removesuffix("s")
+    singular = role[:-1]
     names = [f"{singular}_{name}" if isinstance(name, int) else str(name) for name in frame]
     return frame.set_axis(names, axis=1)

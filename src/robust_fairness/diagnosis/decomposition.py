@@ -24,7 +24,7 @@ from scipy import special
 
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.diagnosis.columns import MOST_LEVELS
-from robust_fairness.diagnosis.domains import FEWEST, Domains, Overlap, cross_fitted
+from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, Overlap, cross_fitted
 from robust_fairness.metrics.base import DEFINITIONS, Quantity
 from robust_fairness.metrics.classification import (
     false_positive_rate,
@@ -43,7 +43,7 @@ Coded = tuple[np.ndarray, tuple[str, ...]]
 Parts = Callable[[np.ndarray], np.ndarray]
 
 
-class Part(NamedTuple):
+class PartOfChange(NamedTuple):
     """A change or a part of it, with its 95 % interval."""
 
     change: float
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class DecomposedChange:
     """The change of a value between two domains; the parts add up to the whole.
 
     Attributes:
@@ -74,14 +74,14 @@ class Change:
     rows: np.ndarray
     at_home: float
     elsewhere: float
-    whole: Part
-    mix: Part | None
-    x: Part
-    y_given_x: Part
+    whole: PartOfChange
+    mix: PartOfChange | None
+    x: PartOfChange
+    y_given_x: PartOfChange
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredDomains:
     """Rows of two domains that a model predicted.
 
     Attributes:
@@ -94,7 +94,7 @@ class Scored:
             classes 0 and 1.
     """
 
-    domains: Domains
+    domains: ComparedRows
     metric: str
     y: np.ndarray
     prediction: np.ndarray
@@ -171,7 +171,7 @@ class Scored:
         metric: str,
         attribute: str = "",
         groups: tuple[int, ...] = (),
-    ) -> Change:
+    ) -> DecomposedChange:
         """The change of a function of means and its parts, with intervals by the delta method."""
         means, scores = self.means(a, b)
         of_rows = np.zeros((4, scores.shape[-1]))
@@ -182,18 +182,20 @@ class Scored:
         at_home, elsewhere, *changes = parts(means).tolist()
         half = special.ndtri((1 + CONFIDENCE) / 2) * self.domains.errors(of_rows)
         whole, mix, x, y_given_x = (
-            Part(change, change - width, change + width)
+            PartOfChange(change, change - width, change + width)
             for change, width in zip(  # 0 is 0
                 np.round(changes, EXACT).tolist(), np.round(half, EXACT).tolist(), strict=True
             )
         )
         of_mix = None if groups or not attribute else mix
-        return Change(
+        return DecomposedChange(
             attribute, metric, groups, rows, at_home, elsewhere, whole, of_mix, x, y_given_x
         )
 
 
-def changes(scored: Scored, groups: Mapping[str, Coded], fewest: int = FEWEST) -> Iterator[Change]:
+def changes(
+    scored: ScoredDomains, groups: Mapping[str, Coded], fewest: int = FEWEST
+) -> Iterator[DecomposedChange]:
     r"""The changes of a mean and of the largest differences of rates between two groups.
 
     The mean is taken overall and, by attribute, within groups, with the mix of groups as a part of
@@ -231,8 +233,8 @@ def changes(scored: Scored, groups: Mapping[str, Coded], fewest: int = FEWEST) -
 
 
 def _difference(
-    scored: Scored, attribute: str, masks: Mapping[int, np.ndarray], rate: str, fewest: int
-) -> Change | None:
+    scored: ScoredDomains, attribute: str, masks: Mapping[int, np.ndarray], rate: str, fewest: int
+) -> DecomposedChange | None:
     """The change of the largest difference of a rate; None without two groups of enough rows."""
     domains = scored.domains
     grid: tuple[np.ndarray, ...] = tuple(np.indices((2, 2)).reshape(2, -1))

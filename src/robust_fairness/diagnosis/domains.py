@@ -149,7 +149,7 @@ def overlap(x: Columns, away: np.ndarray, fold: np.ndarray) -> Overlap:
 
 
 @dataclass(frozen=True, eq=False)
-class Domains:
+class ComparedRows:
     """Rows of two domains: home and elsewhere, or an earlier period and this one.
 
     Attributes:

@@ -22,8 +22,8 @@ from robust_fairness.auditing.why import (
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.diagnosis.columns import MOST_LEVELS, Columns
-from robust_fairness.diagnosis.decomposition import Change, Coded, Scored, changes
-from robust_fairness.diagnosis.domains import FEWEST, Domains, some
+from robust_fairness.diagnosis.decomposition import Coded, DecomposedChange, ScoredDomains, changes
+from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, some
 from robust_fairness.diagnosis.labels import share_change
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
 
@@ -77,7 +77,7 @@ class Both:
         features: features as a frame of numbers and categories.
     """
 
-    scored: Scored
+    scored: ScoredDomains
     groups: dict[str, Coded]
     features: pd.DataFrame
 
@@ -99,8 +99,8 @@ class Both:
             np.arange(size) if part.units is None else part.units
             for part, size in zip(parts, sizes, strict=True)
         ]
-        scored = Scored(
-            Domains(
+        scored = ScoredDomains(
+            ComparedRows(
                 away=np.repeat([False, True], sizes),
                 columns=_columns(every),
                 unit=np.concatenate([units[0], units[0].max() + 1 + units[1]]),
@@ -146,7 +146,7 @@ def _columns(frame: pd.DataFrame) -> Columns:
     return Columns(np.column_stack(values), tuple(map(str, frame)), np.array(categorical))
 
 
-def _change(both: Both, change: Change) -> Iterator[Row]:
+def _change(both: Both, change: DecomposedChange) -> Iterator[Row]:
     """Rows of a change and of its parts."""
     names = both.groups[change.attribute][1] if change.groups else ()
     where = {
@@ -163,7 +163,7 @@ def _change(both: Both, change: Change) -> Iterator[Row]:
             yield where | {"part": name} | part._asdict()
 
 
-def _regions(both: Both, change: Change, fewest: int) -> Iterator[Row]:
+def _regions(both: Both, change: DecomposedChange, fewest: int) -> Iterator[Row]:
     """Where in the features the rate of the first group less that of the second changes most."""
     x, scored = _one_hot(both.features), both.scored
     away, overlap = scored.domains.away, scored.overlap
@@ -224,7 +224,7 @@ def _share(
     }  # fmt: skip
 
 
-def _sizes(domains: Domains, rows: np.ndarray) -> Row:
+def _sizes(domains: ComparedRows, rows: np.ndarray) -> Row:
     now = int((rows & domains.away).sum())
     return {"then_n": int(rows.sum()) - now, "now_n": now}
 

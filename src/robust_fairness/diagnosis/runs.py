@@ -9,8 +9,8 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import Coded, Scored, changes
-from robust_fairness.diagnosis.domains import FEWEST, Domains, some
+from robust_fairness.diagnosis.decomposition import Coded, ScoredDomains, changes
+from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, some
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
 from robust_fairness.metrics.evaluation import probability_of_second
@@ -44,7 +44,7 @@ def diagnose(
     compared = cache(
         lambda home, away: _domains(samples, *(np.frombuffer(rows, int) for rows in (home, away)))
     )
-    described: set[Domains] = set()
+    described: set[ComparedRows] = set()
     rows: dict[str, list[Row]] = {
         "diagnosis": [], "domain_columns": [], "regions": [], "shares": [],
     }  # fmt: skip
@@ -68,7 +68,7 @@ def diagnose(
     return {name: tables.table(tables.TABLES[name], listed) for name, listed in rows.items()}
 
 
-def _domains(samples: Samples, home: np.ndarray, away: np.ndarray) -> Domains:
+def _domains(samples: Samples, home: np.ndarray, away: np.ndarray) -> ComparedRows:
     """Rows in distribution and in another domain; sensitive categories are columns, too.
 
     A missing value is a category of its own here.
@@ -79,7 +79,7 @@ def _domains(samples: Samples, home: np.ndarray, away: np.ndarray) -> Domains:
         for name, values in attributes.items()
     }
     rows = np.concatenate([home, away])
-    return Domains(
+    return ComparedRows(
         away=np.repeat([False, True], [len(home), len(away)]),
         columns=Columns.of(samples).joined(codes).take(rows),
         unit=np.arange(len(rows)) if samples.units is None else samples.units[rows],
@@ -103,7 +103,7 @@ def _pairs(
                 yield parts["test"], parts["ood_test"].take(rows), domain
 
 
-def _domain_columns(domains: Domains) -> Iterator[Row]:
+def _domain_columns(domains: ComparedRows) -> Iterator[Row]:
     """The AUC of all columns and of each one alone."""
     auc, p = domains.two_sample
     home, away = domains.overlap.effective_rows
@@ -170,19 +170,21 @@ def _share(
     return row | {"low": low, "high": high, "p": change.p}
 
 
-def _scored(samples: Samples, domains: Domains, home: Prediction, away: Prediction) -> Scored:
+def _scored(
+    samples: Samples, domains: ComparedRows, home: Prediction, away: Prediction
+) -> ScoredDomains:
     """Both predictions: of two classes with decisions, else with the score of every row."""
     rows = np.concatenate([home.rows, away.rows])
     outputs = np.concatenate([home.outputs, away.outputs])
     y, classes = samples.y[rows].astype(np.float64), len(samples.classes)
     if classes == BINARY:
         positive = np.concatenate([home.positive, away.positive])
-        return Scored(domains, "accuracy", y, probability_of_second(outputs), positive)
+        return ScoredDomains(domains, "accuracy", y, probability_of_second(outputs), positive)
     if classes:
         predicted = outputs.argmax(1)
-        return Scored(domains, "accuracy", (predicted == y).astype(np.float64), predicted)
+        return ScoredDomains(domains, "accuracy", (predicted == y).astype(np.float64), predicted)
     predicted = outputs[:, 0].astype(np.float64)
-    return Scored(domains, "mean_squared_error", np.square(predicted - y), predicted)
+    return ScoredDomains(domains, "mean_squared_error", np.square(predicted - y), predicted)
 
 
 def _groups(samples: Samples, rows: np.ndarray) -> dict[str, Coded]:
@@ -194,7 +196,7 @@ def _groups(samples: Samples, rows: np.ndarray) -> dict[str, Coded]:
     }
 
 
-def _decomposed(scored: Scored, groups: Mapping[str, Coded]) -> Iterator[Row]:
+def _decomposed(scored: ScoredDomains, groups: Mapping[str, Coded]) -> Iterator[Row]:
     """A row per change, with its parts and their intervals."""
     overlap = scored.overlap
     where: Row = {
@@ -219,7 +221,9 @@ def _decomposed(scored: Scored, groups: Mapping[str, Coded]) -> Iterator[Row]:
         yield where | row
 
 
-def _regions(samples: Samples, scored: Scored, home: Prediction, away: Prediction) -> Iterator[Row]:
+def _regions(
+    samples: Samples, scored: ScoredDomains, home: Prediction, away: Prediction
+) -> Iterator[Row]:
     """Where the score changes most, and its difference between two groups."""
     x, features = np.asarray(samples.x, np.float32), samples.features
     rows, shared = (home.rows, away.rows), scored.overlap

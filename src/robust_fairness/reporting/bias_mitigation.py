@@ -248,10 +248,10 @@ def _with_sums(rows: pd.DataFrame) -> pd.DataFrame:
     for metric, made, names in (
         (DIFFERENCE, differences, [*keys, "attribute"]), (UNBIASED, means, keys),
     ):  # fmt: skip
-        found = rows[names].merge(made.rename("made").reset_index(), how="left", on=names)["made"]
-        found.index = rows.index
+        summed = rows[names].merge(made.rename("made").reset_index(), how="left", on=names)["made"]
+        summed.index = rows.index
         chosen = rows["metric"] == metric
-        rows = rows.assign(variance=rows["variance"].mask(chosen & found.notna(), found))
+        rows = rows.assign(variance=rows["variance"].mask(chosen & summed.notna(), summed))
     everyone = (rows["metric"] == UNBIASED) & rows["variance"].isna()
     simple = of_small(rows["value"].to_numpy(float), rows["n"].to_numpy(float))
     return rows.assign(variance=rows["variance"].mask(everyone, pd.Series(simple, rows.index)))

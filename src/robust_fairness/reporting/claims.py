@@ -85,14 +85,15 @@ class Claim(Part):
 
     def each(self) -> list[Part]:
         """Its parts, or itself as one, with all fields of both."""
-        own = {name: getattr(self, name) for name in Part.model_fields}
+        shared = {name: getattr(self, name) for name in Part.model_fields}
         result = []
         for part in self.parts or (Part(),):
             given = {name: getattr(part, name) for name in part.model_fields_set}
             sides = {
-                name: {**own[name], **given.get(name, {})} for name in ("rows", "first", "second")
+                name: {**shared[name], **given.get(name, {})}
+                for name in ("rows", "first", "second")
             }
-            result.append(Part.model_construct(**{**own, **given, **sides}))
+            result.append(Part.model_construct(**{**shared, **given, **sides}))
         return result
 
 
@@ -213,16 +214,18 @@ def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> d
     ]
     count = len(each)
     result = {
-        "value": np.mean([one["value"] for one in each]),
-        "seeds": min(one["seeds"] for one in each),
-        "ratio": max(one["ratio"] for one in each),
+        "value": np.mean([effect["value"] for effect in each]),
+        "seeds": min(effect["seeds"] for effect in each),
+        "ratio": max(effect["ratio"] for effect in each),
         "question": min(
-            (one["question"] for one in each), key=["", "these models", "this method"].index
+            (effect["question"] for effect in each), key=["", "these models", "this method"].index
         ),
     }
     for name in (ROWS, REFITS):
         components = [
-            Component(one[name].variance / count**2, one[name].df) for one in each if name in one
+            Component(effect[name].variance / count**2, effect[name].df)
+            for effect in each
+            if name in effect
         ]
         if len(components) == count:
             result[name] = reduce(add, components)
@@ -376,16 +379,16 @@ def _in_words(rows: pd.DataFrame, furthest: pd.Series) -> str:
         "not run": "not run",
     }  # fmt: skip
     of = f" of {len(rows)}" if len(rows) > 1 else ""
-    found = [f"{text} in {count[name]}{of}" for name, text in names.items() if name in count]
+    decided = [f"{text} in {count[name]}{of}" for name, text in names.items() if name in count]
     if verdict == "undecided":
         unclear = rows[rows["state"] == verdict]
         number = int(np.argsort(_nearness(unclear).to_numpy())[0])
         furthest = unclear.iloc[number]
         ends = "" if np.isnan(furthest["low"]) else "{low:.3f} to {high:.3f}".format(**furthest)
         where_open = f" in {furthest['part']}" if ends and furthest["part"] else ""
-        found.append("; ".join(filter(None, [ends + where_open, str(furthest["needed"])])))
+        decided.append("; ".join(filter(None, [ends + where_open, str(furthest["needed"])])))
     text = f"{verdict}{whom}"
-    return f"{text}: {', '.join(found)}" if found and verdict in DETAILED else text
+    return f"{text}: {', '.join(decided)}" if decided and verdict in DETAILED else text
 
 
 def drawn(papers: Mapping[str, pd.DataFrame]) -> Markup:
@@ -409,10 +412,10 @@ def _by_claim(parts: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
 def _line(claim: tuple[Any, pd.DataFrame]) -> Effect:
     furthest, rows = claim
     sign = np.where(rows["expect"].isin(["below", "not above"]), -1, 1) / rows["margin"]
-    own = float(sign[rows["part"] == furthest.part].iloc[0])
-    low, high = sorted((own * furthest.low, own * furthest.high))
+    scale = float(sign[rows["part"] == furthest.part].iloc[0])
+    low, high = sorted((scale * furthest.low, scale * furthest.high))
     others = (sign * rows["ours"])[rows["part"] != furthest.part]
     return Effect(
-        furthest.claim, furthest.says, own * furthest.published, own * furthest.ours,
+        furthest.claim, furthest.says, scale * furthest.published, scale * furthest.ours,
         low, high, tuple(others),
     )  # fmt: skip

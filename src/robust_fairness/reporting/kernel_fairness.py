@@ -318,8 +318,8 @@ def measured(results: Results) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True).assign(trial=DEFAULT_TRIAL)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
     joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
-    own = {**joint, **SENSITIVE, **ESTIMATION}
-    kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(own))
+    attributes = {**joint, **SENSITIVE, **ESTIMATION}
+    kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
     return claimed.with_row_variances(rows[kept], results)
 
 

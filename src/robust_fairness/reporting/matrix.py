@@ -352,12 +352,12 @@ class _Pairs:
         counted = np.broadcast_to(~apart, end.n.shape)
         variance = counted * np.nan_to_num(of_rate(end.mean, end.n))
         low, high = np.full((2, len(first)), np.nan)
-        for one in np.unique(levels):
-            some = levels == one
+        for of_some in np.unique(levels):
+            some = levels == of_some
             rows = first[some]
             part = Rates(end.value[rows], variance[rows], end.n[rows], end.bounded, counted[rows])
             ratio = self.ratio[rows] if isinstance(self.ratio, np.ndarray) else self.ratio
-            low[some], high[some] = interval(part, form, one, ratio)
+            low[some], high[some] = interval(part, form, of_some, ratio)
         return low[place], high[place]
 
 
