@@ -177,9 +177,15 @@ def test_variances_are_those_of_standardised_rates_by_a_loop() -> None:
             around = [rates(table[name].to_numpy()) - rates(weight) for name in ("r1", "r2", "r3")]
             expected = 4 / 3 * np.square(around).sum(0)
         else:
-            expected = np.square(k) @ [
-                [p[cell].var(ddof=1) / cell.sum() for cell in row] for row in cells
-            ]
+            expected = np.zeros(2)
+            for end in (0, 1):
+                of_group = (table["sex"] == "fm"[end]).to_numpy()
+                pooled = (p[of_group].sum() + 1) / (of_group.sum() + 2)
+                for part, row in zip(k, cells, strict=True):
+                    hits, n = p[row[end]].sum(), row[end].sum()
+                    share = (hits + 2 * pooled) / (n + 2)
+                    least = share * (1 - share) / n / (1 - n / (n + 2) ** 2)
+                    expected[end] += part**2 * max(p[row[end]].var(ddof=1) / n, least)
         np.testing.assert_allclose(made.compared.rates.variance[0], expected, err_msg=str(options))
         np.testing.assert_allclose(made.compared.rates.mean[0], rates(weight))
 
@@ -208,8 +214,8 @@ def test_numbers_are_compared_within_strata_too() -> None:
     assert row["low"] < 2 < row["high"] and row["high"] - row["low"] < 1
 
 
-def test_a_single_row_of_a_group_has_the_largest_variance() -> None:
-    """Pairs of a woman and a man: the variance is 1/4 for each of them."""
+def test_the_variance_of_single_rows_is_that_of_their_group() -> None:
+    """Pairs of a woman and a man, of whom one half is selected: 1/4 for each of them."""
     rng = np.random.default_rng(8)
     table = pd.DataFrame(
         {"y": rng.integers(0, 2, 400), "p": rng.integers(0, 2, 400), "sex": ["f", "m"] * 200,

@@ -8,9 +8,10 @@ Haenszel (1959), from the weights of rows n,
 
 the difference of two rates that are standardised to the same strata, each with the variance
 :math:`\sum k_s^2 \mathrm{Var}(r_s) / (\sum k_s)^2` for the given numbers of rows (Greenland and
-Robins 1985). Their ratio is the Mantel-Haenszel risk ratio. A gap is the largest of all pairs, as
-without control features, so that its interval, its tests and its changes are the same functions of
-rates. Strata without rows of one of both groups have no weight.
+Robins 1985); that of shares of few rows is at least ``_least_variance``. Their ratio is the
+Mantel-Haenszel risk ratio. A gap is the largest of all pairs, as without control features, so that
+its interval, its tests and its changes are the same functions of rates. Strata without rows of one
+of both groups have no weight.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ from robust_fairness.samples import Groups, groups_of, shown
 
 MOST_GROUPS = 30  # that are compared in pairs
 COMBINED = ("largest", "sum", "ratio")  # kinds of gaps
-LARGEST_VARIANCE = 0.25  # of a share of a single row
+ADDED = 2.0  # rows that draw the share of a stratum to that of all strata
 MOSTLY = 0.5  # share of a gap between strata from which on it is said
 
 
@@ -205,17 +206,19 @@ def _rates(
         shape = (len(means.value), TWO * len(pairs))
         combine = sparse.coo_array((each, (cell.ravel(), column.ravel())), shape=shape).tocsr()
         single = means.n == 1
-        alone = LARGEST_VARIANCE
-        if not bounded:  # what rows of all strata vary within them
+        if bounded:
+            least = _least_variance(means, len(share))
+        else:  # a single row: what rows of all strata vary within them
             degrees = means.n * (means.n - 1)
-            alone = np.nansum(degrees * means.variance) / max(1, (means.n - 1).clip(0).sum())
-        variance = np.where(single, alone, np.nan_to_num(means.variance))
+            pooled = np.nansum(degrees * means.variance) / max(1, (means.n - 1).clip(0).sum())
+            least = np.where(single, pooled, 0.0)
+        variance = np.fmax(means.variance, least)
         values.append(np.nan_to_num(means.value) @ combine)
         variances.append(variance @ combine**2)
         rows.append(means.n @ (combine > 0))
         if means.deviations is not None:
             deviations.append(np.nan_to_num(means.deviations) @ combine)
-            variances[-1] = np.square(deviations[-1]).sum(0) + (alone * single) @ combine**2
+            variances[-1] = np.square(deviations[-1]).sum(0) + (least * single) @ combine**2
     value, variance, n = (np.concatenate(part)[None] for part in (values, variances, rows))
     covariance = None
     if deviations:
@@ -227,6 +230,24 @@ def _rates(
     if not bounded:
         return Rates(value[..., None], widened(variance, n), n, bounded=False)
     return Rates(value[..., None], variance, n, covariance=covariance)
+
+
+def _least_variance(means: Means, strata: int) -> np.ndarray:
+    r"""Least variances of shares of the rows of strata, of which many have few rows; 0 of one.
+
+    A share of few rows is often 0 or 1. It is drawn to that of its group over all strata by
+    ``ADDED`` rows, :math:`\tilde p`, and
+    :math:`\tilde p (1 - \tilde p) / n / (1 - n / (n + a)^2)` is right where both are equal.
+    """
+    n = means.n.reshape(strata, -1).astype(np.float64)
+    if strata == 1:
+        return np.zeros(n.size)
+    share = np.nan_to_num(means.value).reshape(n.shape)
+    pooled = ((n * share).sum(0) + ADDED / 2) / (n.sum(0) + ADDED)
+    drawn = (n * share + ADDED * pooled) / (n + ADDED)
+    rows = np.maximum(n, 1)
+    least = drawn * (1 - drawn) / rows / (1 - rows / (rows + ADDED) ** 2)
+    return np.where(n > 0, least, 0.0).ravel()
 
 
 @dataclass(frozen=True)
