@@ -380,7 +380,7 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
     gap = value(audited, "mean_error_difference", "sex")
     (line,) = gaps(audited)
     assert line.startswith(
-        f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, gap of"
+        f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, difference"
     )
     means = signed.groupby(frame["sex"]).mean()
     assert gap["value"] == pytest.approx(np.ptp(means)) and 0 <= gap["low"] < gap["high"]
@@ -525,10 +525,10 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
         "region",
         "sex",
         "worst group",
-        "region",
+        "80 % power",
     ]
     assert lines[3].startswith("worst group: region <b>")
-    assert lines[4].startswith("region: 1 rows have no value and belong to no group; demographic")
+    assert lines[5].startswith("region: 1 rows have no value and belong to no group; demographic")
     rows = pd.read_csv(tmp_path / "mine_audit.csv", keep_default_na=False)
     assert list(rows) == list(AUDIT)
     options = {"metrics": ["conventional"], "name": "mine.csv"}
@@ -562,6 +562,7 @@ def test_small_groups_are_not_the_worst_and_continuous_attributes_are_named(tmp_
     expected = f"equal opportunity difference {estimate(gap['value'], gap['low'], gap['high'])}"
     assert lines[2].startswith(f"region: {expected}")
     assert lines[3].startswith("worst group: region ") and "islet" not in lines[3]
+    assert lines.pop(4).startswith("80 % power: region: equal opportunity difference, no gaps")
     assert lines[4].startswith("region: equalized odds difference not defined: islet (no rows of")
     assert "region: too few rows of islet; gaps contain them" in lines
     assert next(line for line in lines if line.startswith("age ")).startswith(

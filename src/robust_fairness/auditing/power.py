@@ -47,7 +47,7 @@ class Power:
             for what, value in (("gaps", self.gap), ("changes", self.change))
         ]
         return (
-            f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {self.n:,} rows of the "
+            f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {self.n:,} row{'s' * (self.n != 1)} of the "
             f"{self.rate})"
         )
 
