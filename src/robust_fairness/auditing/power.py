@@ -46,10 +46,8 @@ class Power:
             f"{what} from {number(value)}" if np.isfinite(value) else f"no {what}"
             for what, value in (("gaps", self.gap), ("changes", self.change))
         ]
-        return (
-            f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {self.n:,} row{'s' * (self.n != 1)} of the "
-            f"{self.rate})"
-        )
+        rows = f"{self.n:,} row{'' if self.n == 1 else 's'} of the {self.rate}"
+        return f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {rows})"
 
 
 def power_of(
