@@ -380,7 +380,7 @@ def test_a_continuous_target_has_errors_with_students_interval() -> None:
     gap = value(audited, "mean_error_difference", "sex")
     (line,) = gaps(audited)
     assert line.startswith(
-        f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, difference"
+        f"sex: difference of mean errors {estimate(gap['value'], gap['low'], gap['high'])}, "
     )
     means = signed.groupby(frame["sex"]).mean()
     assert gap["value"] == pytest.approx(np.ptp(means)) and 0 <= gap["low"] < gap["high"]
