@@ -12,7 +12,7 @@ from kedro.runner import SequentialRunner
 import robust_fairness as rf
 
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
-NODE, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+NODE, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
 @pytest.fixture

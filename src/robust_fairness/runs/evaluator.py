@@ -24,8 +24,11 @@ class Evaluator(ModelEvaluator):
     def can_evaluate(
         self, *, model_type: str | None, evaluator_config: dict[str, Any], **_: Any
     ) -> bool:
-        """Classifiers and regressors."""
-        return model_type in KINDS
+        """Classifiers and regressors, where the configuration names sensitive features.
+
+        Else not: MLflow asks every installed evaluator if a call names none of them.
+        """
+        return model_type in KINDS and "sensitive_features" in evaluator_config
 
     def evaluate(
         self,
@@ -41,17 +44,12 @@ class Evaluator(ModelEvaluator):
         """The metrics of ``Audit.metrics`` and the artifacts, which are also logged to the run.
 
         Raises:
-            InputError: the configuration has no sensitive features, or ``rf.audit`` refuses it.
+            InputError: ``rf.audit`` refuses the configuration.
         """
         import robust_fairness as rf
-        from robust_fairness.core.errors import InputError
 
         options = {**evaluator_config}
         gates = options.pop("fail_if", ())
-        if "sensitive_features" not in options:
-            raise InputError(
-                "evaluator_config: sensitive_features are needed: names of columns, or values"
-            )
         predicted = dataset.predictions_data
         if model is not None:
             predicted = model.predict(dataset.features_data)
