@@ -9,7 +9,7 @@ import pandas as pd
 from robust_fairness.auditing.intervals import difference_of
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.report import CORRECTED, P_VALUES, SHARE
+from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference.verdicts import judged

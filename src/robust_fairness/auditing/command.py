@@ -8,16 +8,17 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.audit import Audit, audited, audited_tables
 from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
+from robust_fairness.auditing.findings import gates_of
 from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions, check, without_labels
-from robust_fairness.auditing.report import SELECTIONS, SETS, scored, selected
-from robust_fairness.auditing.result import Audit, audited, audited_tables, gates_of
+from robust_fairness.auditing.scores import SELECTIONS, SETS, scored, selected
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files

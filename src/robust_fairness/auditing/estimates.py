@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.report import AUDIT
+from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.inference.counts import TWO, Counts

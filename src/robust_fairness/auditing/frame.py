@@ -14,7 +14,7 @@ import pandas as pd
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.intervals import Compared
 from robust_fairness.auditing.predictions import Options, Predictions
-from robust_fairness.auditing.report import SCORES, scored, selected
+from robust_fairness.auditing.scores import SCORES, scored, selected
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LinearGap
 from robust_fairness.metrics import find_metric

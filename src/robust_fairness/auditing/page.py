@@ -1,7 +1,7 @@
 """The page of an audit: one file without scripts that needs no network."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,11 @@ from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
+from robust_fairness.auditing.findings import Findings
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.report import MISSING, SHARE
+from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.auditing.verdict import (
     Lack,
     advice,
@@ -37,9 +38,6 @@ from robust_fairness.rendering.forest import Mark, forest
 from robust_fairness.rendering.html import rendered
 from robust_fairness.samples import Groups
 
-if TYPE_CHECKING:
-    from robust_fairness.auditing.result import Audit
-
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_LINES = 12  # of the picture
 MOST_GATES = 60  # lines of gates
@@ -57,7 +55,7 @@ RATES = {
 }  # fmt: skip
 
 
-def audit_page(audit: "Audit") -> str:
+def audit_page(audit: Findings) -> str:
     """The page as HTML; the same audit gives the same text."""
     rows, predictions, options = audit.rows, audit.predictions, audit.options
     judgements = audit.judgements

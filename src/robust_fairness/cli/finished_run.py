@@ -193,7 +193,7 @@ def cite(run_id: str | None) -> None:
     except ModuleNotFoundError:
         if run_id:
             raise
-        from robust_fairness.auditing.report import CONVENTIONAL
+        from robust_fairness.auditing.scores import CONVENTIONAL
 
         used = {"metric": list(CONVENTIONAL)}
     else:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.audit import Audit
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.result import Audit
 from robust_fairness.auditing.why import (
     ALL,
     COLUMN,

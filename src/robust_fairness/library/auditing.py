@@ -5,8 +5,8 @@ from dataclasses import MISSING, fields
 from inspect import Parameter, signature
 from typing import Any
 
+from robust_fairness.auditing.audit import Audit, audited_tables
 from robust_fairness.auditing.predictions import Options
-from robust_fairness.auditing.result import Audit, audited_tables
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns

@@ -1,30 +1,24 @@
-"""An audit with all that is made of it: values, changes, verdicts of gates, the page."""
+"""An audit with all that is made of it: tables, charts, the page."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, combinations, count
+from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing import gates
-from robust_fairness.auditing.changes import MIX, changes, require_comparable, verdicts
-from robust_fairness.auditing.control import Between, controlled_name
+from robust_fairness.auditing.changes import changes, require_comparable, verdicts
+from robust_fairness.auditing.control import controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
+from robust_fairness.auditing.findings import Findings
 from robust_fairness.auditing.frame import Frame
-from robust_fairness.auditing.gates import Judgement, Rule
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
-from robust_fairness.auditing.missing import marks_of_missing
-from robust_fairness.auditing.monitor import Monitor
-from robust_fairness.auditing.power import Power, power_of
+from robust_fairness.auditing.page import audit_page
+from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
-from robust_fairness.auditing.report import offered_names, scored
-from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
-from robust_fairness.auditing.why import Why
-from robust_fairness.core.errors import InputError
 
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
@@ -34,53 +28,12 @@ SUMMARY = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Audit:
-    """Scores of predictions with their uncertainty; a notebook shows them as a table.
-
-    Attributes:
-        rows: values, with the columns ``report.AUDIT``.
-        predictions: the predictions that they are of.
-        options: what is scored.
-        name: name of the table or of the period.
-        changed: changes since an earlier period, with the columns ``changes.CHANGES``.
-        then: name of that period; "" without one.
-        assumption: of estimated values.
-        judgements: verdicts of gates, the worst first.
-        monitor: gaps over periods; None where the table has none.
-        earlier: the predictions of the earlier period; None without one.
-        why: its changes taken apart; None without features.
-        power: what the rows show with a probability of 80 %.
-        between: differences of groups that are others within strata of the control features.
-    """
-
-    rows: pd.DataFrame
-    predictions: Predictions
-    options: Options
-    name: str = "table"
-    changed: pd.DataFrame | None = None
-    then: str = ""
-    assumption: str = ""
-    judgements: Sequence[Judgement] = ()
-    monitor: Monitor | None = None
-    earlier: Predictions | None = None
-    why: Why | None = None
-    between: Sequence[Between] = ()
-    power: Sequence[Power] = ()
+class Audit(Findings):
+    """What an audit found, as tables, charts and pages; a notebook shows it as a table."""
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per value, with the columns ``report.AUDIT``."""
+        """One row per value, with the columns ``scores.AUDIT``."""
         return self.rows.copy()
-
-    def changes(self) -> pd.DataFrame:
-        """Every value then and now, and its change, with the columns ``changes.CHANGES``.
-
-        Raises:
-            InputError: the audit has no reference.
-        """
-        if self.changed is None:
-            raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
-        return self.changed.copy()
 
     def metrics(self) -> dict[str, float]:
         """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
@@ -171,33 +124,12 @@ class Audit:
         """
         return self._frame.ratio(method)
 
-    def judged(self, conditions: str | Sequence[str], rule: Rule = "estimate") -> "Audit":
-        """The audit with the verdicts of conditions that must not hold.
-
-        Args:
-            conditions: such as ``equalized_odds_difference[sex]>0.1``.
-            rule: what fails a gate, see ``Gate.judgements``.
-        """
-        judgements: list[Judgement] = []
-        for gate in gates_of(conditions, self.options):
-            rows = gates.as_values(self.changes()) if gate.change else self.rows
-            judgements += gate.judgements(rows, rule)
-        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
-        return replace(self, judgements=judgements)
-
-    @property
-    def failed(self) -> list[str]:
-        """One line per failure of a gate that was judged."""
-        return [judgement.reason for judgement in self.judgements if judgement.verdict == "FAIL"]
-
     def failures(self, *conditions: str) -> list[str]:
         """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
         return self.judged(conditions).failed
 
     def to_html(self, path: str | Path | None = None, *, fail_if: str | Sequence[str] = ()) -> str:
         """The page as HTML, one file that needs no network; also written to ``path``."""
-        from robust_fairness.auditing.page import audit_page
-
         page = audit_page(self.judged(fail_if) if fail_if else self)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
@@ -224,16 +156,6 @@ class Audit:
         shown = self.rows[self.rows["metric"].isin(SUMMARY)]
         columns = ["attribute", "metric", "value", "low", "high", "n", "note"]
         return shown.loc[shown["applies"], columns].reset_index(drop=True)
-
-    @property
-    def warning(self) -> str:
-        """A warning of a constant predictor; "" without one."""
-        return trivial_predictor(self.predictions)
-
-    @property
-    def hints(self) -> list[str]:
-        """A line per column in which a text such as NA, which may mean missing, is a value."""
-        return marks_of_missing(self.predictions)
 
     @property
     def remarks(self) -> list[str]:
@@ -308,25 +230,3 @@ def audited(
         current.rows, now, options, name, changed, then_name, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps),
     )  # fmt: skip
-
-
-def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Gate]:
-    """The gates of conditions, whose metrics and attributes an audit with these options may have.
-
-    Which attributes are categorical, and have intersections, is known from the table only.
-    """
-    names = options.sensitive_features
-    sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
-    attributes = {
-        attribute_name(some, names) for size in sizes for some in combinations(names, size)
-    }
-    if options.control_features:
-        control = tuple(options.control_features)
-        attributes |= {controlled_name(name, control, names) for name in attributes}
-    parsed = [
-        gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
-    ]
-    for gate in parsed:
-        metrics = [*offered_names(options.continuous), *([MIX] if gate.change else [])]
-        gates.require_known(gate, metrics, {*attributes, *options.membership} - {""})
-    return parsed

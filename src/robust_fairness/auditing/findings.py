@@ -1,0 +1,119 @@
+"""What an audit found: values, changes, and verdicts of gates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TypeVar
+
+import pandas as pd
+
+from robust_fairness.auditing import gates
+from robust_fairness.auditing.changes import MIX
+from robust_fairness.auditing.control import Between, controlled_name
+from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.missing import marks_of_missing
+from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.power import Power
+from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
+from robust_fairness.auditing.scores import offered_names
+from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.why import Why
+from robust_fairness.core.errors import InputError
+
+Found = TypeVar("Found", bound="Findings")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Scores of predictions with their uncertainty, and what follows from them.
+
+    Attributes:
+        rows: values, with the columns ``scores.AUDIT``.
+        predictions: the predictions that they are of.
+        options: what is scored.
+        name: name of the table or of the period.
+        changed: changes since an earlier period, with the columns ``changes.CHANGES``.
+        then: name of that period; "" without one.
+        assumption: of estimated values.
+        judgements: verdicts of gates, the worst first.
+        monitor: gaps over periods; None where the table has none.
+        earlier: the predictions of the earlier period; None without one.
+        why: its changes taken apart; None without features.
+        power: what the rows show with a probability of 80 %.
+        between: differences of groups that are others within strata of the control features.
+    """
+
+    rows: pd.DataFrame
+    predictions: Predictions
+    options: Options
+    name: str = "table"
+    changed: pd.DataFrame | None = None
+    then: str = ""
+    assumption: str = ""
+    judgements: Sequence[Judgement] = ()
+    monitor: Monitor | None = None
+    earlier: Predictions | None = None
+    why: Why | None = None
+    between: Sequence[Between] = ()
+    power: Sequence[Power] = ()
+
+    def changes(self) -> pd.DataFrame:
+        """Every value then and now, and its change, with the columns ``changes.CHANGES``.
+
+        Raises:
+            InputError: the audit has no reference.
+        """
+        if self.changed is None:
+            raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
+        return self.changed.copy()
+
+    def judged(self: Found, conditions: str | Sequence[str], rule: Rule = "estimate") -> Found:
+        """The audit with the verdicts of conditions that must not hold.
+
+        Args:
+            conditions: such as ``equalized_odds_difference[sex]>0.1``.
+            rule: what fails a gate, see ``Gate.judgements``.
+        """
+        judgements: list[Judgement] = []
+        for gate in gates_of(conditions, self.options):
+            rows = gates.as_values(self.changes()) if gate.change else self.rows
+            judgements += gate.judgements(rows, rule)
+        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
+        return replace(self, judgements=judgements)
+
+    @property
+    def failed(self) -> list[str]:
+        """One line per failure of a gate that was judged."""
+        return [judgement.reason for judgement in self.judgements if judgement.verdict == "FAIL"]
+
+    @property
+    def warning(self) -> str:
+        """A warning of a constant predictor; "" without one."""
+        return trivial_predictor(self.predictions)
+
+    @property
+    def hints(self) -> list[str]:
+        """A line per column in which a text such as NA, which may mean missing, is a value."""
+        return marks_of_missing(self.predictions)
+
+
+def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Gate]:
+    """The gates of conditions, whose metrics and attributes an audit with these options may have.
+
+    Which attributes are categorical, and have intersections, is known from the table only.
+    """
+    names = options.sensitive_features
+    sizes = range(1, len(names) + 1) if options.intersections else (1, len(names))
+    attributes = {
+        attribute_name(some, names) for size in sizes for some in combinations(names, size)
+    }
+    if options.control_features:
+        control = tuple(options.control_features)
+        attributes |= {controlled_name(name, control, names) for name in attributes}
+    parsed = [
+        gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
+    ]
+    for gate in parsed:
+        metrics = [*offered_names(options.continuous), *([MIX] if gate.change else [])]
+        gates.require_known(gate, metrics, {*attributes, *options.membership} - {""})
+    return parsed
