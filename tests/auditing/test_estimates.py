@@ -123,8 +123,8 @@ def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: 
     now.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
     options = Options("y", "p", ["group"])
     audit = audit_file(
-        TableFile(tmp_path / "now.csv"), options, reference=tmp_path / "then.csv", labels="none",
-        gates=["equalized_odds_difference>0.9"],
+        TableFile(tmp_path / "now.csv"), replace(options, labels="none"),
+        reference=tmp_path / "then.csv", gates=["equalized_odds_difference>0.9"],
     )  # fmt: skip
     row = audit.rows[audit.rows["metric"] == "accuracy"].iloc[0]
     right = [((labelled["p"] >= 0.5) == labelled["y"]).mean() for labelled in (now, flipped)]
@@ -155,18 +155,17 @@ def test_estimates_refuse_what_they_would_ignore(
     frame["sex"] = frame["y"].where(frame.index % 2 > 0, 1 - frame["y"])
     frame[["p_a", "p_b", "p_c"]] = np.random.default_rng(0).dirichlet(np.ones(3), 300)
     frame.to_csv(tmp_path / "then.csv", index=False)
-    chosen = Options(**{"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], **options})
+    columns = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], "labels": "none"}
+    chosen = Options(**columns | options)
     with pytest.raises(InputError, match=message):
-        audit_file(
-            TableFile(tmp_path / "then.csv"), chosen, reference=tmp_path / "then.csv", labels="none"
-        )
+        audit_file(TableFile(tmp_path / "then.csv"), chosen, reference=tmp_path / "then.csv")
 
 
 def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path) -> None:
     frame = simulated(500, 0, 0.5)
     frame.drop(columns="y").to_csv(tmp_path / "now.csv", index=False)
-    options = Options("y", "p", ["group"])
-    unlabelled = audit_file(TableFile(tmp_path / "now.csv"), options, labels="none")
+    options = Options("y", "p", ["group"], labels="none")
+    unlabelled = audit_file(TableFile(tmp_path / "now.csv"), options)
     labelled = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["group"]).to_frame()
     both = unlabelled.rows.merge(labelled, on=["attribute", "group", "metric"], suffixes=("", "_y"))
     assert len(both) == len(unlabelled.rows)
@@ -177,6 +176,6 @@ def test_without_labels_and_reference_only_selections_are_scored(tmp_path: Path)
     assert "Accuracy and the equalized odds" not in page and not unlabelled.warning
     assert "rows, no labels, prediction p\n" in page
     with pytest.raises(InputError, match=r"metric accuracy needs a target; allowed without one"):
-        audit_file(TableFile(tmp_path / "now.csv"), options, labels="none", gates=["accuracy<0.5"])
+        audit_file(TableFile(tmp_path / "now.csv"), options, gates=["accuracy<0.5"])
     with pytest.raises(InputError, match="one column of classes, probabilities or scores"):
         rf.audit(frame, y_pred="p", sensitive_features=["group"], continuous=True)

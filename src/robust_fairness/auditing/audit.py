@@ -11,6 +11,7 @@ import pandas as pd
 from robust_fairness.auditing.changes import changes, require_comparable, verdicts
 from robust_fairness.auditing.control import controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
+from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import Findings
 from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
@@ -143,6 +144,10 @@ class Audit(Findings):
         """
         return impact_ratios(self.predictions, self.options.suppress, least_share)
 
+    def plan(self, rows: int) -> Plan:
+        """So many rows to label, and the intervals to expect, see ``few_labels.planned``."""
+        return planned(self.predictions, self.options, rows)
+
     def thresholds(self) -> pd.DataFrame:
         """Accuracy and gaps over every threshold, with the columns ``curves.THRESHOLDS``."""
         return thresholds(self.predictions, self.options.intersections)
@@ -187,11 +192,16 @@ def audited_tables(
         InputError: a table has a column that is missing or does not fit, or both do not have the
             same classes and kinds of columns.
     """
+    if options.labels == "none":
+        options = replace(options, y_true=None)
     if reference is None:
         return audited(check(table, options, name), options, name)
     options = options.with_edges_of(reference, reference_name)
     now = check(table, options, name)
-    return audited(now, options, name, check(reference, options, reference_name), reference_name)
+    before = options
+    if options.label_probability is not None and options.label_probability not in reference:
+        before = replace(options, labels="all", label_probability=None)
+    return audited(now, options, name, check(reference, before, reference_name), reference_name)
 
 
 def audited(
@@ -210,9 +220,13 @@ def audited(
     gaps = gap_names(current.rows)
     attributes = {*now.groups(options.intersections), *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
+    labels = "" if now.known is None else of_labels(now, options)
     if then is None:
         power = power_of(alone, alone, gaps)
-        return Audit(current.rows, now, options, name, between=current.between, power=power)
+        return Audit(
+            current.rows, now, options, name, assumption=labels, between=current.between,
+            power=power,
+        )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
     tests = {
@@ -227,6 +241,6 @@ def audited(
     }
     changed = changes(current.rows, earlier.rows, between, verdicts(tests))
     return Audit(
-        current.rows, now, options, name, changed, then_name, earlier=then,
+        current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps),
     )  # fmt: skip

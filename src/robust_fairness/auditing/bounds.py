@@ -27,6 +27,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from robust_fairness.inference.counts import TWO, Counts
+from robust_fairness.inference.partly import PartlyLabelled
 from robust_fairness.metrics import Gap
 from robust_fairness.metrics.base import Quantity
 from robust_fairness.metrics.find import Metric
@@ -39,8 +40,13 @@ Array = np.ndarray
 
 
 def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
-    """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
+    """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics.
+
+    NaN also where only some rows have a label, since estimates of rates may be outside.
+    """
     gap, groups = metric.gap, np.flatnonzero(cells.known())
+    if isinstance(cells, PartlyLabelled):
+        return np.nan, np.nan
     if not _has_bounds(gap) or len(groups) < TWO or not cells.weight[-1].any():
         return np.nan, np.nan
     of_rates = []

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from robust_fairness.auditing.audit import Audit, audited, audited_tables
 from robust_fairness.auditing.changes import MIX, changes
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
+from robust_fairness.auditing.few_labels import Plan
 from robust_fairness.auditing.findings import gates_of
 from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
@@ -81,7 +81,6 @@ def audit_file(
     rule: Rule = "estimate",
     reference: Path | None = None,
     monitored: Monitored = Monitored(),
-    labels: Literal["all", "none"] = "all",
 ) -> Audit:
     """Audit the predictions in a CSV or Parquet file; writes nothing.
 
@@ -92,9 +91,11 @@ def audit_file(
         rule: what fails a gate, see ``Gate.judgements``.
         reference: file of the earlier period, written as the other one.
         monitored: the periods of the file, where it has several.
-        labels: ``none`` if the file has no labels: its values are estimated with the reference, or
-            without one only those scored that need none.
+
+    With ``labels`` ``none`` values are estimated with the reference, or without one only those
+    scored that need no labels.
     """
+    labels = options.labels
     alone = reference is None and monitored.period is None
     parsed = gates_of(gates, options)
     for gate in parsed:
@@ -125,7 +126,9 @@ def audit_file(
     return audit.judged(gates, rule)
 
 
-def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, str]:
+def files_of(
+    audit: Audit, stem: str, also: Collection[str] = (), plan: Plan | None = None
+) -> dict[str, str]:
     """Contents of the files to write, by name: the page and the tables.
 
     Args:
@@ -133,8 +136,11 @@ def files_of(audit: Audit, stem: str, also: Collection[str] = ()) -> dict[str, s
         stem: begins the names.
         also: ``card``: the model card; ``impact``: impact ratios; ``curves``: calibration by group
             and all thresholds.
+        plan: rows to label.
     """
     frames = {"audit": audit.rows, "changes": audit.changed}
+    if plan is not None:
+        frames["plan"] = plan.rows
     if audit.monitor is not None:
         frames["monitor"] = audit.monitor.to_frame()
     if audit.why is not None:
@@ -165,7 +171,13 @@ def _of_files(source: TableFile, options: Options, reference: Path | None) -> Au
     if reference is None:
         return audited_tables(table, options, name)
     names = (name, reference.name) if name != reference.name else ("current", "reference")
-    earlier = replace(source, path=reference).columns(options)
+    try:
+        earlier = replace(source, path=reference).columns(options)
+    except InputError as error:
+        if options.label_probability is None or error.unknown != options.label_probability:
+            raise
+        # the earlier labels are complete
+        earlier = replace(source, path=reference).columns(replace(options, label_probability=None))
     return audited_tables(table, options, names[0], earlier, names[1])
 
 
@@ -192,7 +204,7 @@ def _of_periods(
         )
     every = check(table.drop(columns=period), options, name)
     if state is not None and not every.labelled:
-        raise InputError("state: the monitor needs labels (--target)")
+        raise InputError("state: the monitor needs a label of every row (--target)")
     now = every.take(np.flatnonzero(periods.last))
     if len(periods.names) == 1:
         audit = audited(now, options, periods.names[-1])

@@ -34,7 +34,7 @@ class Findings:
         name: name of the table or of the period.
         changed: changes since an earlier period, with the columns ``changes.CHANGES``.
         then: name of that period; "" without one.
-        assumption: of estimated values.
+        assumption: of estimated values, or of labelled rows among others.
         judgements: verdicts of gates, the worst first.
         monitor: gaps over periods; None where the table has none.
         earlier: the predictions of the earlier period; None without one.

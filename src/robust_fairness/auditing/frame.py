@@ -224,8 +224,9 @@ def _to_overall(compared: Compared, level: Level, name: str) -> Compared | None:
         return None
     if not is_mean(definition):
         return None
-    counts = level.predictions.counts(False)[GROUP] if level.predictions.samples.classes else None
-    if counts is None or counts.known().sum() < len(level.predictions.prediction):
+    rows = level.predictions
+    counts = rows.counts(False)[GROUP] if rows.samples.classes and rows.known is None else None
+    if counts is None or counts.known().sum() < len(rows.prediction):
         return None
     _, among = row_values(definition, counts)
     weight = (counts.weight[:-1] * (1.0 if among is None else among)).sum((1, 2))

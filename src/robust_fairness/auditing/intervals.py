@@ -22,19 +22,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from robust_fairness import inference
-from robust_fairness.core.intervals import CONFIDENCE, wilson_interval
+from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.inference.counts import TWO, Counts, rates_of
 from robust_fairness.inference.gaps import MOST_FUNCTIONS
+from robust_fairness.inference.variance import student_factor
 from robust_fairness.inference.verdicts import tested
 from robust_fairness.metrics import Gap, Score
 from robust_fairness.metrics.find import Metric
 from robust_fairness.metrics.gaps import row_values
 
-TAIL = (1 - CONFIDENCE) / 2
 MOST_GROUPS = 100  # that are compared in pairs
 ONE_VS_REST = ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest")
 
@@ -144,8 +143,7 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
 
 def widened(variance: np.ndarray, n: np.ndarray) -> np.ndarray:
     """Variances of means of n rows, widened from the normal distribution to Student's."""
-    student = special.stdtrit(np.maximum(n - 1, 1), 1 - TAIL)
-    return np.asarray(variance * (student / special.ndtri(1 - TAIL)) ** 2)
+    return np.asarray(variance * student_factor(n - 1))
 
 
 def _compared(

@@ -29,6 +29,7 @@ from robust_fairness.datasets.raw.columns import (
     typed_as_number,
 )
 from robust_fairness.inference.counts import TWO, Counts
+from robust_fairness.inference.partly import partly_labelled
 from robust_fairness.samples import Groups, Samples, groups_of, shown
 
 THRESHOLD = 0.5  # of a probability
@@ -80,6 +81,10 @@ class Options:
         suppress: groups with fewer rows are not shown; gaps between groups contain them.
         features: columns that the model predicts from, to tell why values changed.
         control_features: columns of strata, within which gaps are compared too.
+        labels: ``some``: rows without a true value are used through their scores; ``none``: true
+            values are not read.
+        label_probability: column of the probabilities with which the labelled rows were chosen, up
+            to a factor; equal ones if None.
     """
 
     y_true: str | None
@@ -104,6 +109,8 @@ class Options:
     unit: str | None = None
     features: Sequence[str] = ()
     control_features: Sequence[str] = ()
+    labels: Literal["all", "some", "none"] = "all"
+    label_probability: str | None = None
 
     @property
     def predicted(self) -> Sequence[str]:
@@ -118,14 +125,14 @@ class Options:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        named = (self.y_true, self.sample_weight, self.unit)
-        target, weight, unit = ([] if name is None else [name] for name in named)
+        named = (self.y_true, self.sample_weight, self.unit, self.label_probability)
+        target, weight, unit, probability = ([] if name is None else [name] for name in named)
         groups = [column for columns in self.membership.values() for column in columns]
         named_before = {*self.sensitive_features, *self.control_features}
         features = [name for name in self.features if name not in named_before]
         return [
             *target, *self.predicted, *self.sensitive_features, *groups, *weight, *unit,
-            *self.replicate_weights, *self.control_features, *features,
+            *self.replicate_weights, *self.control_features, *features, *probability,
         ]  # fmt: skip
 
     def with_edges_of(self, table: pd.DataFrame, name: str) -> "Options":
@@ -147,9 +154,10 @@ class Predictions:
     ``[n, classes]`` as they are in the table, empty without any, with their threshold.
     ``replicates`` are replicate weights ``[n, replicates]``, ``membership`` the probabilities
     ``[n, groups]`` of the groups of attributes, NaN in rows without any, and ``dropped`` the number
-    of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Predictions
-    without labels have the predicted class as y. ``features`` are numbers and categories,
-    ``control`` categories.
+    of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Rows without
+    a label have the predicted class as y: all, or, where ``known`` is not None, those that it does
+    not mark; ``labelled`` says that none is. ``features`` are numbers and categories, ``control``
+    categories.
     """
 
     samples: Samples
@@ -164,6 +172,8 @@ class Predictions:
     labelled: bool = True
     features: pd.DataFrame = field(default_factory=pd.DataFrame)
     control: pd.DataFrame = field(default_factory=pd.DataFrame)
+    known: np.ndarray | None = None
+    label_probability: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
@@ -183,6 +193,10 @@ class Predictions:
             if self.units is None
             else np.unique(self.units[rows], return_inverse=True)[1],
             membership={k: (names, p[rows]) for k, (names, p) in self.membership.items()},
+            known=None if self.known is None else self.known[rows],
+            label_probability=None
+            if self.label_probability is None
+            else self.label_probability[rows],
         )
 
     @property
@@ -223,6 +237,11 @@ class Predictions:
 
     def counts_of(self, groups: Groups, share: np.ndarray | None = None) -> Counts:
         """Counts of groups of the rows, to which they belong with probabilities ``share``."""
+        if self.known is not None:
+            return partly_labelled(
+                groups, self.samples.y, self.prediction, self.samples.classes, self.known,
+                np.exp(self.outputs), self.weight, self.label_probability,
+            )  # fmt: skip
         weight, replicates = self.weight, self.replicates
         if share is not None:
             weight = share if weight is None else weight * share
@@ -291,17 +310,43 @@ def check(
         y, classes, codes = _classes(table[options.y_true], options, place)
         kind = _kind(table, options, codes, classes, name)
         predicted, score, threshold = _predicted(table, kind, options, codes, classes, name)
+        y = np.where(table[options.y_true].notna(), y, predicted)
     weight, replicates = _weights(table, options, name)
     samples = replace(_samples(table, options, name, y, classes), sample_weight=weight)
+    known, probability = _labelled(table, options, name)
     features = {
         column: typed(table[column], f"{name}, column {column}", options.types.get(column))
         for column in options.features
     }
     return Predictions(
         samples, predicted, kind, score, threshold, replicates, _membership(table, options, name),
-        dropped, _units(table, options, name), options.y_true is not None,
-        pd.DataFrame(features).reset_index(drop=True), _control(table, options, name),
+        dropped, _units(table, options, name), options.y_true is not None and known is None,
+        pd.DataFrame(features).reset_index(drop=True), _control(table, options, name), known,
+        probability,
     )  # fmt: skip
+
+
+def _labelled(
+    table: pd.DataFrame, options: Options, name: str
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Which rows have a label, and their probabilities ``[n]``; None where every row has one."""
+    if options.labels != "some":
+        return None, None
+    known = table[options.y_true].notna().to_numpy()
+    if known.all():
+        return None, None
+    if options.label_probability is None:
+        return known, None
+    place = f"{name}, column {options.label_probability}"
+    probability = as_numbers(table[options.label_probability], place).to_numpy()
+    wrong = known & ~((probability > 0) & (probability <= 1))
+    if wrong.any():
+        row = row_of(wrong)
+        raise InputError(
+            f"{place}, row {row}: {exact(probability[row - 1])}, allowed: probabilities above 0, "
+            "at most 1, of every row with a label"
+        )
+    return known, probability
 
 
 def _control(table: pd.DataFrame, options: Options, name: str) -> pd.DataFrame:
@@ -440,6 +485,11 @@ def _samples(
 
 def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
     """Check that there are rows and that each column exists and has one role."""
+    if options.labels == "some":
+        _require_for_some_labels(options)
+    elif options.label_probability is not None:
+        only = option("labels", "'some'")
+        raise InputError(f"label probability: only with {only}")
     if table.empty:
         raise InputError(f"{name}: has no rows")
     if not options.sensitive_features and not options.membership:
@@ -450,7 +500,7 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
         if options.columns.count(column) > 1:
             raise InputError(
                 f"column {column} has two roles; it can be only one of target, prediction, "
-                "attribute, weight, unit, control feature and feature"
+                "attribute, weight, unit, control feature, feature and label probability"
             )
     attributes = [*options.sensitive_features, *options.control_features]
     typed_columns = [*attributes, *options.features]
@@ -462,20 +512,40 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
                 raise unknown_name("attribute", column, allowed, place)
 
 
+def _require_for_some_labels(options: Options) -> None:
+    """Check that what is asked for can be estimated from a few labels."""
+    others = {
+        "unit": options.unit, "replicate_weights": options.replicate_weights,
+        "membership": options.membership, "control_features": options.control_features,
+        "features": options.features, "drop_unlabelled": options.drop_unlabelled,
+        "continuous": options.continuous, "metrics as functions": options.functions,
+    }  # fmt: skip
+    if options.y_true is None:
+        raise InputError(f"labels some: needs a target ({option('y_true')})")
+    if wrong := [name for name, value in others.items() if value]:
+        raise InputError(f"labels some: not with {option(wrong[0])}")
+
+
 def _complete(table: pd.DataFrame, options: Options, name: str) -> tuple[pd.DataFrame, int]:
     """The rows that have target and prediction, and how many do not: an error unless allowed."""
-    lacking = np.zeros(len(table), bool)
+    lacking, some = np.zeros(len(table), bool), option("labels", "'some'")
     target = [] if options.y_true is None else [("target", options.y_true)]
     for role, column in (
         *target,
         *(("prediction", predicted) for predicted in options.predicted),
     ):
         missing = table[column].isna().to_numpy()
+        if role == "target" and options.labels == "some":
+            if missing.all():
+                place = f"{name}, column {column}"
+                raise InputError(f"{place}: no row has a label; without: {without_labels()}")
+            continue
         if missing.any() and not options.drop_unlabelled:
             raise InputError(
                 f"{name}, column {column}, row {row_of(missing)}: no {role}; {missing.sum()} rows "
                 "lack one, but every row needs a value; "
                 f"{option('drop_unlabelled', 'True')} leaves them out"
+                + (f", {some} uses their scores" if role == "target" else "")
             )
         lacking |= missing
     if lacking.all():

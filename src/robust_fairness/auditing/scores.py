@@ -35,7 +35,15 @@ from robust_fairness.core.intervals import half_width
 from robust_fairness.inference import FEWEST_ROWS
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import TWO, Counts
-from robust_fairness.metrics import Metric, NotApplicable, Score, all_metrics, evaluate, find_metric
+from robust_fairness.metrics import (
+    Gap,
+    Metric,
+    NotApplicable,
+    Score,
+    all_metrics,
+    evaluate,
+    find_metric,
+)
 from robust_fairness.metrics.base import GROUPED, WEIGHTS
 from robust_fairness.metrics.counted import in_counts, scores_of
 from robust_fairness.metrics.evaluation import rows_of
@@ -140,7 +148,7 @@ def selected(options: Options) -> list[str]:
     """Names of metrics, without those that every audit has.
 
     ``conventional`` are the metrics ``CONVENTIONAL``, or all of a continuous target, and ``all``
-    are ``metrics_of``; without labels both are ``SELECTIONS``.
+    are ``metrics_of``; without labels both are ``SELECTIONS``, with some only means and gaps.
 
     Raises:
         InputError: an audit has no such metric, or none without labels.
@@ -154,12 +162,28 @@ def selected(options: Options) -> list[str]:
             raise InputError(
                 f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
             )
+    if options.labels == "some":
+        sets = {name: [*filter(_of_some_labels, some)] for name, some in sets.items()}
+        for name in {*names}.intersection(known) - {MISSING, SHARE}:
+            if not _of_some_labels(name):
+                raise InputError(
+                    f"metric {name} needs a label of every row; allowed with some: rates of "
+                    "classes and gaps between them, such as equalized_odds_difference"
+                )
     chosen: list[str] = []
     for name in names:
         if name not in sets and name not in known:
             raise unknown_name("metric", name, [*sets, *known])
         chosen += sets.get(name, [name])
     return [name for name in dict.fromkeys(chosen) if name not in (MISSING, SHARE)]
+
+
+def _of_some_labels(name: str) -> bool:
+    """Whether a metric is a mean of counts, or a gap between means."""
+    if name in (*OF_DEPENDENCE, *CORRECTED.values()):
+        return False
+    metric = find_metric(name)
+    return in_counts(metric) and (is_mean(metric.definition) or isinstance(metric.definition, Gap))
 
 
 class Scored(NamedTuple):

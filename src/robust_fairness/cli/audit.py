@@ -119,7 +119,7 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 
 @click.command(cls=AuditCommand)
 @click.argument("path", metavar="TABLE", type=click.Path(path_type=Path))
-@click.option("--target", "y_true", help="Column of the true values; see also --labels none.")
+@click.option("--target", "y_true", help="Column of the true values; see also --labels.")
 @click.option(
     "--prediction",
     "y_pred",
@@ -240,11 +240,20 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 )
 @click.option(
     "--labels",
-    type=click.Choice(["all", "none"]),
+    type=click.Choice(["all", "some", "none"]),
     default="all",
     show_default=True,
-    help="none: TABLE has no target; estimate with the labels of --reference, or score what needs "
-    "none.",
+    help="some: rows without a target are used through their scores; none: TABLE has no target; "
+    "estimate with the labels of --reference, or score what needs none.",
+)
+@click.option(
+    "--label-probability",
+    help="Column of the probabilities with which labelled rows were chosen, for --labels some.",
+)
+@click.option(
+    "--plan",
+    type=int,
+    help="Also write TABLE_plan.csv: so many rows to label, and print the intervals to expect.",
 )
 @click.option(
     "--metrics",
@@ -303,6 +312,7 @@ def audit(
     form: str,
     force: bool,
     fail_on_growth: bool,
+    plan: int | None,
     **options: Any,
 ) -> None:
     """Audit a table of predictions, CSV or Parquet.
@@ -329,7 +339,8 @@ def audit(
         with needed_by("--features", "features"):
             from robust_fairness.diagnosis.periods import explained
         done = explained(done)
-    made = files_of(done, path.name.partition(".")[0], also)
+    rows_to_label = None if plan is None else done.plan(plan)
+    made = files_of(done, path.name.partition(".")[0], also, rows_to_label)
     files = {(output or Path.cwd()) / name: text for name, text in made.items()}
     write_files(files, force)
     if monitored.state is not None and done.monitor is not None:
@@ -339,6 +350,8 @@ def audit(
     else:
         for line, failed in console(done):
             click.echo(line, err=failed)
+        if rows_to_label is not None:
+            click.echo(str(rows_to_label))
         click.echo(f"wrote {', '.join(map(str, files))}")
     grown = done.monitor is not None and any(alarm for _, alarm in done.monitor.sentences())
     if done.failed or (fail_on_growth and grown):

@@ -14,6 +14,7 @@ from scipy import special
 
 from robust_fairness.inference.estimate import (
     DOMAINS,
+    LEVEL,
     REFITS,
     SPLITS,
     Array,
@@ -34,6 +35,13 @@ def of_rate(share: Any, n: Any) -> Array:
     share, n = np.asarray(share, np.float64), np.asarray(n, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n > 1, share * (1 - share) / (n - 1), np.nan)
+
+
+def student_factor(degrees: Any) -> Array:
+    """Factor of a variance from the normal distribution to Student's, at the level of intervals."""
+    tail = 1 - LEVEL / 2
+    student = special.stdtrit(np.maximum(degrees, 1), tail)
+    return np.asarray((student / special.ndtri(tail)) ** 2)
 
 
 def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tuple[Array, Array]:

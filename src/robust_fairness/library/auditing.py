@@ -16,6 +16,7 @@ from robust_fairness.metrics.functions import metric_function
 COLUMNS = (
     "y_true", "y_pred", "sensitive_features", "control_features", "sample_weight", "unit",
 )  # fmt: skip
+LABELS = ("all", "some", "none")
 FURTHER = {
     field.name: field for field in fields(Options) if field.name not in (*COLUMNS, "functions")
 }
@@ -61,6 +62,8 @@ def audit(
     for option in options:
         if option not in FURTHER:
             raise InputError(f"audit: {unknown_name('option', option, FURTHER)}")
+    if options.get("labels", "all") not in LABELS:
+        raise InputError(f"labels: {options['labels']!r}, allowed: {', '.join(LABELS)}")
     if frame is None:
         for role, values in {"y_true": y_true, "y_pred": y_pred}.items():
             if isinstance(values, str):

@@ -1,0 +1,161 @@
+"""A few labels among many rows: what the scores of the others add, and which rows to label."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.auditing.predictions import Options, Predictions
+from robust_fairness.auditing.scores import scored
+from robust_fairness.core.errors import InputError
+from robust_fairness.inference.counts import TWO
+from robust_fairness.samples import groups_of
+
+COMPARED = ("equalized_odds_difference", "equal_opportunity_difference")
+COMPARED_OF_CLASSES = ("accuracy_difference",)  # of more than two classes
+NO_HELP = 0.98  # width of an interval over that of labelled rows alone from which on it is said
+LEAST_SPREAD = 0.05  # of p (1 - p), so that rows with sure scores are chosen, too
+DRAWS = 5  # of the labels of a plan
+KEYS = ["attribute", "metric"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows to label.
+
+    Attributes:
+        rows: a line per row to label: its number in the table from 1 (``row``), its groups, its
+            ``score`` and the ``label_probability`` with which it was chosen.
+        expected: widths of 95 % intervals to expect, by ``attribute`` and ``metric``: ``width``
+            if the scores are calibrated, and ``alone`` from the labelled rows without scores.
+    """
+
+    rows: pd.DataFrame
+    expected: pd.DataFrame
+
+    def __str__(self) -> str:
+        return (
+            f"plan: {len(self.rows):,} rows to label; width of intervals to expect with calibrated "
+            f"scores (without scores): {', '.join(_texts(self.expected))}"
+        )
+
+
+def planned(predictions: Predictions, options: Options, rows: int) -> Plan:
+    r"""Rows to label, so that intervals are narrow; deterministic.
+
+    The probability of a row is proportional to its weight times :math:`\sqrt{p (1 - p)}`, at equal
+    numbers of rows for the groups of an attribute (mean over the attributes). Rows are drawn
+    systematically (Madow 1949), in the order of groups and scores: a draw that is stratified by
+    both. The intervals are medians over labels that are drawn from the scores.
+
+    Args:
+        predictions: probabilities of two classes, without labels.
+        options: what is scored.
+        rows: number of rows to label.
+
+    Raises:
+        InputError: the predictions are no probabilities or have labels, or there are fewer rows.
+    """
+    n = len(predictions.prediction)
+    if options.y_true is not None or predictions.kind != "probability":
+        raise InputError("plan: needs probabilities of two classes without labels")
+    if not 0 < rows < n:
+        raise InputError(f"plan: {rows} rows, allowed: 1 to {n - 1}, fewer than the table has")
+    score = predictions.score
+    size = np.sqrt(np.maximum(score * (1 - score), LEAST_SPREAD))
+    size = size if predictions.weight is None else size * predictions.weight
+    by_attribute = [groups.index for groups in predictions.groups(options.intersections).values()]
+    share = np.zeros(n)
+    for index in by_attribute or [np.zeros(n, np.int64)]:
+        code = index - index.min()
+        sums = np.bincount(code, size)
+        share += size / sums[code] / np.count_nonzero(sums)
+    probability = _probabilities(share, rows)
+    columns = [name for (name,) in predictions.groupings(intersections=False)]
+    attributes = predictions.samples.attributes
+    order = np.lexsort((score, groups_of(attributes, columns).codes if columns else np.zeros(n)))
+    generator = np.random.default_rng(0)
+    ends = np.cumsum(probability[order])
+    places = (generator.random() + np.arange(rows)) * ends[-1] / rows
+    chosen = np.sort(order[np.searchsorted(ends, places, side="right")])
+    table = attributes[columns].iloc[chosen].assign(
+        score=score[chosen], label_probability=probability[chosen]
+    )  # fmt: skip
+    table.insert(0, "row", chosen + 1)
+    known = np.zeros(n, bool)
+    known[chosen] = True
+    labelled = replace(predictions, known=known, label_probability=probability)
+    drawn = []
+    for _ in range(DRAWS):
+        y = (generator.random(n) < score).astype(np.int64)
+        samples = replace(predictions.samples, y=np.where(known, y, predictions.prediction))
+        drawn.append(_widths(replace(labelled, samples=samples), options))
+    expected = pd.concat(drawn).groupby(KEYS, sort=False).median().reset_index()
+    return Plan(table.reset_index(drop=True), expected)
+
+
+def _probabilities(share: np.ndarray, rows: int) -> np.ndarray:
+    """Probabilities proportional to shares, at most 1, whose sum is a number of rows."""
+    probability = share * rows / share.sum()
+    while (probability > 1).any():
+        certain = probability >= 1
+        rest = (rows - certain.sum()) / share[~certain].sum()
+        probability = np.where(certain, 1.0, share * rest)
+    return np.asarray(probability)
+
+
+def of_labels(predictions: Predictions, options: Options) -> str:
+    """What is assumed of the labelled rows, and what the scores of the others add."""
+    assert predictions.known is not None
+    chosen = "drawn at random"
+    if options.label_probability is not None:
+        chosen = f"drawn with the probabilities of {options.label_probability}"
+    widths = _widths(predictions, options)
+    text = (
+        f"{predictions.known.sum():,} of {len(predictions.known):,} rows have a label, taken to be "
+        f"{chosen}"
+    )
+    helped = widths["width"] < NO_HELP * widths["alone"]
+    for words, rows in (
+        ("the scores of the others make intervals narrower (than without)", widths[helped]),
+        ("the scores do not help", widths[~helped]),
+    ):
+        if len(rows):
+            text += f"; {words}: {', '.join(_texts(rows))}"
+    return text
+
+
+def _widths(predictions: Predictions, options: Options) -> pd.DataFrame:
+    """Widths of the intervals of gaps, and those from the labelled rows alone."""
+    two = len(predictions.samples.classes) == TWO
+    chosen = replace(
+        options, metrics=COMPARED if two else COMPARED_OF_CLASSES, labels="some", suppress=0,
+        y_true=options.y_true or "", control_features=(), functions={},
+    )  # fmt: skip
+
+    def of(some: Predictions, name: str) -> pd.DataFrame:
+        rows = scored(some, chosen).rows
+        rows = rows[rows["metric"].isin(chosen.metrics) & rows["low"].notna()]
+        return rows[KEYS].assign(**{name: rows["high"] - rows["low"]})
+
+    return of(predictions, "width").merge(of(_alone(predictions), "alone"), on=KEYS)
+
+
+def _alone(predictions: Predictions) -> Predictions:
+    """The labelled rows, weighted by their weight over their probability to be labelled."""
+    assert predictions.known is not None
+    there = np.flatnonzero(predictions.known)
+    some = replace(predictions.take(there), known=None, label_probability=None, labelled=True)
+    if predictions.label_probability is None:
+        return some
+    weight = np.ones(len(there)) if some.weight is None else some.weight
+    weight = weight / predictions.label_probability[there]
+    return replace(some, samples=replace(some.samples, sample_weight=weight))
+
+
+def _texts(widths: pd.DataFrame) -> Iterator[str]:
+    """A gap, the width of its interval and that without scores."""
+    for row in widths.to_dict("records"):
+        gap = row["metric"].replace("_", " ")
+        yield f"{gap} by {row['attribute']} {row['width']:.2f} ({row['alone']:.2f})"

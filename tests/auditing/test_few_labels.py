@@ -1,0 +1,136 @@
+"""A few labels among many rows: as users ask for it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import robust_fairness as rf
+from robust_fairness.cli.audit import audit as command
+from robust_fairness.core.errors import InputError
+from tests.auditing.tables import few, people
+
+COLUMNS = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"]}
+SOME = {**COLUMNS, "labels": "some"}
+
+
+def test_an_audit_with_all_labels_is_the_same_and_few_say_what_scores_add() -> None:
+    table = people(6000)
+    full = rf.audit(table, **COLUMNS)
+    every = rf.audit(table, **SOME).to_frame()
+    expected = full.rows[full.rows["metric"].isin(set(every["metric"]))]
+    pd.testing.assert_frame_equal(every, expected.reset_index(drop=True))
+    made = rf.audit(few(table, 300), **SOME, reference=table)
+    keys = ["attribute", "group", "metric"]
+    both = made.rows.merge(full.rows, on=keys, suffixes=("", "_full")).dropna(
+        subset=["low", "value_full"]
+    )
+    inside = (both["low"] <= both["value_full"]) & (both["value_full"] <= both["high"])
+    assert len(both) > 25 and inside.mean() > 0.9
+    selected = both[both["metric"].isin(["demographic_parity_difference", "selection_rate"])]
+    np.testing.assert_allclose(selected["low"], selected["low_full"])
+    accuracy = made.rows.query("metric == 'accuracy'").iloc[0]
+    assert accuracy["n"] == 300 and made.rows["lowest"].isna().all()
+    assert "300 of 6,000 rows have a label, taken to be drawn at random" in made.assumption
+    assert "intervals narrower (than without): equalized odds difference by sex" in made.assumption
+    changed = made.changes().query("metric == 'equal_opportunity_difference'").iloc[0]
+    assert changed["low"] < 0 < changed["high"] and changed["state"] == "inconclusive"
+    assert "Few labels." in made.to_html()
+    assert made.difference("to_overall")["low"].isna().all()
+    assert made.difference()["low"].notna().any()
+    wrong = few(table.assign(y=1 - table["y"]), 300)
+    assert "; the scores do not help: equal" in rf.audit(wrong, **SOME).assumption
+
+
+def test_known_probabilities_correct_a_choice_of_rows() -> None:
+    table = people(20_000)
+    chance = np.where(table["y"] == 1, 0.3, 0.03)  # positives are labelled ten times as often
+    known = np.random.default_rng(0).random(len(table)) < chance
+    chosen = table.assign(y=table["y"].where(known), chance=chance)
+    options = {**SOME, "metrics": ["accuracy", "precision"]}
+    weighted = rf.audit(chosen, **options, label_probability="chance").rows
+    plain = rf.audit(chosen, **options).rows
+    full = rf.audit(table, **COLUMNS, metrics=["accuracy", "precision"]).rows
+    for metric in options["metrics"]:
+        true, right, wrong = (
+            rows[rows["metric"] == metric].iloc[0] for rows in (full, weighted, plain)
+        )
+        assert right["low"] < true["value"] < right["high"], metric
+        if metric == "precision":
+            assert not wrong["low"] < true["value"] < wrong["high"]
+
+
+def test_a_plan_is_stratified_and_keeps_its_word() -> None:
+    table = people(20_000)
+    audit = rf.audit(table, y_pred="p", sensitive_features=["sex"])
+    plan = audit.plan(400)
+    pd.testing.assert_frame_equal(plan.rows, audit.plan(400).rows)
+    assert len(plan.rows) == plan.rows["row"].nunique() == 400
+    assert plan.rows["sex"].value_counts().to_dict() == {"f": 200, "m": 200}
+    places = plan.rows["row"].to_numpy() - 1
+    np.testing.assert_array_equal(plan.rows["score"], table["p"].to_numpy()[places])
+    assert 1 / plan.rows["label_probability"].mean() > 1
+    assert (1 / plan.rows["label_probability"]).sum() == pytest.approx(20_000, rel=0.02)
+    for bins in np.array_split(np.sort(table["p"][table["sex"] == "f"]), 5):
+        assert 20 < plan.rows[plan.rows["sex"] == "f"]["score"].between(*bins[[0, -1]]).sum() < 60
+    labelled = table.assign(y=np.nan, chance=np.nan)
+    labelled.loc[places, "y"] = table["y"].to_numpy()[places]
+    labelled.loc[places, "chance"] = plan.rows["label_probability"].to_numpy()
+    made = rf.audit(labelled, **SOME, label_probability="chance", reference=table).rows
+    for row in plan.expected.to_dict("records"):
+        found = made[made["metric"] == row["metric"]].iloc[0]
+        assert found["high"] - found["low"] == pytest.approx(row["width"], rel=0.35)
+        assert row["width"] < row["alone"]
+    tight = rf.audit(people(60), y_pred="p", sensitive_features=["sex"]).plan(50).rows
+    assert len(tight) == 50 and tight["label_probability"].max() == 1
+    with pytest.raises(InputError, match="plan: needs probabilities of two classes without labels"):
+        rf.audit(table, **COLUMNS).plan(10)
+
+
+def test_the_command_labels_some_and_plans(tmp_path: Path) -> None:
+    table = people(5000)
+    table.to_csv(tmp_path / "then.csv", index=False)
+    few(table, 300).assign(month=np.repeat(["2024-01", "2024-02"], 2500)).to_csv(
+        tmp_path / "now.csv", index=False
+    )
+    words = [str(tmp_path / "now.csv"), "--prediction=p", "--attributes=sex", "--force",
+             f"--output={tmp_path}"]  # fmt: skip
+    some = [*words, "--target=y", "--labels=some"]
+    run = CliRunner().invoke(
+        command, [*some, f"--reference={tmp_path / 'then.csv'}", "--format=json",
+                  "--fail-if=equal_opportunity_difference>0.5"],
+    )  # fmt: skip
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.output)["assumption"].startswith("300 of 5,000 rows have a label")
+    periods = CliRunner().invoke(command, [*some, "--period=month", "--fail-if=accuracy<0.9"])
+    assert periods.exit_code == 1 and "2024-02 against 2024-01" in periods.output
+    planned = CliRunner().invoke(command, [*words, "--labels=none", "--plan=120"])
+    assert "plan: 120 rows to label; width of intervals to expect" in planned.output
+    assert len(pd.read_csv(tmp_path / "now_plan.csv")) == 120
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"y_true": None}, r"labels some: needs a target \(y_true\)"),
+        ({"unit": "row"}, "labels some: not with unit"),
+        ({"control_features": ["row"]}, "labels some: not with control_features"),
+        ({"metrics": "roc_auc"}, "metric roc_auc needs a label of every row; allowed with some"),
+        ({"metrics": [lambda y_true, y_pred: 0.0]}, "not with metrics as functions"),
+        ({"label_probability": "row"}, "column row, row 1: 7, allowed: probabilities above 0"),
+        ({"label_probability": "none"}, "unknown column 'none'"),
+        ({"labels": "all", "label_probability": "p"}, "label probability: only with labels='some'"),
+        ({"labels": "all"}, "drop_unlabelled=True leaves them out, labels='some' uses their"),
+        ({"labels": "few"}, "labels: 'few', allowed: all, some, none"),
+        ({"y_true": "unknown"}, "column unknown: no row has a label; without: leave out y_true"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(options: dict, message: str) -> None:
+    table = people(200).assign(row=7, unknown=np.nan)
+    table.loc[50:, "y"] = np.nan
+    with pytest.raises(InputError, match=message) as error:
+        rf.audit(table, **{**SOME, **options})
+    assert "\n" not in str(error.value)
