@@ -41,8 +41,10 @@ class Plan:
         )
 
 
-def planned(predictions: Predictions, options: Options, rows: int) -> Plan:
-    r"""Rows to label, so that intervals are narrow; deterministic.
+def planned(
+    predictions: Predictions, options: Options, rows: int, draws: int = DRAWS, seed: int = 0
+) -> Plan:
+    r"""Rows to label, so that intervals are narrow.
 
     The probability of a row is proportional to its weight times :math:`\sqrt{p (1 - p)}`, at equal
     numbers of rows for the groups of an attribute (mean over the attributes). Rows are drawn
@@ -53,6 +55,8 @@ def planned(predictions: Predictions, options: Options, rows: int) -> Plan:
         predictions: probabilities of two classes, without labels.
         options: what is scored.
         rows: number of rows to label.
+        draws: of labels, for the intervals to expect; 0: none are.
+        seed: of all draws.
 
     Raises:
         InputError: the predictions are no probabilities or have labels, or there are fewer rows.
@@ -75,7 +79,7 @@ def planned(predictions: Predictions, options: Options, rows: int) -> Plan:
     columns = [name for (name,) in predictions.groupings(intersections=False)]
     attributes = predictions.samples.attributes
     order = np.lexsort((score, groups_of(attributes, columns).codes if columns else np.zeros(n)))
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     ends = np.cumsum(probability[order])
     places = (generator.random() + np.arange(rows)) * ends[-1] / rows
     chosen = np.sort(order[np.searchsorted(ends, places, side="right")])
@@ -86,12 +90,12 @@ def planned(predictions: Predictions, options: Options, rows: int) -> Plan:
     known = np.zeros(n, bool)
     known[chosen] = True
     labelled = replace(predictions, known=known, label_probability=probability)
-    drawn = []
-    for _ in range(DRAWS):
+    drawn = [pd.DataFrame(columns=[*KEYS, "width", "alone"])]
+    for _ in range(draws):
         y = (generator.random(n) < score).astype(np.int64)
         samples = replace(predictions.samples, y=np.where(known, y, predictions.prediction))
         drawn.append(_widths(replace(labelled, samples=samples), options))
-    expected = pd.concat(drawn).groupby(KEYS, sort=False).median().reset_index()
+    expected = pd.concat(drawn[-draws:]).groupby(KEYS, sort=False).median().reset_index()
     return Plan(table.reset_index(drop=True), expected)
 
 
