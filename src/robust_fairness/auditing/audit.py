@@ -1,6 +1,7 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
