@@ -1,6 +1,7 @@
 """Gaps over periods: the same monitor from all rows and from its state, and what it says."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -87,11 +88,44 @@ def test_monitor_has_the_values_of_the_audit_and_says_what_grew(tmp_path):
     assert parity["alarm"].tolist() == [False] * 4 + [True] * 4
     assert parity["evidence"].iloc[4] >= parity["limit"].iloc[4] == 3 / 0.025
     (line,) = [text for text, _ in done.monitor.sentences() if "parity" in text]
-    assert line.startswith("sex: demographic parity difference grew, most likely in 2024-07: ")
-    assert line.endswith("alarm in 2024-07")
+    assert line.startswith("sex: demographic parity difference grew, most likely in 2024-07, from ")
+    assert line.endswith("; alarm in 2024-07")
     assert "Over the periods" in done.to_html()
     wide = audited(path, first=3, margin=0.3).monitor
     assert [alarm for _, alarm in wide.sentences()] == [False]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_line_excludes_a_gap_that_a_period_has(tmp_path, seed):
+    """A gap of one month, without an alarm: bounds of a lasting gap say nothing about it."""
+    path = written(table(seed, 12, 300, grown=0.3, since=11), tmp_path / "t.csv")
+    monitor = audited(path).monitor
+    ((line, alarm),) = monitor.sentences()
+    rows = monitor.to_frame()
+    largest = rows.loc[rows.loc[rows["role"] == "followed", "value"].idxmax()]
+    assert not alarm
+    assert largest["period"] == "2024-12"
+    assert line == (
+        f"no alarm, 3 gaps, 11 periods; largest: sex, {largest['metric'].replace('_', ' ')} "
+        f"{largest['value']:.2f} ({largest['low']:.2f} to {largest['high']:.2f}) in 2024-12"
+    )
+
+
+@pytest.mark.parametrize("last", [0.2, 0.45])
+def test_alarm_has_a_lower_bound_of_the_largest_gap_since(tmp_path, last):
+    """Without an upper one, which only a gap that stays as it is would have."""
+    frame = table(5, 10, 2000, grown=0.2, since=6)
+    late, male = frame["date"] == "2024-10-01", frame["sex"] == "male"
+    more = np.random.default_rng(0).random(len(frame)) < (last - 0.2) / 0.35
+    frame.loc[late & male & more, "p"] = 1
+    monitor = audited(written(frame, tmp_path / "t.csv"), first=3).monitor
+    (line,) = [text for text, _ in monitor.sentences() if "parity" in text]
+    before, least = re.search(r"from at most (\S+) to at least (\S+);", line).groups()
+    rows = monitor.to_frame()
+    parity = rows[rows["metric"] == "demographic_parity_difference"].set_index("period")
+    assert float(before) == pytest.approx(parity["bound"].iloc[0], abs=0.005)
+    assert float(before) < float(least) <= parity.loc["2024-07":, "value"].max()
+    assert line.count("0.") == 2
 
 
 def changed(text, edit):

@@ -10,8 +10,8 @@ from robust_fairness.inference import LEVEL, Rates, interval, linear_gap
 from robust_fairness.inference.gaps import LinearGap
 from robust_fairness.inference.sequential import (
     Batches,
-    confidence,
     growth,
+    lower_bound,
     projected,
     start_weights,
 )
@@ -122,25 +122,27 @@ def test_growth_is_found_in_its_batch_and_measured():
         grown = growth(batches, of, bound)
         alarms.append(grown.alarm(LEVEL / 2))
         start = int(grown.start.argmax())
-        low, high = confidence(batches, of, start)
-        covered += start < 8 or low <= 0.15 <= high
+        covered += start < 8 or 0.05 < lower_bound(batches, of, start, LEVEL / 2) <= 0.15
     assert None not in alarms
     assert np.median(alarms) <= 11
     assert min(alarms) >= 8
     assert covered >= 28
 
 
-def test_confidence_sequence_covers_at_every_look():
+@pytest.mark.parametrize("grown", [0.0, 0.15])
+def test_lower_bound_of_the_largest_gap_holds_at_every_look(grown):
+    """Of a gap that stays as it is, and of one that grows: never above the largest one so far."""
     rng, of, missed = np.random.default_rng(4), linear_gap("largest", 2), 0
     for _ in range(60):
-        batches, _ = streams(rng, 400, 400, 0.1, 0.0)
-        looks = [
-            confidence(Batches(batches.hits[:end], batches.n[:end], batches.level[:end]), of, 0)
-            for end in (1, 4, 24)
-        ]
-        missed += any(not low <= 0.1 <= high for low, high in looks)
-    assert missed <= stats.binom.ppf(0.99, 60, LEVEL)
-    assert looks[-1][1] - looks[-1][0] < 0.15
+        batches, _ = streams(rng, 400, 400, 0.1, grown)
+        above = False
+        for end in (1, 4, 24):
+            looked = Batches(batches.hits[:end], batches.n[:end], batches.level[:end])
+            bound = lower_bound(looked, of, 0, LEVEL / 2)
+            above |= bound > 0.1 + grown * (end > 8)
+        missed += above
+    assert missed <= stats.binom.ppf(0.99, 60, LEVEL / 2)
+    assert bound > 0.05
 
 
 def test_group_without_rows_and_impossible_bounds_are_no_evidence():

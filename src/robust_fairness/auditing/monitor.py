@@ -22,7 +22,7 @@ import pandas as pd
 
 from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
-from robust_fairness.auditing.digits import number
+from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.intervals import bounds_of_gap
 from robust_fairness.auditing.periods import Periods, span
 from robust_fairness.auditing.predictions import Predictions
@@ -30,7 +30,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LEVEL, Rates
 from robust_fairness.inference.counts import TWO, Counts
-from robust_fairness.inference.sequential import Batches, Growth, confidence, growth, upper_bound
+from robust_fairness.inference.sequential import Batches, Growth, growth, lower_bound
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.metrics.counted import in_counts
 from robust_fairness.metrics.gaps import row_values
@@ -127,24 +127,28 @@ class Monitor:
         return [(gap.attribute, periods[gap.since]) for gap in self.gaps if gap.alarm is not None]
 
     def sentences(self) -> list[tuple[str, bool]]:
-        """A line per alarm and one for all other gaps; whether each is an alarm.
-
-        The interval of a gap holds whenever one looks; see ``inference.sequential.confidence``.
-        """
-        periods, said = self.periods[self.reference :], []
+        """A line per alarm and one for all other gaps; whether each is an alarm."""
+        since = self.periods[self.reference :]
+        said, quiet = [], []
         for gap in self.gaps:
-            if gap.alarm is not None:
-                low, high = gap.gap_since
-                line = (
-                    f"{gap.attribute}: {gap.name} grew, most likely in {periods[gap.since]}: "
-                    f"{number(low, low, high)} to {number(high, low, high)} since, at most "
-                    f"{number(gap.bound, low, high)} before; alarm in {periods[gap.alarm]}"
+            if gap.alarm is None:
+                quiet.append((gap.attribute, gap.metric))
+                continue
+            line = (
+                f"{gap.attribute}: {gap.name} grew, most likely in {since[gap.since]}, from at "
+                f"most {number(gap.bound, 0, gap.bound)} to at least "
+                f"{number(gap.least_since, 0, gap.bound)}; alarm in {since[gap.alarm]}"
+            )
+            said.append((line, True))
+        if quiet and since:
+            rows = self._frame[self._frame["role"] == FOLLOWED]
+            of_quiet = pd.MultiIndex.from_frame(rows[["attribute", "metric"]]).isin(quiet)
+            line = f"no alarm, {counted({'gaps': len(quiet), 'periods': len(since)})}"
+            for row in rows[of_quiet].nlargest(1, "value").to_dict("records"):
+                line += (
+                    f"; largest: {row['attribute']}, {row['metric'].replace('_', ' ')} "
+                    f"{estimate(row['value'], row['low'], row['high'])} in {row['period']}"
                 )
-                said.append((line, True))
-        quiet = [gap.upper_bound for gap in self.gaps if gap.alarm is None]
-        if quiet and periods:
-            sizes = counted({"gaps": len(quiet), "periods": len(periods)})
-            line = f"no alarm, {sizes}; gaps of up to {number(max(quiet))} are possible"
             said.append((line, False))
         return said
 
@@ -366,14 +370,9 @@ class Followed:
         return 0 if self.alarm is None else int(self._growth.start.argmax())
 
     @cached_property
-    def upper_bound(self) -> float:
-        """What the gap is at most in all periods, which holds whenever one looks."""
-        return upper_bound(self._batches, self._gap, 0)
-
-    @cached_property
-    def gap_since(self) -> tuple[float, float]:
-        """Bounds of the gap from ``since`` on, which hold whenever one looks."""
-        return confidence(self._batches, self._gap, self.since)
+    def least_since(self) -> float:
+        """What the largest gap from ``since`` on is at least, which holds whenever one looks."""
+        return lower_bound(self._batches, self._gap, self.since, LEVEL / 2)
 
     @property
     def _gap(self) -> inference.LinearGap:

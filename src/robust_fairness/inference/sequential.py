@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.inference.estimate import LEVEL, Array
+from robust_fairness.inference.estimate import Array
 from robust_fairness.inference.gaps import LinearGap
 
 GROWTH = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])  # of the alternatives, over the bound
@@ -182,36 +182,22 @@ def _since(log_e: Array) -> Array:
     return logs
 
 
-def confidence(
-    batches: Batches, gap: LinearGap, start: int, level: float = LEVEL
-) -> tuple[float, float]:
-    """Bounds of a gap that is the same in all batches from ``start`` on.
+def lower_bound(batches: Batches, gap: LinearGap, start: int, level: float) -> float:
+    """What the largest gap in the batches from ``start`` on is at least.
 
-    They cover it with probability 1 - ``level`` after every batch at once and whichever start is
-    chosen from the data, at the cost of its weight. A gap that varies was at least the lower bound
-    in one of these batches and at most the upper one in another.
+    The bound holds with probability 1 - ``level`` after every batch at once and whichever start is
+    chosen from the data, at the cost of its weight.
     """
-    share = level / 2 * start_weights(start + 1)[-1] / len(gap.functions)
-    low = _lower_bound(batches.since(start), gap.functions, share, largest=True)
-    return max(low + gap.constant, 0.0), upper_bound(batches, gap, start, level)
-
-
-def upper_bound(batches: Batches, gap: LinearGap, start: int, level: float = LEVEL) -> float:
-    """The upper bound of ``confidence``."""
-    share = level / 2 * start_weights(start + 1)[-1]
-    high = -_lower_bound(batches.since(start), -gap.functions, share, largest=False)
-    return min(high + gap.constant, 1.0)
-
-
-def _lower_bound(batches: Batches, functions: Array, level: float, largest: bool) -> float:
-    """The largest or the smallest one of the lower confidence bounds of functions of the rates."""
+    since = batches.since(start)
+    share = level * start_weights(start + 1)[-1] / len(gap.functions)
+    functions = gap.functions
     low, high = np.minimum(functions, 0).sum(1), np.maximum(functions, 0).sum(1)
     for _ in range(BOUNDS):
-        candidates = high > low.max() if largest else low < high.min()
+        candidates = high > low.max()
         functions, low, high = (part[candidates] for part in (functions, low, high))
         middle = (low + high) / 2
-        log_e = batches.log_e(functions, middle).sum(1)
+        log_e = since.log_e(functions, middle).sum(1)
         mean = np.logaddexp.reduce(log_e, axis=1) - np.log(log_e.shape[1])
-        refuted = mean >= -np.log(level)
+        refuted = mean >= -np.log(share)
         low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
-    return float(low.max() if largest else low.min())
+    return max(float(low.max()) + gap.constant, 0.0)
