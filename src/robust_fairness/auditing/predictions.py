@@ -85,6 +85,7 @@ class Options:
             values are not read.
         label_probability: column of the probabilities with which the labelled rows were chosen, up
             to a factor; equal ones if None.
+        search: find the worst subgroup of up to three attributes, see ``search.searched``.
     """
 
     y_true: str | None
@@ -111,6 +112,7 @@ class Options:
     control_features: Sequence[str] = ()
     labels: Literal["all", "some", "none"] = "all"
     label_probability: str | None = None
+    search: bool = False
 
     @property
     def predicted(self) -> Sequence[str]:
