@@ -43,7 +43,7 @@ def simulated(tables: int) -> Iterator[Row]:
     settings = [(rows, 0, 0.0, weighted) for weighted in (False, True) for rows in (1000, 10_000)]
     settings += [
         (rows, size, excess, False)
-        for rows in (3000, 10_000, 30_000)
+        for rows in (3000, 10_000)
         for size in PLANTED
         for excess in (0.1, 0.2)
     ]

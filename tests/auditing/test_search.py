@@ -57,9 +57,9 @@ def test_the_planted_subgroup_is_found_and_its_numbers_are_those_of_the_other_ha
 
 
 def test_tables_without_a_worse_subgroup_seldom_say_one() -> None:
-    tables = [check(table(800, 0.0, seed), OPTIONS) for seed in range(60)]
+    tables = [check(table(800, 0.0, seed), OPTIONS) for seed in range(40)]
     said = [min(w.p for w in searched(rows, OPTIONS)) < 0.05 for rows in tables]
-    assert np.mean(said) <= 0.11  # 5 % and two binomial errors
+    assert np.mean(said) <= 0.12  # 5 % and two binomial errors
 
 
 def test_weights_of_equal_rows_change_nothing_and_copies_count() -> None:
