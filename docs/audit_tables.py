@@ -30,6 +30,7 @@ least a third. (That run left 2 % of effective rows; the control with a quarter 
 added after it.)
 """
 
+import json
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,10 @@ from pages import DOCS, RESULTS, Page
 
 from robust_fairness.auditing.digits import estimate
 
+SIMULATED = DOCS.parent / "benchmarks" / "results" / "simulated"
+IN_STATES = (
+    "accuracy", "true_positive_rate", "equal_opportunity_difference", "equalized_odds_difference",
+)  # fmt: skip
 LABEL_FREE, IOWA = RESULTS / "label_free.csv", RESULTS / "iowa_audit.csv"
 SHOWN = "NE"  # the state whose table is shown with intervals
 METRICS = ("accuracy", "equalized_odds_difference")
@@ -126,7 +131,7 @@ def iowa() -> pd.DataFrame:
 
     import robust_fairness as rf
     from robust_fairness.auditing import Options
-    from robust_fairness.auditing.command import Monitored, Source, audit_file
+    from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 
     samples = rf.load("iowa_recidivism")
     year = samples.attributes["year"].astype(str).to_numpy()
@@ -148,7 +153,7 @@ def iowa() -> pd.DataFrame:
         path = Path(folder) / "predictions.csv"
         table.sort_values("year").to_csv(path, index=False)
         options = Options("y", "p", list(ATTRIBUTES), threshold=THRESHOLD)
-        monitor = audit_file(Source(path), options, monitored=Monitored("year")).monitor
+        monitor = audit_file(TableFile(path), options, monitored=Monitored("year")).monitor
     assert monitor is not None
     rows_of_years += [
         {"year": row["period"], "part": "monitor", "attribute": row["attribute"],
@@ -218,8 +223,35 @@ def reasons() -> pd.DataFrame:
     return wide.reset_index().drop(columns="order")
 
 
+def simulated(name: str) -> pd.DataFrame:
+    """What a benchmark simulated, in a table."""
+    return pd.DataFrame(json.loads((SIMULATED / f"{name}.json").read_text())["rows"])
+
+
+def few_labels() -> pd.DataFrame:
+    """What ``benchmarks/few_labels.py`` simulated, by scores, number of labels and value."""
+    rows = simulated("few_labels")
+    return rows[rows["scores"].notna()].drop(columns="narrower in")[
+        ["scores", "labels", "value", "coverage", "shown", "width", "labels alone"]
+    ]
+
+
+def few_labels_in_states() -> pd.DataFrame:
+    """The same in states of the American Community Survey; the values that audits begin with."""
+    rows = simulated("few_labels")
+    rows = rows[rows["scores"].isna() & rows["value"].isin(IN_STATES)].drop(columns="scores")
+    return rows.assign(value=rows["value"].str.replace("_", " "))
+
+
+def subgroups() -> pd.DataFrame:
+    """What ``benchmarks/subgroups.py`` simulated."""
+    rows = simulated("subgroups")
+    return rows.assign(rows=rows["rows"].map("{:,}".format))
+
+
 TABLES = {"by_state": by_state, "errors": errors, "control": control, "iowa_years": years,
-          "iowa_reasons": reasons}  # fmt: skip
+          "iowa_reasons": reasons, "few_labels": few_labels,
+          "few_labels_in_states": few_labels_in_states, "subgroups": subgroups}  # fmt: skip
 PAGES = [Page(DOCS / "audit.md", TABLES)]
 
 if __name__ == "__main__":

@@ -124,6 +124,7 @@ def test_the_command_labels_some_and_plans(tmp_path: Path) -> None:
         ({"label_probability": "none"}, "unknown column 'none'"),
         ({"labels": "all", "label_probability": "p"}, "label probability: only with labels='some'"),
         ({"labels": "all"}, "drop_unlabelled=True leaves them out, labels='some' uses their"),
+        ({"y_true": "many", "y_pred": "guess"}, "labels some: 11 classes, allowed: at most 10"),
         ({"labels": "few"}, "labels: 'few', allowed: all, some, none"),
         ({"y_true": "unknown"}, "column unknown: no row has a label; without: leave out y_true"),
     ],
@@ -131,6 +132,8 @@ def test_the_command_labels_some_and_plans(tmp_path: Path) -> None:
 def test_bad_input_is_refused_in_one_line(options: dict, message: str) -> None:
     table = people(200).assign(row=7, unknown=np.nan)
     table.loc[50:, "y"] = np.nan
+    table["guess"] = [f"c{row % 11}" for row in range(200)]
+    table["many"] = table["guess"].where(table.index < 50)
     with pytest.raises(InputError, match=message) as error:
         rf.audit(table, **{**SOME, **options})
     assert "\n" not in str(error.value)

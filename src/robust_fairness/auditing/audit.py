@@ -20,6 +20,7 @@ from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
 from robust_fairness.auditing.scores import scored
+from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
 
 SUMMARY = (
@@ -217,6 +218,7 @@ def audited(
     Raises:
         InputError: both do not have the same classes and kinds of columns.
     """
+    worst = searched(now, options) if options.search else []
     current = scored(now, options, name)
     gaps = gap_names(current.rows)
     attributes = {*now.groups(options.intersections), *now.membership}
@@ -226,7 +228,7 @@ def audited(
         power = power_of(alone, alone, gaps)
         return Audit(
             current.rows, now, options, name, assumption=labels, between=current.between,
-            power=power,
+            power=power, worst=worst,
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
@@ -243,5 +245,5 @@ def audited(
     changed = changes(current.rows, earlier.rows, between, verdicts(tests))
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
-        between=current.between, power=power_of(alone, earlier.compared, gaps),
+        between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
     )  # fmt: skip

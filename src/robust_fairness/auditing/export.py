@@ -13,7 +13,7 @@ from robust_fairness.auditing.scores import SHARE
 from robust_fairness.auditing.verdict import answers, gaps, lacking
 from robust_fairness.core.tables import markdown
 
-VERSION = "1.2"
+VERSION = "1.3"
 SCHEMA = Path(__file__).with_name("audit.schema.json")
 CARD = ["attribute", "metric", "value", "low", "high", "n", "note"]
 GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true positive rate",
@@ -43,6 +43,7 @@ def record(audit: Findings) -> dict[str, Any]:
         "changes": None if audit.changed is None else _records(audit.changed),
         "monitor": None if audit.monitor is None else _records(audit.monitor.to_frame()),
         "control": [asdict(between) for between in audit.between],
+        "search": _records(pd.DataFrame([asdict(worst) for worst in audit.worst])),
         "power": _records(pd.DataFrame([asdict(power) for power in audit.power])),
         "why": None if audit.why is None else _records(audit.why.to_frame()),
     }  # fmt: skip

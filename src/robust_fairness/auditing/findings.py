@@ -16,6 +16,7 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import offered_names
+from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
@@ -41,6 +42,7 @@ class Findings:
         why: its changes taken apart; None without features.
         power: what the rows show with a probability of 80 %.
         between: differences of groups that are others within strata of the control features.
+        worst: the worst subgroup of every rate, where one was searched for.
     """
 
     rows: pd.DataFrame
@@ -56,6 +58,7 @@ class Findings:
     why: Why | None = None
     between: Sequence[Between] = ()
     power: Sequence[Power] = ()
+    worst: Sequence[Worst] = ()
 
     def changes(self) -> pd.DataFrame:
         """Every value then and now, and its change, with the columns ``changes.CHANGES``.

@@ -79,6 +79,7 @@ def audit_page(audit: Findings) -> str:
         advice=advice(audit),
         picture=_picture(table, gap_names(rows), names, changes is not None),
         strata=of_strata(audit),
+        searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         lacking=[

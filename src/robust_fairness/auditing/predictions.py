@@ -35,6 +35,7 @@ from robust_fairness.samples import Groups, Samples, groups_of, shown
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 PERCENT = 100
+MOST_CLASSES = 10  # of a table with some labels
 ROUNDED = 0.01  # by which probabilities may miss their sum of 1
 ROUNDING = 1e-6  # by which a probability that was computed may be below 0 or above 1
 # Canonical names of the positive class of two if none is declared, and of the other one.
@@ -85,6 +86,7 @@ class Options:
             values are not read.
         label_probability: column of the probabilities with which the labelled rows were chosen, up
             to a factor; equal ones if None.
+        search: find the worst subgroup of up to three attributes, see ``search.searched``.
     """
 
     y_true: str | None
@@ -111,6 +113,7 @@ class Options:
     control_features: Sequence[str] = ()
     labels: Literal["all", "some", "none"] = "all"
     label_probability: str | None = None
+    search: bool = False
 
     @property
     def predicted(self) -> Sequence[str]:
@@ -313,7 +316,7 @@ def check(
         y = np.where(table[options.y_true].notna(), y, predicted)
     weight, replicates = _weights(table, options, name)
     samples = replace(_samples(table, options, name, y, classes), sample_weight=weight)
-    known, probability = _labelled(table, options, name)
+    known, probability = _labelled(table, options, len(classes), name)
     features = {
         column: typed(table[column], f"{name}, column {column}", options.types.get(column))
         for column in options.features
@@ -327,14 +330,19 @@ def check(
 
 
 def _labelled(
-    table: pd.DataFrame, options: Options, name: str
+    table: pd.DataFrame, options: Options, number: int, name: str
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Which rows have a label, and their probabilities ``[n]``; None where every row has one."""
+    """Which rows have a label, and their probabilities ``[n]``; None where every row has one.
+
+    ``number`` is that of the classes.
+    """
     if options.labels != "some":
         return None, None
     known = table[options.y_true].notna().to_numpy()
     if known.all():
         return None, None
+    if number > MOST_CLASSES:
+        raise InputError(f"labels some: {number} classes, allowed: at most {MOST_CLASSES}")
     if options.label_probability is None:
         return known, None
     place = f"{name}, column {options.label_probability}"

@@ -319,6 +319,7 @@ def console(audit: Findings) -> Iterator[tuple[str, bool]]:
         yield from ((f"why: {line}", False) for line in _first(audit.why.sentences(), MOST_LINES))
     if worst := worst_group(rows):
         yield worst, False
+    yield from ((f"search: {worst}", False) for worst in audit.worst)
     if audit.power:
         yield power_line(audit), False
     yield from ((line, False) for line in _first([*map(str, undefined(rows))], MOST_LINES))

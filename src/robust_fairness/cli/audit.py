@@ -190,6 +190,12 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option("--category", "categories", multiple=True, help="A categorical attribute.")
 @click.option("--intersections", is_flag=True, help="Also score intersections of all attributes.")
 @click.option(
+    "--search",
+    is_flag=True,
+    help="Find the worst subgroup of up to three attributes on half of the rows, and test it on "
+    "the others.",
+)
+@click.option(
     "--small",
     type=click.IntRange(1),
     default=30,

@@ -201,6 +201,16 @@ class Counts:
             units = sparse.csr_array(self.units @ into)
         return self._mapped(total, ("",), units)
 
+    def others(self) -> "Counts":
+        """Those of all rows that are not in a group, for every group; units are left out."""
+
+        def rest(sums: Array) -> Array:
+            made = sums.sum(-3, keepdims=True) - sums
+            made[..., -1, :, :] = 0
+            return made
+
+        return self._mapped(rest, self.groups)
+
     def known(self) -> Array:
         """Rows of every group, int64 ``[..., groups]``."""
         return np.asarray(self.n[..., :-1, :, :].sum((-2, -1)))

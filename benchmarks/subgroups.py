@@ -1,0 +1,77 @@
+"""The search for the worst subgroup of an audit, by simulation: false finds and power.
+
+Tables have four attributes with four values each, of unequal shares, and a model that is wrong in a
+fifth of the rows. Without a worse subgroup, at most 5 % of the tables may say that there is one in
+any of three rates. Else a subgroup of two or three attributes is planted, in which the model is
+wrong more often; counted is how often the search says that some subgroup is worse, and how often it
+names the planted one.
+
+    python benchmarks/subgroups.py --tables 500
+"""
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from _results import FOLDER, Row, rounded, save
+
+from robust_fairness.auditing.predictions import Options, Predictions, check
+from robust_fairness.auditing.search import searched
+from robust_fairness.inference import LEVEL
+
+ATTRIBUTES, VALUES, SHARES = ["a", "b", "c", "d"], list("wxyz"), [0.4, 0.3, 0.2, 0.1]
+WRONG = 0.2
+PLANTED = {2: {"a": "x", "b": "y"}, 3: {"a": "x", "b": "x", "c": "x"}}  # 6 and 2.7 % of the rows
+OPTIONS = Options("y", "p", ATTRIBUTES)
+
+
+def drawn(rows: int, size: int, excess: float, weighted: bool, seed: int) -> Predictions:
+    """A table in which a subgroup of so many attributes is wrong more often."""
+    random = np.random.default_rng([seed, rows])
+    table = pd.DataFrame({name: random.choice(VALUES, rows, p=SHARES) for name in ATTRIBUTES})
+    planted = np.all([table[name] == value for name, value in PLANTED.get(size, {}).items()], 0)
+    y = (random.random(rows) < 0.4).astype(int)
+    wrong = random.random(rows) < WRONG + np.where(planted, excess, 0)
+    table = table.assign(y=y, p=np.where(wrong, 1 - y, y), w=random.choice([1.0, 4.0], rows))
+    options = Options("y", "p", ATTRIBUTES, sample_weight="w" if weighted else None)
+    return check(table, options)
+
+
+def simulated(tables: int) -> Iterator[Row]:
+    """Rows by setting."""
+    settings = [(rows, 0, 0.0, weighted) for weighted in (False, True) for rows in (1000, 10_000)]
+    settings += [
+        (rows, size, excess, False)
+        for rows in (3000, 10_000)
+        for size in PLANTED
+        for excess in (0.1, 0.2)
+    ]
+    for rows, size, excess, weighted in settings:
+        said = named = 0
+        for seed in range(tables):
+            worst = searched(drawn(rows, size, excess, weighted, seed), OPTIONS)
+            shown = [each for each in worst if each.p < LEVEL]
+            said += bool(shown)
+            named += any(
+                dict(zip(each.attributes, each.values, strict=True)) == PLANTED.get(size)
+                for each in shown
+            )
+        yield {
+            "rows": rows, "weights": "1 and 4" if weighted else "equal",
+            "planted": f"{size} attributes" if size else "none", "more errors": excess,
+            "says one": rounded(said / tables), "names it": rounded(named / tables) if size else "",
+        }  # fmt: skip
+        print(rows, size, excess, said / tables, flush=True)
+
+
+def main() -> None:
+    """Simulate."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=500)
+    arguments = parser.parse_args()
+    save(__file__, vars(arguments), [*simulated(arguments.tables)], FOLDER / "simulated")
+
+
+if __name__ == "__main__":
+    main()
