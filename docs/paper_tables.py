@@ -58,7 +58,7 @@ class Paper:
     tables: Mapping[str, Callable[[Results], pd.DataFrame]]
     metrics: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials", "counts")
+    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials")
 
 
 def file_of(paper: str, table: str) -> Path:
@@ -496,6 +496,7 @@ PAPERS = {
             "reproduced": reproduced,
         },
         ("delta_er_one_shot",),
+        beside=("metrics", "cells", "splits", "trials", "counts"),
     ),
     bias_variables.PAPER: Paper(
         BIAS,
@@ -522,7 +523,6 @@ PAPERS = {
             "weights": weights,
         },
         (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
-        beside=("metrics", "cells", "splits", "trials"),
     ),
     fair_metric_learning.PAPER: Paper(
         METRIC,
