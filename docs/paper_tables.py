@@ -19,6 +19,7 @@ import pandas as pd
 import paper_slice
 from pages import RESULTS, Page, across, plain, rounded, spread
 
+from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
 from robust_fairness.catalog.files import ParquetDataset
 from robust_fairness.reporting import (
     Results,
@@ -31,7 +32,7 @@ from robust_fairness.reporting import (
     kernel_fairness,
     latent_shift,
 )
-from robust_fairness.reporting.results import CELL, UNSHIFTED, where
+from robust_fairness.reporting.results import CELL, CORRECT, UNSHIFTED, where
 from robust_fairness.reporting.statistics import over_seeds
 from robust_fairness.reporting.views import Section, published, section
 from robust_fairness.runs import provenance
@@ -49,14 +50,15 @@ class Paper:
         tables: makers of the tables of the page, by name.
         metrics: measures that they need and the paper has not.
         by_group: measures whose values by group are kept; of the others only those of all rows.
-        beside: tables of its runs; counts are those of runs since they were kept.
+        beside: tables of its runs, and ``correct``, see ``correct_of``; counts are those of runs
+            since they were kept.
     """
 
     section: Section
     tables: Mapping[str, Callable[[Results], pd.DataFrame]]
     metrics: tuple[str, ...] = ()
     by_group: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials", "counts")
+    beside: tuple[str, ...] = ("metrics", "cells", "splits", "trials")
 
 
 def file_of(paper: str, table: str) -> Path:
@@ -540,7 +542,16 @@ PAPERS = {
             "linearity": linearity,
         },
         ("accuracy",),
-        beside=("metrics", "cells", "splits", "trials", "counts", "distances", "generator_quality"),
+        beside=(
+            "metrics",
+            "cells",
+            "splits",
+            "trials",
+            "counts",
+            "distances",
+            "generator_quality",
+            "correct",
+        ),
     ),
     "cross": Paper(
         CROSS,
@@ -617,7 +628,10 @@ def take(name: str, run_ids: Sequence[str]) -> None:
     paper = PAPERS[name]
     for table in paper.beside:
         path = file_of(name, table)
-        frames = [provenance.load(run, table, ParquetDataset) for run in run_ids]
+        frames = [
+            correct_of(run) if table == "correct" else provenance.load(run, table, ParquetDataset)
+            for run in run_ids
+        ]
         if table == "counts":
             frames = [where(rows, attribute=["", *SENSITIVE_OF_COUNTS]) for rows in frames]
         frames += [pd.read_parquet(path)] if path.exists() else []
@@ -627,6 +641,36 @@ def take(name: str, run_ids: Sequence[str]) -> None:
             kept = (scores["group"] == "") | scores["metric"].isin(paper.by_group)
             scores = scores[scores["metric"].isin({*theirs, *paper.metrics}) & kept]
         scores.to_parquet(path, index=False, compression="zstd")
+
+
+def correct_of(run: str) -> pd.DataFrame:
+    """Whether each test row is decided correctly: a row per replica and test set, with an array.
+
+    The shifts keep the classes of their rows.
+
+    Raises:
+        ValueError: the share of a replica and test set is not its accuracy in the scores.
+    """
+    scores = provenance.load(run, "metrics", ParquetDataset)
+    scores = where(scores, metric="accuracy", group="", attribute="").drop_duplicates(
+        [*CELL, "trial", "seed", "shift", "severity"]
+    )
+    frames = []
+    for (dataset, method), rows in scores.groupby(CELL, sort=False):
+        place, labels = f"{dataset}.{method}.predictions", f"{dataset}.samples"
+        y = provenance.load(run, labels, SamplesDataset).y
+        test = None
+        correct = {}
+        for part in provenance.load(run, place, PredictionsDataset):
+            test = y[part.rows] if part.test_set == "" else test
+            correct.setdefault((part.trial, part.seed), []).append(part.outputs.argmax(-1) == test)
+        for replica, of_replica in rows.groupby(["trial", "seed"], sort=False):
+            known = of_replica.assign(correct=correct[replica])
+            frames.append(known)
+    result = pd.concat(frames, ignore_index=True)
+    if not np.allclose(result["correct"].map(np.mean).astype(float), result["value"]):
+        raise ValueError(f"run {run}: rows and scores differ")
+    return result[CORRECT]
 
 
 def _with_others(rows: pd.DataFrame, earlier: pd.DataFrame) -> pd.DataFrame:

@@ -6,14 +6,17 @@ from scipy import stats
 
 from robust_fairness.inference import (
     LEVEL,
+    REFITS,
+    ROWS,
     Component,
+    Estimate,
     between_domains,
     between_refits,
     moderated,
     of_rate,
     over_domains,
 )
-from robust_fairness.inference.variance import resampled, small_counts
+from robust_fairness.inference.variance import of_rows, resampled, small_counts
 
 
 def test_a_rate_has_the_variance_of_its_mean():
@@ -31,6 +34,32 @@ def test_small_counts_add_a_row_to_either_side():
     centre, _ = small_counts(0.5, 2 * of_rate(0.5, 101), 101)
     assert centre == 0.5
     assert np.isnan(small_counts(0.25, of_rate(0.25, 4), 4)).all()
+
+
+def test_a_mean_over_rows_has_two_rows_added_as_far_as_the_furthest():
+    for shape in (0.1, 1.0, 5.0):
+        values = np.random.default_rng(2).gamma(shape, size=50)
+        furthest = np.abs(values - values.mean()).max() * np.array([-1, 1])
+        with_two = np.append(values, values.mean() + furthest)
+        assert of_rows(values) == pytest.approx(with_two.var() / 52)
+    assert of_rows(np.ones(50)) == 0
+
+
+@pytest.mark.parametrize("differing", [0.02, 0.1, 0.5])
+def test_seeds_and_rows_together_cover_the_difference_of_two_methods(differing):
+    """Two methods score the same 200 rows, which differ between them in some, with ten seeds."""
+    rng, drawn = np.random.default_rng(3), []
+    for _ in range(400):
+        hard = rng.beta(0.3, 3, (2, 200)) * (rng.random(200) < differing) + 0.01
+        wrong = rng.random((10, 2, 200)) < hard + rng.normal(0, 0.01, (10, 2, 1))
+        by_row = wrong[:, 0].astype(float) - wrong[:, 1]
+        drawn.append(
+            (by_row.mean(), between_refits(by_row.mean(1)).variance, of_rows(by_row.mean(0)))
+        )
+    value, refits, rows = np.array(drawn, float).T
+    effects = Estimate(value, {REFITS: Component(refits, 9.0), ROWS: Component(rows)})
+    low, high = effects.interval()
+    assert ((low <= 0) & (high >= 0)).mean() >= 0.94
 
 
 def test_refits():

@@ -24,7 +24,7 @@ BESIDE = ROOT / "docs" / "results"
 
 
 @pytest.fixture(scope="module")
-def made():
+def paper_tables():
     """``docs/paper_tables.py``, which keeps the effects of every paper."""
     return module(ROOT / "docs" / "paper_tables.py")
 
@@ -38,10 +38,10 @@ def scores(paper: str, **values: object) -> pd.DataFrame:
                                  "attribute", "group", "metric"])  # fmt: skip
 
 
-def effect_of(made, paper: str, claim: str, part: str) -> pd.Series:
-    rows = made.effects_of(paper)
-    (found,) = rows[(rows["claim"] == claim) & (rows["part"] == part)].to_dict("records")
-    return pd.Series(found)
+def effect_of(paper_tables, paper: str, claim: str, part: str) -> pd.Series:
+    rows = paper_tables.effects_of(paper)
+    (part_row,) = rows[(rows["claim"] == claim) & (rows["part"] == part)].to_dict("records")
+    return pd.Series(part_row)
 
 
 def test_every_paper_has_claims_with_a_place_and_what_was_known():
@@ -94,8 +94,8 @@ def difference(rows: pd.DataFrame, first: dict, second: dict) -> pd.Series:
         rows[np.logical_and.reduce([rows[name] == value for name, value in side.items()])]
         for side in (first, second)
     ]
-    one, other = (side.groupby("seed")["value"].mean() for side in sides)
-    return (one - other).dropna()
+    means = [side.groupby("seed")["value"].mean() for side in sides]
+    return (means[0] - means[1]).dropna()
 
 
 def corrected(values: pd.Series, ratio: float) -> tuple[float, float, float, float]:
@@ -110,7 +110,7 @@ def ratio_of(paper: str, dataset: str) -> float:
     return splits["test_rows"].mean() / splits["train_rows"].mean()
 
 
-def test_cuma_against_plain_training_by_other_code(made):
+def test_cuma_against_plain_training_by_other_code(paper_tables):
     """The whole claim: parts, the largest p, and its place among the claims of the paper."""
     paper, name = "equalized_robustness", "CUMA is fairer than plain training under shift"
     sensitive = {"C&C race": ("communities_race", "racepctblack_group"),
@@ -126,16 +126,16 @@ def test_cuma_against_plain_training_by_other_code(made):
         )  # fmt: skip
         values = difference(rows, {"method": "cuma"}, {"method": "erm"})
         *expected, p = corrected(values, ratio_of(paper, dataset))
-        found = effect_of(made, paper, name, part)
-        assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-4)
+        effect = effect_of(paper_tables, paper, name, part)
+        assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-4)
         largest = max(largest, p)
-    all_of_it = made.effects_of(paper)
+    all_of_it = paper_tables.effects_of(paper)
     tested = all_of_it[all_of_it["state"] != "not run"]["claim"].nunique()
-    assert found["verdict"] == "supported" and largest * tested < 0.05
-    assert found["p"] <= largest * tested * (1 + 1e-6)
+    assert effect["verdict"] == "supported" and largest * tested < 0.05
+    assert effect["p"] <= largest * tested * (1 + 1e-6)
 
 
-def test_gap_of_rare_classes_by_other_code(made):
+def test_gap_of_rare_classes_by_other_code(paper_tables):
     """The mean over nine losses, imbalanced minus balanced, on splits that share rows."""
     paper = "fair_metric_learning"
     rows = scores(
@@ -146,12 +146,14 @@ def test_gap_of_rare_classes_by_other_code(made):
         rows, {"dataset": "digits_more_imbalanced"}, {"dataset": "digits_more_balanced"}
     )
     *expected, _ = corrected(values, ratio_of(paper, "digits_more_imbalanced"))
-    found = effect_of(made, paper, "Rare classes widen the gaps of the embedding", "recall@1")
-    assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=2e-2)
-    assert found["seeds"] == 10 and found["question"] == "this method"
+    effect = effect_of(
+        paper_tables, paper, "Rare classes widen the gaps of the embedding", "recall@1"
+    )
+    assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=2e-2)
+    assert effect["seeds"] == 10 and effect["question"] == "this method"
 
 
-def test_fall_of_three_trainings_by_other_code(made):
+def test_fall_of_three_trainings_by_other_code(paper_tables):
     """With fewer than five seeds the binomial error of the test rows, a row added on each side."""
     paper, dataset = "latent_shift", "digits_overlap"
     rows = scores(paper, dataset=dataset, method="resnet20", metric="accuracy")
@@ -162,13 +164,13 @@ def test_fall_of_three_trainings_by_other_code(made):
     shares = (wide[[0.0, 90.0]] * 500 + 1) / 502
     errors = np.sqrt((shares * (1 - shares) / 502).sum(axis=1))
     half = stats.norm.isf(0.025) * errors.mean()
-    found = effect_of(
-        made, paper, "No classifier is robust to a shift of latent space",
+    effect = effect_of(
+        paper_tables, paper, "No classifier is robust to a shift of latent space",
         "overlap, residual network",
     )  # fmt: skip
     expected = [change.mean(), change.mean() - half, change.mean() + half]
-    assert found[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-3)
-    assert found["question"] == "these models"
+    assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-3)
+    assert effect["question"] == "these models"
 
 
 def printed(paper: str, view: str, **values: object) -> float:
@@ -219,18 +221,18 @@ def test_published_effects_of_rare_classes_are_those_of_table_1():
     }
     names = {"recall@1": "recall_at", "accuracy": "accuracy"}
     for claim, part in zip(LISTED["fair_metric_learning"][:2], losses, strict=True):
-        found = next(each for each in claim.each() if each.part == part)
+        listed_part = next(each for each in claim.each() if each.part == part)
         sides = [
             printed("fair_metric_learning", "table_1", dataset=f"cub200_{balance}",
                     method=losses[part], metric=f"{names[part]}_majority_gap")
             for balance in ("imbalanced", "balanced")
         ]  # fmt: skip
-        assert found.published == pytest.approx(sides[0] - sides[1], abs=6e-5)
+        assert listed_part.published == pytest.approx(sides[0] - sides[1], abs=6e-5)
 
 
 def test_published_effects_of_ablations_and_of_other_papers_are_those_printed():
     """Read off the tables."""
-    found = {
+    published_effects = {
         (claim.claim, part.part): part.published
         for listed in LISTED.values()
         for claim in listed
@@ -255,7 +257,7 @@ def test_published_effects_of_ablations_and_of_other_papers_are_those_printed():
             (0.90 - 0.39 + 1 / 1.02 - 1 / 1.26 + 0.84 - 0.42) / 3,
     }  # fmt: skip
     for key, value in expected.items():
-        assert found[key] == pytest.approx(value, abs=6e-5), key
+        assert published_effects[key] == pytest.approx(value, abs=6e-5), key
 
 
 def test_half_of_a_published_effect_is_the_margin():
@@ -283,21 +285,53 @@ def table_of(run, **fields) -> pd.DataFrame:
 
 def test_seeds_are_paired_and_incomplete_ones_are_left_out():
     levels = {"a": [0.9, 0.8, 0.85, 0.95, 0.9, 0.7], "b": [0.8, 0.72, 0.74, 0.86, 0.79]}
-    found = table_of(results(made_up(levels))).iloc[0]
+    effect = table_of(results(made_up(levels))).iloc[0]
     t = stats.ttest_rel(levels["a"][:5], levels["b"])
-    assert found["seeds"] == 5 and found["question"] == "this method"
-    assert found["ours"] == pytest.approx(np.subtract(levels["a"][:5], levels["b"]).mean())
+    assert effect["seeds"] == 5 and effect["question"] == "this method"
+    assert effect["ours"] == pytest.approx(np.subtract(levels["a"][:5], levels["b"]).mean())
     # the test rows, which all seeds share, add to what seeds vary
-    assert t.pvalue < found["p"] < 0.05 and found["verdict"] == "supported"
+    assert t.pvalue < effect["p"] < 0.05 and effect["verdict"] == "supported"
+
+
+def test_rows_that_both_sides_share_are_paired():
+    """Six seeds of two methods that are wrong on nearly the same 300 rows."""
+    rng = np.random.default_rng(4)
+    hard = rng.random(300) < 0.2
+    values = {
+        name: [~(hard ^ (rng.random(300) < 0.02)) * 1.0 for _ in range(6)] for name in ("a", "b")
+    }
+    rows = made_up({name: [array.mean() for array in values[name]] for name in values})
+    run = results(rows)
+    arrays = [array for of_method in values.values() for array in of_method]
+    text = yaml.safe_dump({"p": [CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}}]})
+    (claim,) = claims.read(text)["p"]
+    scores = claims.with_row_variances(run.metrics, run)
+    alone = claims.table([claim], scores, run).iloc[0]
+    paired = claims.table([claim], scores.assign(by_row=arrays), run).iloc[0]
+    difference = np.subtract(values["a"], values["b"])
+    error = np.hypot(
+        difference.mean(1).std(ddof=1) / np.sqrt(6), difference.mean(0).std() / np.sqrt(300)
+    )
+    assert paired["ours"] == alone["ours"] == pytest.approx(difference.mean())
+    assert (paired["high"] - paired["low"]) / 2 == pytest.approx(2 * error, rel=0.15)
+    assert paired["high"] - paired["low"] < (alone["high"] - alone["low"]) / 2
+    # of other rows, or without rows of some seed, nothing is paired
+    for places in ([0], range(6)):  # a seed, a side
+        shorter = [array[:200] if k in places else array for k, array in enumerate(arrays)]
+        unpaired = claims.table([claim], scores.assign(by_row=shorter), run).iloc[0]
+        assert (unpaired["low"], unpaired["high"]) == (alone["low"], alone["high"])
+    incomplete = pd.Series(arrays, scores.index).mask(np.arange(12) == 3)
+    unpaired = claims.table([claim], scores.assign(by_row=incomplete), run).iloc[0]
+    assert unpaired["high"] == alone["high"]
 
 
 def test_few_seeds_answer_for_these_models_only_and_without_rows_for_nothing():
     levels = {"a": [0.9, 0.9], "b": [0.5, 0.5]}
-    found = table_of(results(made_up(levels))).iloc[0]
-    assert (found["verdict"], found["question"]) == ("supported", "these models")
+    effect = table_of(results(made_up(levels))).iloc[0]
+    assert (effect["verdict"], effect["question"]) == ("supported", "these models")
     of_other = made_up(levels, "roc_auc")
-    found = table_of(results(of_other), rows={"metric": "roc_auc"}).iloc[0]
-    assert found["verdict"] == "undecided" and found["needed"] == "rows were not counted"
+    effect = table_of(results(of_other), rows={"metric": "roc_auc"}).iloc[0]
+    assert effect["verdict"] == "undecided" and effect["needed"] == "rows were not counted"
     nothing = table_of(results(made_up({"a": [0.9, 0.9]}))).iloc[0]
     assert nothing["verdict"] == nothing["state"] == "not run"
 
@@ -311,12 +345,12 @@ def test_an_average_over_datasets_has_the_variance_of_both():
         for seed, value in enumerate(of_seeds)
     ]
     fields = {"rows": {"metric": "roc_auc", "dataset": ["one", "two"]}, "second": {}}
-    found = table_of(results(rows), average="dataset", **fields).iloc[0]
+    effect = table_of(results(rows), average="dataset", **fields).iloc[0]
     variances = [of_seeds.var(ddof=1) / 8 for of_seeds in values.values()]
     df = sum(variances) ** 2 / sum(v**2 / 7 for v in variances)
     half = stats.t.isf(0.025, df) * np.sqrt(sum(variances)) / 2
-    assert found["ours"] == pytest.approx(np.mean([*values.values()]))
-    assert found["high"] - found["ours"] == pytest.approx(half, rel=1e-3)
+    assert effect["ours"] == pytest.approx(np.mean([*values.values()]))
+    assert effect["high"] - effect["ours"] == pytest.approx(half, rel=1e-3)
 
 
 def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
@@ -338,21 +372,23 @@ def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
     rows = [row(dataset="adult", metric=metric, attribute="sex", value=0.4, n=1150)
             for metric in ("delta_eo", "delta_eopp")]  # fmt: skip
     run = results(rows, counts=counts)
-    found = claims.with_row_variances(run.metrics, run).set_index("metric")["variance"]
+    variances = claims.with_row_variances(run.metrics, run).set_index("metric")["variance"]
     drawn = {key: rng.binomial(sizes[key], rate, 4000) / sizes[key] for key, rate in rates.items()}
     gaps = [np.abs(drawn["f", label] - drawn["m", label]) for label in (0, 1)]
-    assert found["delta_eo"] == pytest.approx(np.var(gaps[0] + gaps[1]), rel=0.1)
-    assert found["delta_eopp"] == pytest.approx(np.var(gaps[1]), rel=0.1)
+    assert variances["delta_eo"] == pytest.approx(np.var(gaps[0] + gaps[1]), rel=0.1)
+    assert variances["delta_eopp"] == pytest.approx(np.var(gaps[1]), rel=0.1)
 
 
-def test_quantities_of_equalized_robustness_by_other_code(made):
-    run = made.results_of("equalized_robustness")
+def test_quantities_of_equalized_robustness_by_other_code(paper_tables):
+    run = paper_tables.results_of("equalized_robustness")
     rows = section("equalized_robustness").measured(run)
-    found = rows[(rows["metric"] == "rank_correlation") & (rows["dataset"] == "adult")]
-    found = found[(found["shift"] == "uniform_noise") & (found["severity"] == 0.03)]
+    correlations = rows[(rows["metric"] == "rank_correlation") & (rows["dataset"] == "adult")]
+    correlations = correlations[
+        (correlations["shift"] == "uniform_noise") & (correlations["severity"] == 0.03)
+    ]
     stored = scores("equalized_robustness", dataset="adult", trial="default",
                     method=["erm", "adv_debias", "laftr", "cuma"], group="")  # fmt: skip
-    for item in found.itertuples():
+    for item in correlations.itertuples():
         of_seed = stored[stored["seed"] == item.seed]
         of_seed = of_seed[of_seed["attribute"] == "sex"]
         robust = of_seed[(of_seed["metric"] == "delta_er") & (of_seed["shift"] == "none")]
@@ -363,7 +399,7 @@ def test_quantities_of_equalized_robustness_by_other_code(made):
         both = robust.merge(fair, on="method")
         expected = stats.spearmanr(both["value_x"], both["value_y"]).statistic
         assert item.value == pytest.approx(expected)
-    assert len(found) == stored["seed"].nunique()
+    assert len(correlations) == stored["seed"].nunique()
 
 
 def test_area_of_a_trade_off_is_that_of_a_fine_grid():
@@ -376,16 +412,16 @@ def test_area_of_a_trade_off_is_that_of_a_fine_grid():
         assert area_dominated(accuracy, gap) == pytest.approx(expected, abs=2e-4)
 
 
-def test_quantities_of_latent_shifts_by_other_code(made):
-    run = made.results_of("latent_shift")
+def test_quantities_of_latent_shifts_by_other_code(paper_tables):
+    run = paper_tables.results_of("latent_shift")
     rows = section("latent_shift").measured(run).set_index(
         ["metric", "dataset", "shift", "method", "seed"]
     )  # fmt: skip
     stored = scores("latent_shift", dataset="digits_truncation", method="mlp_mixer", seed=0)
     shifted = stored[stored["shift"] == "truncation"]
     slope = np.polyfit(shifted["severity"], shifted["value"], 1)[0]
-    found = rows.loc[("fall", "digits_truncation", "truncation", "mlp_mixer", 0)]["value"]
-    assert found == pytest.approx(slope * (shifted["severity"].max() - shifted["severity"].min()))
+    fall = rows.loc[("fall", "digits_truncation", "truncation", "mlp_mixer", 0)]["value"]
+    assert fall == pytest.approx(slope * (shifted["severity"].max() - shifted["severity"].min()))
     distances = run.distances[run.distances["dataset"] == "digits_overlap"]
     plain = scores("latent_shift", dataset="digits_overlap", seed=1,
                    method=["resnet20", "mlp_mixer", "vision_transformer", "rbf_svm"])  # fmt: skip
@@ -399,12 +435,29 @@ def test_quantities_of_latent_shifts_by_other_code(made):
             for name, function in {"d": np.abs, "2": np.square, "r": np.sqrt, "l": np.log}.items()
         }
         expected.append(squares.pop("d") - max(squares.values()))
-    found = rows.loc[("linearity", "digits_overlap", "overlap", "", 1)]["value"]
-    assert sorted(found) == pytest.approx(sorted(expected))
+    linearity = rows.loc[("linearity", "digits_overlap", "overlap", "", 1)]["value"]
+    assert sorted(linearity) == pytest.approx(sorted(expected))
 
 
-def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width(made):
-    papers = {section(name).title: made.effects_of(name) for name in LISTED}
+def test_rows_of_latent_shifts_are_those_of_the_counts():
+    """As many are correct as were counted; what rows add to an effect is it in the mean."""
+    stored = pd.read_parquet(BESIDE / "latent_shift_correct.parquet")
+    counts = pd.read_parquet(BESIDE / "latent_shift_counts.parquet")
+    keys = ["dataset", "method", "trial", "seed", "shift", "severity"]
+    hits = counts[counts["label"] == counts["decision"]].groupby(keys)["n"].sum()
+    correct = stored.set_index(keys)["correct"].map(np.sum).reindex(hits.index)
+    assert (correct == hits).all() and len(hits) >= 1330
+
+
+def test_slopes_and_changes_are_means_over_rows(paper_tables):
+    rows = section("latent_shift").measured(paper_tables.results_of("latent_shift"))
+    known = rows[rows["by_row"].notna()]
+    assert set(known["metric"]) == {"unshifted", "change_at_largest", "fall"}
+    assert known["by_row"].map(np.mean).to_numpy(float) == pytest.approx(known["value"])
+
+
+def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width(paper_tables):
+    papers = {section(name).title: paper_tables.effects_of(name) for name in LISTED}
     text = str(claims.drawn(papers))
     root = ElementTree.fromstring(text)
     said = root.get("aria-label")
@@ -423,9 +476,9 @@ def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width(made
             assert 0 <= float(node.get(name, 0)) <= 400
 
 
-def test_undecided_claims_say_what_is_possible_and_what_would_decide(made):
+def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_tables):
     for name in LISTED:
-        parts = made.effects_of(name)
+        parts = paper_tables.effects_of(name)
         for line in claims.judged(parts).itertuples():
             if line.verdict == "undecided":
                 assert re.search(r"decide|not counted", line.says), line.says
@@ -447,6 +500,14 @@ SAID = [  # page, sentence, claim, and of which parts its numbers are: column, d
      "truncation", "ours", 100, 0, "ends"),
     (LATENT, "lose {0} to {1} points under extend (published: around 10)",
      "Classifiers trained with augmentation lose accuracy, too", "", "ours", 100, 0, "ends"),
+    (LATENT, "the four classifiers lose {0} points more",
+     "Truncation is the strongest of the three shifts", "extend", "ours", 100, 1, "each"),
+    (LATENT, "by {0} points over the range", "A stronger inductive bias makes more robust",
+     "transformer", "ours", 100, 1, "each"),
+    (LATENT, "This verdict is close: p = {0}", "A stronger inductive bias makes more robust",
+     "transformer", "p", 1, 4, "each"),
+    (LATENT, "twice as many improve the slope by {0} to",
+     "A larger training set does not make a classifier more robust", "", "low", 100, 1, "each"),
     (METRIC, "recall@1 by {0} points", "Rare classes widen the gaps of the embedding", "recall@1",
      "ours", 100, 0, "each"),
     (METRIC, "NMI by {0}", "Rare classes widen the gaps of the embedding", "NMI", "ours", 1, 2,
@@ -484,9 +545,9 @@ SAID = [  # page, sentence, claim, and of which parts its numbers are: column, d
     ("page", "sentence", "claim", "parts", "column", "unit", "digits", "how"), SAID
 )
 def test_numbers_of_the_pages_are_those_of_the_stored_scores(
-    made, page, sentence, claim, parts, column, unit, digits, how
+    paper_tables, page, sentence, claim, parts, column, unit, digits, how
 ):
-    rows = made.effects_of(page)
+    rows = paper_tables.effects_of(page)
     rows = rows[(rows["claim"] == claim) & rows["part"].str.contains(parts, regex=False)]
     values = unit * rows[column].abs()
     shown = [
@@ -497,12 +558,37 @@ def test_numbers_of_the_pages_are_those_of_the_stored_scores(
     assert sentence.format(*shown) in text
 
 
-def test_numbers_of_claims_are_those_of_the_verdicts(made):
-    found = pd.concat([claims.judged(made.effects_of(name)) for name in LISTED])
-    count = found["verdict"].value_counts()
+def test_the_searched_baseline_of_faircocco_is_the_stored_one():
+    joint = "racepctblack & racePctWhite & racePctAsian & racePctHisp"
+    texts = []
+    for name, selection in (
+        ("communities_continuous_searched", "mean_squared_error, per seed"),
+        ("communities_continuous", "every"),
+    ):
+        rows = pd.read_parquet(BESIDE / "kernel_fairness_metrics.parquet")
+        rows = rows[(rows["dataset"] == name) & (rows["method"] == "erm")]
+        rows = rows[rows["selection"] == selection]
+        for metric, attribute in (
+            ("unexplained_variance", ""), ("faircocco_dp", joint), ("faircocco_eo", joint),
+        ):  # fmt: skip
+            scored = rows[(rows["metric"] == metric) & (rows["attribute"] == attribute)]
+            assert scored["seed"].nunique() == 10
+            texts.append(f"{scored['value'].mean():.3f}".removeprefix("0"))
+    page = " ".join((BESIDE / "kernel_fairness.md").read_text().split())
+    error, parity, odds, *before = texts
+    assert f"unexplained variance is {error} instead of {before[0]}" in page
+    assert f"its scores are {parity} (demographic parity) and {odds} (equalised odds)" in page
+    assert f"instead of {before[1]} and {before[2]}:" in page
+
+
+def test_numbers_of_claims_are_those_of_the_verdicts(paper_tables):
+    verdicts = pd.concat([claims.judged(paper_tables.effects_of(name)) for name in LISTED])
+    count = verdicts["verdict"].value_counts()
     favour, left = count[["supported", "partly"]].sum(), count[["undecided", "not run"]].sum()
     text = " ".join((BESIDE / "claims.md").read_text().split())
-    assert f"**{len(found) - left} of {len(found)} claims are decided, {favour} of them" in text
+    assert (
+        f"**{len(verdicts) - left} of {len(verdicts)} claims are decided, {favour} of them" in text
+    )
     for sentence, verdict in (
         ("{} hold, ", "supported"), ("{} hold in some of their parts", "partly"),
         ("{} is contradicted", "contradicted"), ("{} are excluded", "excluded"),
@@ -510,7 +596,7 @@ def test_numbers_of_claims_are_those_of_the_verdicts(made):
     ):  # fmt: skip
         assert sentence.format(count[verdict]) in text
     readme = " ".join((ROOT / "README.md").read_text().split())
-    assert f"{len(found) - left} are decided, {count['undecided']} are undecided" in readme
+    assert f"{len(verdicts) - left} are decided, {count['undecided']} are undecided" in readme
 
 
 @pytest.mark.parametrize("page", LISTED)

@@ -369,3 +369,35 @@ def test_tables_of_datasets_are_joined_and_failures_left_out():
     Schema("distances").validate(joined)
     assert len(joined) == 2 * len(distances())
     assert set(joined["dataset"]) == {"shapes_extend", "b"}
+
+
+def test_changes_of_rows_that_were_counted_before_the_shift_are_paired():
+    """Against the variance of the change by row, with half a row added to each kind of change."""
+    rng = np.random.default_rng(5)
+    label = rng.integers(0, 3, 400)
+    home = np.where(rng.random(400) < 0.1, rng.integers(0, 3, 400), label)
+    away = np.where(rng.random(400) < 0.2, rng.integers(0, 3, 400), home)
+    key = {"dataset": "shapes_extend", "method": "resnet20", "trial": "default", "seed": 0}
+    scored = [
+        any_row(**key, value=(home == label).mean(), n=400),
+        any_row(**key, shift="extend", severity=30.0, value=(away == label).mean(), n=400),
+    ]
+    joint = pd.DataFrame({"label": label, "before": home, "decision": away})
+    counted = joint.groupby([*joint], as_index=False).size().rename(columns={"size": "n"})
+    counts = counted.assign(
+        **key, shift="extend", severity=30.0, domain="", attribute="", sensitive=True, group="",
+        **{"class": ""},
+    )  # fmt: skip
+    counts = tables.table(tables.COUNTS, counts.to_dict("records"))
+    metrics = tables.table(tables.METRICS, scored)
+    changes = [
+        rows[rows["metric"] == "change_at_largest"]["variance"].item()
+        for rows in (
+            study.measured(results(metrics, FACETS, counts=counts)),
+            study.measured(results(metrics, FACETS)),
+        )
+    ]
+    change = (away == label).astype(float) - (home == label)
+    with_halves = np.concatenate([np.repeat(change, 2), [1, -1, 0, 0]])
+    assert changes[0] == pytest.approx(with_halves.var() / 402, rel=1e-3)
+    assert changes[0] < 0.9 * changes[1]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness import metrics, training
-from robust_fairness.training.evaluation import criterion_scores, evaluate, score
+from robust_fairness.training.evaluation import count, criterion_scores, evaluate, score
 from robust_fairness.training.records import (
     EARLIER,
     Fitted,
@@ -154,3 +154,30 @@ def test_criterion_with_a_condition_is_scored_by_both_its_parts():
     assert scores["criterion"].value_counts().to_dict() == {"delta_dp": 2, "accuracy": 2}
     chosen = choose(scores, criteria[:1])
     assert chosen["score"].tolist() == scores[scores["criterion"] == "delta_dp"]["value"].tolist()
+
+
+def test_shifted_rows_are_counted_with_what_was_predicted_before():
+    """The shifted set has the tested rows only, under other numbers."""
+    samples = make_samples()
+    home = predictions(samples, "test")
+    places = np.flatnonzero((samples.splits == "test").any(axis=1))
+    shifted = samples.take(places)
+    away = [
+        replace(
+            item, test_set="noise", rows=np.searchsorted(places, item.rows), outputs=-item.outputs
+        )
+        for item in home
+    ]
+    assert not np.array_equal(away[0].rows, home[0].rows)
+    cell = make_cell(fields={"test_sets": {"noise": ("gaussian_noise", 0.1)}})
+    counted = count(samples, [*home, *away], cell, {"noise": shifted})
+    counted = counted[(counted["attribute"] == "") & (counted["shift"] == "gaussian_noise")]
+    for item in home:
+        rows = counted[counted["seed"] == item.seed]
+        assert (rows["before"] + rows["decision"] == 1).all()
+        assert rows.groupby("before")["n"].sum().to_list() == list(
+            np.bincount(item.outputs.argmax(1))
+        )
+    moved = [replace(item, rows=item.rows[::-1]) for item in away]
+    unpaired = count(samples, [*home, *moved], cell, {"noise": shifted})
+    assert (unpaired["before"] == -1).all()

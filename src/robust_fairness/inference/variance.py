@@ -70,6 +70,20 @@ def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tup
     return np.asarray(centre), np.asarray(centre * (1 - centre) / total)
 
 
+def of_rows(values: Any) -> float:
+    """Variance of the mean of values of independent rows ``[n]``, with a row added on either side.
+
+    The two are as far from the mean as the row that is furthest, so that a mean that depends on few
+    rows is not too certain; of a share that is nearly what ``small_counts`` adds.
+
+    >>> of_rows([1, 0] * 4), float(small_counts(0.5, of_rate(0.5, 8), 8)[1])
+    (0.025, 0.025)
+    """
+    away = np.asarray(values, np.float64) - np.mean(values)
+    squares = (away**2).sum() + 2 * ADDED * (away**2).max()
+    return float(squares / (len(away) + 2 * ADDED) ** 2)
+
+
 def small_covariance(first: Any, second: Any, covariance: Any, n: Any) -> Array:
     """Covariance of two rates of the same n rows that fits the variances of ``small_counts``.
 

@@ -3,7 +3,9 @@
 An effect is the mean of some scores minus the mean of others, paired over seeds. Its variance is
 that between seeds (*this method*), corrected by Nadeau and Bengio where the splits of seeds share
 rows, else with that of the test rows where it is known. With fewer than ``FEWEST_REFITS`` seeds it
-is that of the test rows alone (*these models*). ``inference.claims`` decides.
+is that of the test rows alone (*these models*). Where scores have what every test row adds to them,
+rows are paired: the effect is a mean over rows of what a row adds to it, over all seeds and both
+sides. ``inference.claims`` decides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +27,13 @@ from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.inference.claims import BOUNDS, Decided, Says, decided
 from robust_fairness.inference.estimate import POWER
-from robust_fairness.inference.variance import FEWEST_REFITS, between_refits, of_rate, small_counts
+from robust_fairness.inference.variance import (
+    FEWEST_REFITS,
+    between_refits,
+    of_rate,
+    of_rows,
+    small_counts,
+)
 from robust_fairness.rendering.effects import Effect, effects_svg
 from robust_fairness.reporting.results import Results, where
 
@@ -133,7 +141,8 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     Args:
         claims: those of the paper.
         rows: scores by seed, with the columns that its claims name and ``variance``, that by the
-            test rows, where it is known.
+            test rows, where it is known; a column ``by_row`` has arrays of which a score is the
+            mean, a number per test row.
         results: the run that they come from.
 
     Returns:
@@ -245,12 +254,15 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
         return {"value": np.nan, "seeds": 0, "ratio": 0.0, "question": ""}
     both = pd.concat(map(_by_seed, sides), axis=1, join="inner", keys=range(len(sides)))
     value = both[0]["value"] - (both[1]["value"] if part.second else 0)
-    # rows of both sides, and of all seeds, may be the same: their errors are not averaged out
-    deviation = both.xs("deviation", axis=1, level=1).to_numpy(np.float64)
-    by_rows = float(np.sqrt((deviation**2).sum(1)).mean() ** 2) if len(value) else np.nan
     seeds = len(value)
     splits = results.sizes_of_splits.reindex(first["dataset"].unique())
     ratio = float(splits["ratio"].fillna(0).max()) if len(splits) else 0.0
+    if not ratio and (by_row := _by_row(sides, value.index)) is not None:
+        by_rows = of_rows(by_row)
+    else:
+        # rows of both sides, and of all seeds, may be the same: their errors are not averaged out
+        deviation = both.xs("deviation", axis=1, level=1).to_numpy(np.float64)
+        by_rows = float(np.sqrt((deviation**2).sum(1)).mean() ** 2) if seeds else np.nan
     result = {"value": np.nan, "seeds": seeds, "ratio": ratio, "question": ""}
     if seeds >= FEWEST_REFITS:
         between = between_refits(value.to_numpy(np.float64), ratio)
@@ -274,6 +286,19 @@ def _by_seed(rows: pd.DataFrame) -> pd.DataFrame:
     )
     complete = sizes == rows.groupby("seed").size().max() if len(rows) else sizes > 0
     return means[complete.reindex(means.index)]
+
+
+def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None:
+    """What each test row adds to an effect, mean over seeds ``[rows]``; None where not known.
+
+    A row of both sides is the one at the same place.
+    """
+    parts = [side.loc[side["seed"].isin(seeds), "by_row"] for side in sides if "by_row" in side]
+    shapes = {np.shape(value) for part in parts for value in part}
+    if len(parts) < len(sides) or len(shapes) != 1 or shapes == {()}:
+        return None
+    means = [np.mean(np.stack(part.to_list()), axis=0, dtype=np.float64) for part in parts]
+    return np.asarray(reduce(np.subtract, means))
 
 
 def _needed(effect: Mapping[str, Any], margin: float, tests: int) -> str:

@@ -12,6 +12,8 @@ is not in the table of scores, so that these lines rest on shifted test sets onl
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.inference.counts import covariance_of_copies
+from robust_fairness.inference.variance import small_covariance
 from robust_fairness.maths import robustness_slope
 from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting.claims import of_small
@@ -361,10 +365,18 @@ def measured(results: Results) -> pd.DataFrame:
     augmentation in the 1-NN distance minus the largest in another function of it.
     """
     rows = accuracies(results)
-    rows = rows.assign(error=of_small(rows["accuracy"].to_numpy(), rows["n"].to_numpy()))
+    rows = rows.assign(
+        error=of_small(rows["accuracy"].to_numpy(), rows["n"].to_numpy()),
+        by_row=_correct(results, rows),
+    )
     origins = rows[rows["severity"].isna()]
     keys = ["dataset", "shift", "method", "seed"]
-    changes = strongest(rows).merge(origins[[*keys, "error"]], on=keys, suffixes=("", "_home"))
+    changes = strongest(rows).merge(
+        origins[[*keys, "error", "by_row"]], on=keys, suffixes=("", "_home")
+    )
+    together = small_covariance(
+        changes["unshifted"], changes["accuracy"], _covariance(results, changes), changes["n"]
+    )
     parts = [
         origins.drop_duplicates(["dataset", "method", "seed"]).assign(
             metric="unshifted", value=origins["accuracy"], variance=origins["error"]
@@ -372,7 +384,8 @@ def measured(results: Results) -> pd.DataFrame:
         changes.assign(
             metric="change_at_largest",
             value=changes["change"],
-            variance=changes["error"] + changes["error_home"],
+            variance=changes["error"] + changes["error_home"] - 2 * np.nan_to_num(together),
+            by_row=changes["by_row"] - changes["by_row_home"],
         ),
         _falls(rows, keys),
         _linearity_by_seed(results),
@@ -380,17 +393,49 @@ def measured(results: Results) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).assign(trial="default", group="")
 
 
+def _correct(results: Results, rows: pd.DataFrame) -> pd.Series:
+    """1.0 for every test row whose class is predicted, as arrays; missing where it is not known."""
+    place = rows[["dataset", "method", "seed", "shift", "severity"]]
+    home = place["severity"].isna()
+    place = place.assign(shift=place["shift"].mask(home, UNSHIFTED)).fillna({"severity": 0.0})
+    known = where(results.correct, trial="default").astype(place.dtypes)
+    correct = place.merge(known, how="left")["correct"].set_axis(rows.index)
+    return correct.map(lambda of_rows: np.asarray(of_rows, np.float64), na_action="ignore")
+
+
+def _covariance(results: Results, rows: pd.DataFrame) -> np.ndarray:
+    """Covariance of the accuracy with that of the same test rows before the shift, from counts."""
+    keys = ["dataset", "method", "seed", "shift", "severity"]
+    counts = where(results.counts, trial="default", attribute="", domain="")
+    counts = counts[counts["before"] >= 0]
+    codes = ["label", "before", "decision"]
+    classes = int(counts[codes].to_numpy().max(initial=0)) + 1
+    known = counts.groupby(keys, sort=False).ngroup()
+    n = np.zeros((known.nunique(), 1, classes, classes, classes))
+    np.add.at(n, (known, 0, *counts[codes].to_numpy().T), counts["n"])
+    places = counts[keys].drop_duplicates()
+    covariance = covariance_of_copies(n, np.eye(classes))[:, 0]
+    return rows[keys].merge(places.assign(value=covariance), how="left")["value"].to_numpy()
+
+
 def _falls(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """The slope of every replica times the range of the severities of its shift."""
+    """The slope of every replica times the range of the severities of its shift.
+
+    Test sets have the same rows: their errors count as equal where weights have one sign, and are
+    not set off against those of the other sign.
+    """
     result = []
     for names, part in rows[rows["position"].notna()].groupby(list(keys), sort=False):
         position, least = part["position"].to_numpy(), part["severity"].min()
         span = part["severity"].max() - (0 if AXES[str(names[1])] == "angle" else least)
         weight = position - position.mean()
         weight = span * weight / (weight @ weight)
-        value, error = part["accuracy"].to_numpy(), part["error"].to_numpy()
-        result.append([*names, weight @ value, weight**2 @ error])
-    return pd.DataFrame(result, columns=[*keys, "value", "variance"]).assign(metric="fall")
+        error = weight * np.sqrt(part["error"].to_numpy())
+        variance = error[error > 0].sum() ** 2 + error[error < 0].sum() ** 2
+        by_row = reduce(add, map(mul, weight, part["by_row"]))
+        result.append([*names, weight @ part["accuracy"].to_numpy(), variance, by_row])
+    columns = [*keys, "value", "variance", "by_row"]
+    return pd.DataFrame(result, columns=columns).assign(metric="fall")
 
 
 def _linearity_by_seed(results: Results) -> pd.DataFrame:

@@ -20,6 +20,7 @@ FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]
 TRIAL = [*CELL, "trial"]
 KEY = [*TRIAL, "seed", "shift", "severity", "domain", "attribute", "group", "metric"]
+CORRECT = [*TRIAL, "seed", "shift", "severity", "correct"]
 UNSHIFTED = "none"
 SMALL = 50_000  # rows of a table
 PLAIN_TEXT = pd.StringDtype("python", na_value=np.nan)
@@ -37,15 +38,17 @@ class Results:
     """The tables of a run, each as declared in ``core.tables``.
 
     ``metrics`` may repeat a row under several selections; ``by_domain`` has the rows of single
-    domains. ``cells`` has a column ``facets.<name>`` per facet, ``trials`` a column
-    ``hparams.<field>`` per hyperparameter that some trial changes, missing in the others. What
-    ``computed_once`` computes of them is in ``computed``.
+    domains. ``correct``, of which a run has no table, has an array of bools for a replica on a test
+    set: whether the class of each row was predicted. ``cells`` has a column ``facets.<name>`` per
+    facet, ``trials`` a column ``hparams.<field>`` per hyperparameter that some trial changes,
+    missing in the others. What ``computed_once`` computes of them is in ``computed``.
     """
 
     metrics: pd.DataFrame
     cells: pd.DataFrame = _no_rows("cells")
     trials: pd.DataFrame = _no_rows("trials")
     choices: pd.DataFrame = _no_rows("choices")
+    correct: pd.DataFrame = field(default_factory=partial(pd.DataFrame, columns=CORRECT))
     counts: pd.DataFrame = _no_rows("counts")
     diagnosis: pd.DataFrame = _no_rows("diagnosis")
     distances: pd.DataFrame = _no_rows("distances")

@@ -116,7 +116,7 @@ def count(
     unshifted = _unshifted(predictions)
     frames = []
     for prediction in predictions:
-        before = _before(prediction, unshifted)
+        before = _before(prediction, unshifted, test_sets)
         replica = _described(prediction, cell)
         for domain, part in by_domain(prediction, samples):
             rows = test_sets[prediction.test_set].without_inputs().take(part.rows)
@@ -166,17 +166,19 @@ def _described(prediction: Prediction, cell: Cell) -> dict[str, Any]:
 
 
 def _before(
-    prediction: Prediction, unshifted: Mapping[tuple[str, int], Prediction]
+    prediction: Prediction,
+    unshifted: Mapping[tuple[str, int], Prediction],
+    test_sets: Mapping[str, Samples],
 ) -> Prediction | None:
-    """The unshifted prediction of the same rows, if a prediction is of shifted copies of them."""
+    """The unshifted prediction of the same rows, if a prediction is of shifted copies of them.
+
+    A shifted sample set has tested rows only, so that rows have other numbers there but their ids.
+    """
     before = unshifted.get((prediction.trial, prediction.seed))
-    copies = (
-        prediction.test_set != UNSHIFTED
-        and before is not None
-        and np.array_equal(prediction.rows, before.rows)
-        and DECISION not in prediction.values
-    )
-    return before if copies else None
+    if prediction.test_set == UNSHIFTED or before is None or DECISION in prediction.values:
+        return None
+    ids = [test_sets[item.test_set].id[item.rows] for item in (prediction, before)]
+    return before if np.array_equal(*ids) else None
 
 
 def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, Prediction]]:
