@@ -216,6 +216,8 @@ RESUMED = {
     "lnl": {},
     # weights of earlier epochs
     "rubi": {"scored_epochs": 3, "fields": {"metrics": ["accuracy"]}},
+    # weights of the best epoch
+    "laftr": {"patience": 5, "learning_rate": 0.3, "epochs": 6},
 }
 
 
@@ -234,6 +236,42 @@ def test_resumed_training_ends_with_the_same_bits(method):
         checkpoint.save(first.state())
         second.train_to_end(checkpoint)
         assert_same_bits(undisturbed.state(), second.state())
+
+
+@pytest.mark.parametrize(("method", "warm_up"), [("erm", 0), ("lff", 0), ("jtt", 2)])
+def test_a_replica_stops_by_itself_and_keeps_its_best_epoch(method, warm_up):
+    """Weights and losses are those of a training that does not stop, bit by bit."""
+    samples, options = make_samples(), {"schedule": "constant", "learning_rate": 0.1}
+    options |= {"method_warm_up_epochs": warm_up} if warm_up else {}
+
+    def stack(patience: int, seeds: tuple[int, ...]) -> fitting.Stack:
+        cell = make_cell(method, epochs=25, seeds=seeds, patience=patience, **options)
+        return fitting.Stack(samples, cell, cell.replicas())
+
+    whole, seeds = stack(0, (0, 1, 2)), (0, 1, 2)
+    states = []
+    for _ in range(25):
+        whole.run_epoch()
+        states.append({name: value.clone() for name, value in whole.model.state_dict().items()})
+    losses = torch.stack(whole.history)[:, -1].tolist()
+    stopped = stack(3, seeds)
+    stopped.train_to_end(checkpoints.Checkpoint("a", f"{method} together"))
+    ends = []
+    for place, seed in enumerate(seeds):
+        own = [of_epoch[place] for of_epoch in losses]
+        best = next(  # by hand: the first epoch that three worse ones follow
+            epoch
+            for epoch in range(warm_up, 25)
+            if own[epoch] == min(own[warm_up : epoch + 4]) and own.index(own[epoch]) == epoch
+        )
+        ends.append(min(best + 4, 25))
+        for name, value in stopped.model.state_dict().items():
+            assert torch.equal(value[place], states[best][name][place])
+        alone = stack(3, (seed,))
+        alone.train_to_end(checkpoints.Checkpoint("a", f"{method} {seed}"))
+        assert len(alone.history) == ends[-1]
+    assert len(set(ends)) > 1 and max(ends) == len(stopped.history) < 25
+    assert torch.equal(torch.stack(stopped.history), torch.stack(whole.history)[: max(ends)])
 
 
 CHILD = """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command(cls=ProjectCommand, params=[*GRID])
 @click.option("--env", "-e", "environment", envvar="KEDRO_ENV", help="Environment of conf/.")
 @click.option(
-    "--time", "timed", is_flag=True, help="Train an epoch of each cell to foretell the duration."
+    "--time", "timed", is_flag=True, help="Train some steps of each cell to foretell the duration."
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
 def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:

@@ -54,7 +54,7 @@ class Findings:
 def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False) -> Findings:
     """All mistakes of an experiment, or of the part that ``grid`` selects.
 
-    With ``timed``, an epoch of every cell of a table tells how long the run will take.
+    With ``timed``, a few steps of every cell of a table tell how long the run will take.
 
     Files that are not YAML are reported first, then names and values of the configuration, then
     missing raw files, the tables, their domains and shifts, and what does not fit a method.
@@ -131,6 +131,7 @@ def _check_domains(
 def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, place: str) -> None:
     """Check domains, test sets and cells of a dataset."""
     from robust_fairness.training import check as check_cell
+    from robust_fairness.training import expected_seconds
 
     noting = findings.noting
     with noting(place, dataset.name):
@@ -143,6 +144,4 @@ def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, pla
             with noting(place):
                 check_cell(samples, cell)
                 if findings.seconds is not None:
-                    from robust_fairness.cli.duration import seconds_of
-
-                    findings.seconds += seconds_of(samples, cell)
+                    findings.seconds += expected_seconds(samples, cell)

@@ -33,7 +33,16 @@ DEFAULT_TRIAL = "default"
 # Fields of the protocol that only training in steps reads: to a model that is fitted in one call
 # they do not apply, and a name that it shares with them is its own.
 OF_STEPS = frozenset(
-    ("epochs", "batch_size", "learning_rate", "weight_decay", "optimiser", "momentum", "schedule")
+    (
+        "epochs",
+        "batch_size",
+        "learning_rate",
+        "weight_decay",
+        "optimiser",
+        "momentum",
+        "schedule",
+        "patience",
+    )
 )
 
 
@@ -68,9 +77,16 @@ class Protocol(Hyperparameters):
     ``scored_epochs``: scores of validation and test rows are means over the scores of the networks
     after so many last epochs, whose weights are kept. Saved models and figures are those of the
     last epoch.
+
+    ``patience`` stops a replica once its validation loss has not fallen for so many epochs, and
+    keeps the weights of its epoch of the lowest one (Prechelt, "Early Stopping - But When?", 1998).
+    Epochs of a warm-up do not count. The schedule is still that of all ``epochs``.
     """
 
     epochs: int = Field(50, ge=1)
+    patience: int = Field(
+        0, ge=0, description="epochs without a lower validation loss; 0: never stop"
+    )
     scored_epochs: int = Field(1, ge=1, description="last epochs over which scores are averaged")
     batch_size: int = Field(128, ge=1)
     learning_rate: float = Field(1e-3, gt=0)

@@ -42,7 +42,9 @@ def fan_in(
     return FanIn(function, inputs, outputs, name=name, namespace=namespace, tags=[*tags, FAN_IN])
 
 
-def cell_node(cell: Cell, function: Callable, inputs: Any, outputs: Any, name: str) -> Node:
+def cell_node(
+    cell: Cell, function: Callable, inputs: Any, outputs: Any, name: str, *tags: str
+) -> Node:
     """A node of a cell."""
-    tags = [f"dataset.{cell.dataset}", f"method.{cell.label}"]
-    return Node(function, inputs, outputs, name=name, namespace=cell.name, tags=tags)
+    tagged = [f"dataset.{cell.dataset}", f"method.{cell.label}", *tags]
+    return Node(function, inputs, outputs, name=name, namespace=cell.name, tags=tagged)

@@ -4,6 +4,7 @@
 they are.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
@@ -27,7 +28,11 @@ from robust_fairness.training.evaluation import count, evaluate
 from robust_fairness.training.prediction import UNSHIFTED
 from robust_fairness.training.records import Fitted, Prediction
 
-__all__ = ["check", "compare", "count", "evaluate", "predict", "select", "train"]
+__all__ = [
+    "check", "compare", "count", "evaluate", "expected_seconds", "predict", "select", "train",
+]  # fmt: skip
+
+TRIED_STEPS = 4
 
 # Criteria that are compared with those of the cell: accuracy, the worst group (Sagawa et al. 2020),
 # the mean over groups (the bias mitigation study), and fairness alone and under the constraint of
@@ -49,6 +54,23 @@ def check(samples: Samples, cell: Cell) -> None:
     search.require_fitting(samples, cell)
     with search.naming(cell.name):
         fitting.Stack(samples, cell, cell.replicas()[:1])
+
+
+def expected_seconds(samples: Samples, cell: Cell) -> float:
+    """CPU seconds that the trainings of a cell will take, by a few steps of its first stack.
+
+    A search is expected to take as long a trial as the default one. Nothing of it is kept.
+    """
+    alone = cell.model_copy(update={"trials": (), "search": ()})
+    replicas = alone.replicas()
+    stacked, _ = stacking.trainings(replicas, samples, cell.network.name)[0]
+    logging.disable(logging.WARNING)  # the training itself will warn
+    try:
+        with threads(cell.protocol.threads):
+            seconds = fitting.Stack(samples, alone, stacked).expected_seconds(TRIED_STEPS)
+    finally:
+        logging.disable(logging.NOTSET)
+    return seconds * cell.budget * len(replicas) / len(stacked)
 
 
 def train(

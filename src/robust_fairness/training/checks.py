@@ -20,6 +20,7 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
     """Raise unless the method can train the network, which may be an estimator."""
     estimators = find("method", cell.method.name).estimators
     require_scored_epochs(cell, protocol)
+    require_patience(cell, protocol)
     if not issubclass(find("network", cell.network.name), Estimator):
         if estimators == "only":
             raise InputError(
@@ -46,6 +47,23 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
             f"precision bfloat16: network {cell.network.name} is fitted in one call, "
             "allowed: float32, float64"
         )
+
+
+def require_patience(cell: Cell, protocol: Protocol) -> None:
+    """Raise unless a training may keep the weights of an epoch before its last one."""
+    method: type[Method] = find("method", cell.method.name)
+    reasons = {
+        f"method {cell.method.name} changes the weights after the last epoch": (
+            method.finish is not Method.finish
+        ),
+        f"method {cell.method.name} trains no head, which has a validation loss": (
+            not method.trains_head
+        ),
+        "scored_epochs averages over the last epochs": protocol.scored_epochs > 1,
+    }
+    for reason, holds in reasons.items():
+        if protocol.patience and holds:
+            raise InputError(f"patience {protocol.patience}: {reason}, allowed: 0")
 
 
 def require_scored_epochs(cell: Cell, protocol: Protocol) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from math import isnan
 from typing import Any
 
@@ -51,6 +52,7 @@ class Stack:
         history: mean loss of each player and validation loss of every epoch,
             ``[quantity, replica]``; NaN where there is none.
         earlier: weights and buffers after the scored epochs before the last one.
+        best: weights and buffers of each replica's epoch that ``patience`` keeps.
         failed: first weight or loss that was not finite, and its epoch, by position of the replica.
     """
 
@@ -89,6 +91,7 @@ class Stack:
         self._absent = like.new_full((len(replicas),), torch.nan)
         self.history: list[Tensor] = []
         self.earlier: list[dict[str, Tensor]] = []
+        self.best: dict[str, Tensor] = {}
         self.failed: dict[int, str] = {}
 
     @property
@@ -134,6 +137,62 @@ class Stack:
         self._note_failures(means)
         if 0 < self.epochs - len(self.history) < self.protocol.scored_epochs:
             self.earlier.append(_copy(self.model))
+        if self._may_stop:
+            is_best = (self._kept_epochs()[0] == epoch).tolist()
+            for name, value in self.model.state_dict().items():
+                if all(is_best):
+                    self.best[name] = value.clone()
+                elif any(is_best):  # several replicas, on the first axis
+                    self.best[name][is_best] = value[is_best]
+
+    def _kept_epochs(self) -> tuple[Tensor, Tensor]:
+        """The epoch that every replica keeps, and whether it has stopped, ``[replica]`` each.
+
+        A replica that has stopped trains on with its stack, and keeps what it kept.
+        """
+        first = min(self.replicas[0].method.warm_up_epochs, len(self.history) - 1)
+        losses = torch.stack(self.history)[first:, -1]
+        lowest, kept = losses[0], torch.full_like(losses[0], first, dtype=torch.long)
+        stopped = torch.zeros_like(kept, dtype=torch.bool)
+        for epoch, loss in enumerate(losses, first):
+            better = (loss < lowest) & ~stopped
+            lowest, kept = torch.where(better, loss, lowest), torch.where(better, epoch, kept)
+            stopped |= epoch - kept >= self.protocol.patience
+        return kept, stopped
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs are trained, or every replica has stopped."""
+        if len(self.history) >= self.epochs:
+            return True
+        return self._may_stop and bool(self.history) and bool(self._kept_epochs()[1].all())
+
+    @property
+    def _may_stop(self) -> bool:
+        return self.protocol.patience > 0 and not isinstance(self.model, Estimator)
+
+    def expected_seconds(self, steps: int) -> float:
+        """CPU seconds of all epochs, by the fastest of some steps and one validation.
+
+        An estimator is fitted. The stack is of no use afterwards.
+        """
+        start = time.process_time()
+        if isinstance(self.model, Estimator):
+            self._fit_once(self.model)
+            return time.process_time() - start
+        make, order = self._start_epoch(
+            min(self.replicas[0].method.warm_up_epochs, self.epochs - 1)
+        )
+        batches = list(self.data.epoch_batches(order))
+        times = [time.process_time()]
+        for rows in batches[:steps]:
+            for step in make(self.model, self.data.batch(rows, augmented=True)):
+                self.optimisation.apply(step)
+            times.append(time.process_time())
+        fastest = min(after - before for before, after in pairwise(times))
+        if self.model.has_outputs:
+            self.validation_loss()
+        return self.epochs * (len(batches) * fastest + time.process_time() - times[-1])
 
     def _start_epoch(self, epoch: int) -> tuple[Steps, VisitingOrder]:
         """The steps and the order of an epoch at its learning rates: plain during the warm-up."""
@@ -196,6 +255,7 @@ class Stack:
         tensors |= {f"method.{name}": value for name, value in self.method.state_dict().items()}
         tensors["history"] = torch.stack(self.history)
         tensors |= _stacked("earlier.", self.earlier)
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
         return tensors | self.data.state() | self.optimisation.state()
 
     def restore(self, state: dict[str, Tensor]) -> None:
@@ -208,12 +268,14 @@ class Stack:
             {name: values[epoch].to(self.data.device) for name, values in kept.items()}
             for epoch in range(max(map(len, kept.values()), default=0))
         ]
+        best = with_prefix("best.", state)
+        self.best = {name: value.to(self.data.device) for name, value in best.items()}
         self.data.restore(state)
         self.optimisation.restore(state)
         self._note_failures({})
 
     def train_to_end(self, checkpoint: Checkpoint, stops: Stops = never) -> None:
-        """Train all epochs, continuing from the checkpoint if there is one.
+        """Train until ``is_over``, continuing from the checkpoint if there is one.
 
         ``stops`` is called with the number of every epoch, also of those in the checkpoint, and its
         validation losses ``[replica]``; it returns whether to stop.
@@ -227,13 +289,17 @@ class Stack:
         description = f"{self.cell.dataset}.{self.cell.label} x{len(self.replicas)}"
         saved = time.monotonic()
         for epoch in progress(range(start, total), description, total, start):
+            if self.is_over:
+                break
             self.run_epoch()
-            last = stops(epoch, self.history[-1][-1]) or epoch == total - 1
+            last = stops(epoch, self.history[-1][-1]) or self.is_over
             if last or time.monotonic() - saved >= self.protocol.checkpoint_seconds:
                 checkpoint.save(self.state())
                 saved = time.monotonic()
             if last:
                 break
+        if self.best:
+            self.model.load_state_dict(self.best)
 
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         preprocessing = self.data.preprocessing.state_dict().items()

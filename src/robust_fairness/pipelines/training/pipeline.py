@@ -9,6 +9,7 @@ from robust_fairness.catalog import names
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.nodes import cell_node
 from robust_fairness.runs.configuration import loader
+from robust_fairness.runs.forecast import TRAINS
 
 
 def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
@@ -40,6 +41,6 @@ def _nodes(cell: Cell) -> list[Node]:
     selected = [named("selection"), named("choices")]
     validated = [samples, named("validation"), settings]
     return [
-        cell_node(cell, train, [samples, settings], trained, "train"),
+        cell_node(cell, train, [samples, settings], trained, "train", TRAINS),
         cell_node(cell, select, validated, selected, "select"),
     ]

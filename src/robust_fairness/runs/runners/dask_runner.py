@@ -103,9 +103,10 @@ class DaskRunner(FaultTolerantRunner):
         if self._address is not None:
             client = connected(self._address, self._timeout)
             require_fit(client, self._address, self._timeout)
+            self.workers = len(client.nthreads())
             return Workers(client, None, self._timeout)
         devices = visible_gpus()
-        count = self._workers or len(devices) or os.cpu_count() or 1
+        count = self.workers = self._workers or len(devices) or os.cpu_count() or 1
         self._threads = self._threads_here(count)
         cluster = local_cluster(count, self._threads, devices)
         return Workers(connected(cluster, self._timeout), cluster, self._timeout)

@@ -26,6 +26,7 @@ from robust_fairness.core import errors
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import is_outside
 from robust_fairness.runs import provenance
+from robust_fairness.runs.forecast import Forecast
 from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
@@ -266,6 +267,7 @@ class FaultTolerantRunner(AbstractRunner):
     ) -> None:
         calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures(run_id)
         queue, uses = Queue(pipeline), Uses(pipeline)
+        forecast = Forecast(pipeline, catalog)
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self.workers)
         assert executor is not None
@@ -278,7 +280,9 @@ class FaultTolerantRunner(AbstractRunner):
                     if missing and FAN_IN not in node.tags:
                         failures.skipped(node, next(iter(missing.values())))
                         queue.done(node)
+                        forecast.after(node)
                         continue
+                    forecast.before(node, self.workers)
                     running[executor.submit(calls(node, missing))] = node
                     continue
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
@@ -291,6 +295,7 @@ class FaultTolerantRunner(AbstractRunner):
                         logger.info("%s done", node.name)
                     else:
                         failures.failed(node, error)
+                    forecast.after(node)
                     for name in uses.released_by(node):
                         catalog.release(name)
         if failures.failures:

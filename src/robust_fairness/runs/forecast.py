@@ -1,0 +1,83 @@
+"""How long the trainings of a run will take, and how long those that are left."""
+
+import logging
+import time
+from statistics import mean
+
+from kedro.io import CatalogProtocol
+from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
+
+logger = logging.getLogger(__name__)
+
+TRAINS = "train"  # tag of nodes that train a cell; their inputs are samples and the cell
+SECONDS, SHARE = 1.0, 0.01  # a trial ends after so much CPU time, or that share of the expected
+
+
+class Forecast:
+    """Logs the expected time before the first training, and the time left after every one.
+
+    Some steps of each cell are tried, of one cell of every dataset first. Cells for which no time
+    is left take as long a training as the mean of those tried.
+    """
+
+    def __init__(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+        nodes = [node for node in pipeline.nodes if TRAINS in node.tags]
+        self._cells = {node.name: catalog.load(node.inputs[1]) for node in nodes}
+        self._samples = {node.name: node.inputs[0] for node in nodes}
+        self._catalog, self._seconds = catalog, dict[str, float]()
+        self._start, self._done = 0.0, 0.0
+
+    def before(self, node: Node, workers: int) -> None:
+        """Log how long all trainings will take, before the first one."""
+        if node.name not in self._cells or self._seconds:
+            return
+        self._seconds = self._expected()
+        logger.info(
+            "training %d models of %d cells takes about %s on %d %s",
+            sum(cell.budget * len(cell.seeds) for cell in self._cells.values()),
+            len(self._cells),
+            in_words(sum(self._seconds.values()) / workers),
+            workers,
+            "workers" if workers > 1 else "core",
+        )
+        self._start = time.monotonic()
+
+    def after(self, node: Node) -> None:
+        """Log how long the trainings that are left will take, at the speed of those done."""
+        if node.name not in self._seconds:
+            return
+        self._done += self._seconds.pop(node.name)
+        if self._seconds:
+            left = (time.monotonic() - self._start) * sum(self._seconds.values()) / self._done
+            logger.info("%d cells left to train, about %s", len(self._seconds), in_words(left))
+
+    def _expected(self) -> dict[str, float]:
+        """CPU seconds by node."""
+        from robust_fairness.training import expected_seconds
+
+        turns: dict[str, int] = {}
+        for name, samples in self._samples.items():
+            turns[name] = sum(self._samples[other] == samples for other in turns)
+        tried: dict[str, float] = {}
+        start = time.process_time()
+        for name in sorted(turns, key=turns.__getitem__):
+            if time.process_time() - start > max(SECONDS, SHARE * sum(tried.values())):
+                break
+            try:
+                samples = self._catalog.load(self._samples[name])
+                tried[name] = expected_seconds(samples, self._cells[name])
+            except Exception:  # the node itself reports it
+                logger.debug("%s: not tried", name, exc_info=True)
+        sizes = {name: cell.budget * len(cell.seeds) for name, cell in self._cells.items()}
+        usual = mean(tried[name] / sizes[name] for name in tried) if tried else 1.0
+        return {name: tried.get(name, usual * size) for name, size in sizes.items()}
+
+
+def in_words(seconds: float) -> str:
+    """A duration in seconds or minutes.
+
+    >>> in_words(41.4), in_words(200)
+    ('41 s', '3 minutes')
+    """
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
