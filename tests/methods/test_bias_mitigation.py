@@ -283,17 +283,6 @@ def test_scaled_outcomes_have_their_slope():
     torch.testing.assert_close(scale_slopes(outputs, y), expected.squeeze(-1))
 
 
-def test_annealing_starts_with_the_weight_one_and_then_rescales():
-    """As the original: lambda after so many steps, and the loss divided by a lambda above 1."""
-    model = Net(PROBLEM["init"])
-    method = make(Irmv1, model, weight=8.0, environments_per_batch=4, annealing_steps=1)
-    batch = golden_batch(PROBLEM["batches"][0])
-    first, second = (next(method.steps(model, batch)).losses["model"].item() for _ in range(2))
-    loss = functional.cross_entropy(model(batch.x)[0], batch.y[0]).item()
-    penalty = first - loss
-    assert second == pytest.approx((loss + 8 * penalty) / 8, rel=1e-4)
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [

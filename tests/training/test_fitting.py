@@ -55,7 +55,7 @@ TRIALS = {
     "mixup": ({"alpha": 2.0},),
     "mmd": ({"weight": 0.1}, {"align": "target"}),
     "subsampling": ({"subgroups": "group"},),
-    "vrex": ({"weight": 0.1, "annealing_steps": 3},),
+    "vrex": ({"weight": 0.1},),
     "lff": ({"amplification": 0.9}, {"memory": 0.1}),
     "metric_learning": ({"objective": "triplet", "miner": "semi_hard"},),
     "parade": ({"alpha": 1.0, "rho": 10.0},),
@@ -209,8 +209,6 @@ def test_erm_equals_a_plain_torch_loop():
 RESUMED = {
     "cuma": {},
     "group_dro": {},
-    # the counter passes the end of the annealing after the first epoch
-    "irmv1": {"method_annealing_steps": 6, "method_weight": 8.0},
     "jtt": {"epochs": 5, "method_warm_up_epochs": 2, "method_upweight": 4.0},
     "lff": {},
     "lnl": {},

@@ -8,9 +8,9 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods._annealed import AnnealedPenalty
 from robust_fairness.methods.base import (
     Batch,
+    Method,
     Problem,
     Step,
     SubgroupMethodParameters,
@@ -23,7 +23,7 @@ from robust_fairness.models.base import Model
 HALVES = 2
 
 
-class Irmv1(AnnealedPenalty):
+class Irmv1(Method):
     r"""Require one classifier to be optimal in every environment (Arjovsky et al. 2019).
 
     .. math:: L_{clf} + \lambda \sum_e \| \nabla_{w | w = 1} L_e(w z) \|^2
@@ -41,15 +41,13 @@ class Irmv1(AnnealedPenalty):
         ``estimator``: ``halves`` multiplies the gradients of two halves of its rows, an unbiased
         estimate of the printed squared norm (it may be negative); ``squared`` takes the norm on
         all. ``reduction`` of the penalty over environments: loss and penalty alike (``mean``), or
-        as in the study's code (``sum``). ``annealing_steps``: steps with the weight 1 at the start,
-        after which the loss is divided by a weight above 1, as in the original.
+        as in the study's code (``sum``).
         """
 
         weight: float = Field(0.01, ge=0, description="lambda, weight of the penalty")
         environments_per_batch: int = Field(16, ge=1)
         estimator: Literal["halves", "squared"] = "halves"
         reduction: Literal["mean", "sum"] = "mean"
-        annealing_steps: int = Field(0, ge=0)
 
     reads = ("sample_weight",)
 
@@ -73,7 +71,7 @@ class Irmv1(AnnealedPenalty):
         of_halves = options.estimator == "halves"
         penalties = blocks.prod(-1) if of_halves else blocks.mean(-1).square()
         penalty = penalties.mean(-1) if options.reduction == "mean" else penalties.sum(-1)
-        yield self.penalised((weight * losses).mean(-1), penalty)
+        yield Step({"model": (weight * losses).mean(-1) + options.weight * penalty})
 
     def visiting_order(self, rows: TrainingRows, generator: torch.Generator) -> Tensor:
         options, batch_size = self.hparams, self.problem.batch_size

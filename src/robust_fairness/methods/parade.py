@@ -12,8 +12,6 @@ from robust_fairness.methods.base import Batch, GroupMethodParameters, Problem, 
 from robust_fairness.methods.metric_learning import (
     MetricLearning,
     Mined,
-    MinerName,
-    ObjectiveName,
     require_embedding,
 )
 from robust_fairness.models.base import Model, initialised
@@ -41,16 +39,13 @@ class Parade(MetricLearning):
 
         The defaults are those for CUB200 (D.3); for CelebA they are 0.1 and 1000, for LFW 0.3 and
         100. ``separation``: the correlation over dimensions is printed as ``sum``; DiVA's code
-        takes the ``mean``, which fits the printed values of rho. ``attribute_objective``,
-        ``attribute_miner``: default: those of the classes. ``separation_learning_rate``: of the
-        adversary (DiVA).
+        takes the ``mean``, which fits the printed values of rho. ``separation_learning_rate``: of
+        the adversary (DiVA). Attributes are learnt by objective and miner of the classes.
         """
 
         alpha: float = Field(0.3, ge=0, description="weight of the attributes' objective")
         rho: float = Field(1500.0, ge=0, description="weight of the de-correlation")
         separation: Literal["mean", "sum"] = "mean"
-        attribute_objective: ObjectiveName | None = None
-        attribute_miner: MinerName | None = None
         hidden: int = Field(
             512, ge=1, description="width of the network that looks for correlation"
         )
@@ -63,7 +58,6 @@ class Parade(MetricLearning):
         p, network = self.hparams, require_embedding(model)
         problem.require_groups(self.name)
         width = network.feature_width
-        objective, miner = p.attribute_objective or p.objective, p.attribute_miner or p.miner
         self.widths = problem.attribute_widths
 
         def adversary() -> nn.Module:
@@ -75,7 +69,9 @@ class Parade(MetricLearning):
         self.adversaries = initialised(
             lambda: nn.ModuleList(adversary() for _ in self.widths), problem.heads
         )
-        objectives = [Mined(objective, miner, values, network, problem) for values in self.widths]
+        objectives = [
+            Mined(p.objective, p.miner, values, network, problem) for values in self.widths
+        ]
         self.attribute_learning_rate = objectives[0].learning_rate
         self.attribute_objectives = nn.ModuleList(objectives)
 

@@ -7,9 +7,9 @@ from pydantic import Field
 from torch import Tensor
 
 from robust_fairness.maths.kernels import indicators
-from robust_fairness.methods._annealed import AnnealedPenalty
 from robust_fairness.methods.base import (
     Batch,
+    Method,
     Step,
     SubgroupMethodParameters,
     Subgroups,
@@ -18,7 +18,7 @@ from robust_fairness.methods.base import (
 from robust_fairness.models.base import Model
 
 
-class Vrex(AnnealedPenalty):
+class Vrex(Method):
     r"""Penalise the variance of the mean losses of environments (Krueger et al. 2021).
 
     .. math:: \frac{1}{E} \sum_e L_e + \beta \, \mathrm{Var}_e(L_e)
@@ -32,15 +32,10 @@ class Vrex(AnnealedPenalty):
     """
 
     class Parameters(SubgroupMethodParameters):
-        """Weight of the penalty, by default that of DomainBed; an environment is a subgroup.
-
-        ``annealing_steps``: steps with the weight 1 at the start, after which the loss is divided
-        by a weight above 1, as in the authors' code.
-        """
+        """Weight of the penalty, by default that of DomainBed; an environment is a subgroup."""
 
         subgroups: Subgroups = "domain"
         weight: float = Field(10.0, ge=0, description="beta, weight of the penalty")
-        annealing_steps: int = Field(0, ge=0)
 
     reads = ("sample_weight",)
 
@@ -49,7 +44,7 @@ class Vrex(AnnealedPenalty):
         environments = self.problem.subgroup_counts.shape[1]
         members = indicators(batch.subgroup, environments, losses.dtype)
         mean, variance = mean_and_variance(losses, members * row_weights(batch).unsqueeze(-1))
-        yield self.penalised(mean, variance)
+        yield Step({"model": mean + self.hparams.weight * variance})
 
 
 def mean_and_variance(losses: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:

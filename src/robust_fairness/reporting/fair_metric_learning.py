@@ -31,7 +31,6 @@ from robust_fairness.reporting.views import (
 
 PAPER = "fair_metric_learning"
 UPSTREAM = ("recall_at", "nmi", "u_kl")
-LOWER_IS_BETTER = ("u_kl",)
 DOWNSTREAM = ("macro_precision", "macro_recall", "accuracy")
 KINDS = ("majority_gap", "worst_gap", "halves_gap", "light_dark_gap")
 MAJORITY = KINDS[0]
@@ -59,7 +58,6 @@ PARTNERS = {
     "parade_triplet": "triplet_distance",
     "parade_arcface": "arcface",
 }
-SINGLETONS = (NAMES, "recall_at")  # recall means nothing for classes of one row (footnote 2)
 LIGHT, DARK, DARKEST = ("I", "II", "III"), ("IV", "V"), "VI"
 WHITE = "White"
 WITHOUT_DARKEST, AGAINST_WHITE = f"light_dark_gap_without_{DARKEST}", "white_gap"

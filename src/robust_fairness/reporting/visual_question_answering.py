@@ -20,7 +20,6 @@ from robust_fairness.reporting.views import published
 DATASETS = ("gqa_ood", "generated_scenes")
 DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both
 VARIABLES = (DEFAULT_VARIABLE, "answer", "global_group", "local_group")
-IS_THE_CLASS = "answer"  # for which methods that predict the class from the group do not apply
 NOT_APPLICABLE = ("rubi", "lnl")
 # rows of the mean of head and tail accuracy
 MEAN = {"metric": "mean_group_accuracy", "attribute": DEFAULT_VARIABLE}

@@ -20,7 +20,6 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import FAN_IN, reason_of, remove
-from robust_fairness.runs.session import started
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +90,6 @@ class RunRecord:
         provenance.journal_path(run_id).unlink(missing_ok=True)
         if "manifest" in catalog:
             catalog["manifest"].save(manifest)
-        started()
         logger.info("run %s", run_id)
 
     @hook_impl

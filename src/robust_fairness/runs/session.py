@@ -1,6 +1,5 @@
 """The session that Kedro's commands run in, and its environment variables."""
 
-import gc
 import logging
 import os
 import re
@@ -74,7 +73,6 @@ class Session(KedroServiceSession):
             environment(chosen),
             logged(run_id),
             only_regular_exits(),
-            starting(),
         ):
             try:
                 return super().run(run_id, runtime_params=parameters, **options)
@@ -180,28 +178,6 @@ def _require_known(options: Mapping[str, Any]) -> None:
             for name in options.get(key) or ():
                 if name not in allowed:
                     raise unknown_name(kind, name, allowed)
-
-
-@contextmanager
-def starting() -> Iterator[None]:
-    """Collect no garbage in the block until ``started``.
-
-    A start imports large libraries, whose objects stay: searching them for garbage again and again
-    takes a tenth of its time. Afterwards they are garbage like others, since libraries complain at
-    the end of the process about objects that are left.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-        gc.enable()
-
-
-def started() -> None:
-    """Collect garbage again, but not among the objects that there are now."""
-    gc.freeze()
-    gc.enable()
 
 
 @contextmanager

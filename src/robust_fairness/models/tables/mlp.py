@@ -18,14 +18,13 @@ class Mlp(Model):
         """Sizes of the network; the defaults are those of Equalized Robustness, appendix A.
 
         f_s is d -> 100 -> 64 and h_t is 64 -> 32 -> classes, with ReLU and dropout *between* the
-        two layers of each. The paper does not say whether f_s ends in a ReLU (default: no).
+        two layers of each. The paper does not say whether f_s ends in a ReLU; here it does not.
         """
 
         hidden: int = Field(100, ge=1, description="width of the hidden layer of f_s")
         features: int = Field(64, ge=1, description="width of the features, the output of f_s")
         head_hidden: int = Field(32, ge=1, description="width of the hidden layer of a head")
         dropout: float = Field(0.25, ge=0, lt=1, description="dropout rate after hidden layers")
-        feature_relu: bool = Field(False, description="whether f_s ends in a ReLU")
 
     piecewise_linear = True
 
@@ -44,8 +43,7 @@ class Mlp(Model):
 
     def late(self, early: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         body = self.body
-        features = body.second(noise.dropped(body, early, body.dropout) if noise else early)
-        return torch.relu(features) if self.hparams.feature_relu else features
+        return body.second(noise.dropped(body, early, body.dropout) if noise else early)
 
     def new_head(
         self, outputs: int, randomness: Randomness, inputs: int | None = None

@@ -14,7 +14,7 @@ from traceback import walk_tb
 from typing import Any
 
 import click
-from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError, MemoryDataset
+from kedro.io import AbstractVersionedDataset, CatalogProtocol, DatasetError
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from kedro.runner import AbstractRunner
@@ -187,30 +187,6 @@ class Uses:
         return [name for name in names if self._counts[name] < 1 and name not in self._kept]
 
 
-def incomplete(pipeline: Pipeline, catalog: CatalogProtocol) -> Pipeline:
-    """The nodes whose files are missing, all downstream, and those of their inputs in memory."""
-    nodes = pipeline.nodes
-    files = {
-        name: catalog.exists(name)
-        for name in pipeline.all_outputs()
-        if name in catalog and not isinstance(catalog.get(name), MemoryDataset)
-    }
-    selected = {
-        node.name
-        for node in nodes
-        if not node.outputs or not all(files.get(name, True) for name in node.outputs)
-    }
-    if not selected:
-        return Pipeline([])
-    while True:
-        downstream = pipeline.from_nodes(*selected).nodes
-        read = {name for node in downstream for name in node.inputs if name not in files}
-        upstream = {node.name for node in nodes if not read.isdisjoint(node.outputs)}
-        selected = {node.name for node in downstream} | upstream
-        if len(selected) == len(downstream):
-            return pipeline.filter(node_names=selected)
-
-
 class FaultTolerantRunner(AbstractRunner):
     """Runs every node that does not depend on a failed one, on any executor.
 
@@ -232,12 +208,13 @@ class FaultTolerantRunner(AbstractRunner):
         run_id: str | None = None,
         only_missing_outputs: bool = False,
     ) -> dict[str, Any]:
-        """Run the pipeline, or what is left of it; stale outputs are deleted."""
+        """Run the pipeline, or the nodes with missing outputs and all downstream of them."""
         if only_missing_outputs:
-            pipeline = incomplete(pipeline, catalog)
-            for name in pipeline.all_outputs():  # a version cannot be saved twice
-                remove(catalog.get(name))
-        return super().run(pipeline, catalog, hook_manager, run_id)
+            missing = self._filter_pipeline_for_missing_outputs(pipeline, catalog)
+            stale = pipeline.from_nodes(*(node.name for node in missing.nodes))
+            for name in stale.all_outputs() if missing.nodes else ():
+                remove(catalog.get(name))  # Kedro makes what is missing only
+        return super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs)
 
     def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
         """How many nodes may be submitted; read again before each one."""
