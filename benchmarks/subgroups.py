@@ -6,7 +6,7 @@ any of three rates. Else a subgroup of two or three attributes is planted, in wh
 wrong more often; counted is how often the search says that some subgroup is worse, and how often it
 names the planted one.
 
-    python benchmarks/subgroups.py --tables 500
+    python benchmarks/subgroups.py --tables 500 --planted 100
 """
 
 import argparse
@@ -38,8 +38,8 @@ def drawn(rows: int, size: int, excess: float, weighted: bool, seed: int) -> Pre
     return check(table, options)
 
 
-def simulated(tables: int) -> Iterator[Row]:
-    """Rows by setting."""
+def simulated(without: int, planted: int) -> Iterator[Row]:
+    """Rows by setting, from so many tables without and with a worse subgroup."""
     settings = [(rows, 0, 0.0, weighted) for weighted in (False, True) for rows in (1000, 10_000)]
     settings += [
         (rows, size, excess, False)
@@ -48,7 +48,7 @@ def simulated(tables: int) -> Iterator[Row]:
         for excess in (0.1, 0.2)
     ]
     for rows, size, excess, weighted in settings:
-        said = named = 0
+        said, named, tables = 0, 0, planted if size else without
         for seed in range(tables):
             worst = searched(drawn(rows, size, excess, weighted, seed), OPTIONS)
             shown = [each for each in worst if each.p < LEVEL]
@@ -58,7 +58,7 @@ def simulated(tables: int) -> Iterator[Row]:
                 for each in shown
             )
         yield {
-            "rows": rows, "weights": "1 and 4" if weighted else "equal",
+            "rows": rows, "tables": tables, "weights": "1 and 4" if weighted else "equal",
             "planted": f"{size} attributes" if size else "none", "more errors": excess,
             "says one": rounded(said / tables), "names it": rounded(named / tables) if size else "",
         }  # fmt: skip
@@ -69,8 +69,9 @@ def main() -> None:
     """Simulate."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=500)
+    parser.add_argument("--planted", type=int, default=100)
     arguments = parser.parse_args()
-    save(__file__, vars(arguments), [*simulated(arguments.tables)], FOLDER / "simulated")
+    save(__file__, vars(arguments), [*simulated(arguments.tables, arguments.planted)], FOLDER / "simulated")
 
 
 if __name__ == "__main__":

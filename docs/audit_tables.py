@@ -232,14 +232,15 @@ def few_labels() -> pd.DataFrame:
     """What ``benchmarks/few_labels.py`` simulated, by scores, number of labels and value."""
     rows = simulated("few_labels")
     return rows[rows["scores"].notna()].drop(columns="narrower in")[
-        ["scores", "labels", "value", "coverage", "shown", "width", "labels alone"]
+        ["scores", "labels", "value", "tables", "coverage", "shown", "width", "labels alone"]
     ]
 
 
 def few_labels_in_states() -> pd.DataFrame:
     """The same in states of the American Community Survey; the values that audits begin with."""
     rows = simulated("few_labels")
-    rows = rows[rows["scores"].isna() & rows["value"].isin(IN_STATES)].drop(columns="scores")
+    rows = rows[rows["scores"].isna() & rows["value"].isin(IN_STATES)]
+    rows = rows.drop(columns=["scores", "tables"])
     return rows.assign(value=rows["value"].str.replace("_", " "))
 
 
