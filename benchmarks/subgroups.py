@@ -71,7 +71,8 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=500)
     parser.add_argument("--planted", type=int, default=100)
     arguments = parser.parse_args()
-    save(__file__, vars(arguments), [*simulated(arguments.tables, arguments.planted)], FOLDER / "simulated")
+    rows = [*simulated(arguments.tables, arguments.planted)]
+    save(__file__, vars(arguments), rows, FOLDER / "simulated")
 
 
 if __name__ == "__main__":
