@@ -132,10 +132,10 @@ def test_missing_values_of_attributes_are_counted_in_every_step(
     tables = diagnose(name, samples, predictions)
     points = frontier(name, samples, {k: (validation[k], predictions[k]) for k in predictions})
     if name == "visits" and not is_group:  # the others have groups without validation rows
-        assert set(points["elsewhere"]) == {False, True}
+        assert set(points["away"]) == {False, True}
     if domain:
         shares = tables["shares"].query("label == ''").set_index(["attribute", "group"])
         (away,) = [part.rows for part in predictions["cuma"] if part.part == "ood_test"]
         for attribute in fields["sensitive"]:
-            share = shares.loc[(attribute, "unknown" if is_group else "missing"), "elsewhere"]
+            share = shares.loc[(attribute, "unknown" if is_group else "missing"), "away"]
             assert share == cells[attribute].isna()[away].mean()

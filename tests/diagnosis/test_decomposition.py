@@ -177,12 +177,12 @@ def test_parts_add_up_and_labels_are_no_part_of_decisions() -> None:
     for change in found.values():
         parts = [part.change for part in (change.mix, change.x, change.y_given_x) if part]
         assert sum(parts) == pytest.approx(change.whole.change, abs=1e-11)
-        assert change.whole.change == pytest.approx(change.elsewhere - change.at_home, abs=1e-11)
+        assert change.whole.change == pytest.approx(change.away - change.at_home, abs=1e-11)
     assert found["sex", "selection_rate"].y_given_x == (0, 0, 0)
     right = scored.positive == scored.y
     away = scored.domains.away
     assert found["", "accuracy"].at_home == pytest.approx(right[~away].mean())
-    assert found["", "accuracy"].elsewhere == pytest.approx(right[away].mean())
+    assert found["", "accuracy"].away == pytest.approx(right[away].mean())
 
 
 def test_a_copy_of_every_row_in_its_unit_changes_no_interval() -> None:

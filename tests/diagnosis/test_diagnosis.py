@@ -111,7 +111,7 @@ def test_a_share_that_changes_by_unit_has_a_wider_interval():
     rng = np.random.default_rng(7)
     home, away = rng.random(300) < 0.3, rng.random(200) < 0.5
     by_row = share_change(home, away)
-    assert (by_row.at_home, by_row.elsewhere) == (home.mean(), away.mean())
+    assert (by_row.at_home, by_row.away) == (home.mean(), away.mean())
     assert by_row.error == pytest.approx(np.sqrt(home.var(ddof=1) / 300 + away.var(ddof=1) / 200))
     expected = stats.norm.sf(abs(by_row.change) / by_row.error) * 2
     assert by_row.p == pytest.approx(expected)
@@ -216,7 +216,7 @@ def test_intervals_of_regions_hold_for_all_leaves_together():
     leaves = regions(home, away, ["a", "b"])
     variance = sum(
         leaves[share] * (1 - leaves[share]) / (leaves[rows] - 1)
-        for share, rows in (("at_home", "rows_home"), ("elsewhere", "rows_away"))
+        for share, rows in (("at_home", "rows_home"), ("away", "rows_away"))
     )
     critical = stats.norm.isf(0.025 / len(leaves))
     assert len(leaves) > 4
@@ -230,7 +230,7 @@ def test_a_run_of_two_domains_has_shares_and_regions():
     diagnosed = diagnose("two", samples, {"erm": predictions})
     shares = diagnosed["shares"].set_index(["attribute", "group", "label"])
     home, away = (prediction.rows for prediction in predictions)
-    assert shares.loc[("", "", "yes"), "elsewhere"] == samples.y[away].mean()
+    assert shares.loc[("", "", "yes"), "away"] == samples.y[away].mean()
     women = (samples.attributes["sex"] == "f").to_numpy()
     assert shares.loc[("sex", "f", ""), "at_home"] == women[home].mean()
     of_women = shares.loc[("sex", "f", "yes")]
@@ -256,7 +256,7 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
     samples = replace(samples, attributes=attributes)
     diagnosed = diagnose("two", samples, {"erm": predictions})
     rows = diagnosed["diagnosis"].set_index(["attribute", "metric"])
-    for column, prediction in zip(("at_home", "elsewhere"), predictions, strict=True):
+    for column, prediction in zip(("at_home", "away"), predictions, strict=True):
         sex = samples.attributes["sex"].iloc[prediction.rows].to_numpy()
         predicted = prediction.outputs.argmax(1)
         right = predicted == samples.y[prediction.rows]
@@ -284,6 +284,6 @@ def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all
     ]
     assert measured[0] <= 500 < measured[1]  # regions share no rows; half of the rows measure them
     right = [table["diagnosis"].query("metric == 'accuracy'").iloc[0] for table in (some, every)]
-    for column in ("at_home", "elsewhere"):
+    for column in ("at_home", "away"):
         assert 0 < abs(right[0][column] - right[1][column]) < 4 * 0.5 / np.sqrt(1000)
     assert right[0]["effective_home"] <= 1000

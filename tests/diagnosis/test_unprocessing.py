@@ -38,7 +38,7 @@ def test_points_are_those_of_the_rows_in_distribution_and_in_each_domain():
     samples, score, table = points()
     plain = table[table["tolerance"].isna() & (table["method"] == "good")].set_index("domain")
     assert plain.index.tolist() == ["", "site 0", "site 1", "site 2"]
-    assert plain["elsewhere"].tolist() == [False, False, False, True]
+    assert plain["away"].tolist() == [False, False, False, True]
     group = samples.attributes["kind"].cat.codes.to_numpy()
     for domain, part in (("", "test"), ("site 2", "ood_test")):
         rows = samples.rows("split_0", part)

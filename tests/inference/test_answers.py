@@ -65,7 +65,7 @@ ANSWERS = {
     ),
     "1 of 182 grew, the rest is unknown": (
         [*many("inconclusive", 181), GREW],
-        "No: the gap by sex grew in 1 of 182 comparisons, by 28 points",
+        "No: the gap by sex grew in 1 of 182 comparisons; 181 are unknown",
     ),
     "reversed": ([{"state": "reversed"}, UNKNOWN], "No: the gap by sex reversed in NM"),
     "1 of 224 grew": (
@@ -121,6 +121,16 @@ ANSWERS = {
     ),
     "not estimable, no rows known": (
         [NOT | {"have": np.nan}], "Unknown: the gap by sex cannot be estimated"
+    ),
+    "not estimable without rows": (
+        [NOT | {"have": 0.0}], "Unknown: the gap by sex cannot be estimated; no rows of f in NM"
+    ),
+    "one row": (
+        [NOT | {"have": 1.0}], "Unknown: the gap by sex cannot be estimated; only 1 row of f in NM"
+    ),
+    "60 unknown test sets": (
+        many("inconclusive", 60, bound=0.57, have=18.0),
+        "Unknown: changes up to 57 points are possible; only 18 rows of f in t0",
     ),
     "all trivial": (
         many("trivial", 3), "Unknown: every model predicts one class or no better than that"
@@ -196,6 +206,11 @@ def test_answers_of_random_matrices_do_not_depend_on_the_order_and_stay_short():
 )  # fmt: skip
 def test_what_limits_an_answer_has_one_digit(row, expected):
     assert limit(pairs(UNKNOWN | {"have": 400.0} | row)) == expected
+
+
+def test_what_limits_an_answer_names_the_dataset_where_there_are_several():
+    several = pairs(UNKNOWN | {"have": 400.0}, {"data": "adult"})
+    assert limit(several) == "To see a change of 5 points in NM of acs: about 4,000 rows of f there"
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_changes_between_states_are_those_of_scipy():
     """56 pairs of boosted trees: the same 16 of 112 changes of rates, as pairs, are significant."""
     rows = []
     for (trained, target), part in ACS.groupby(["trained_on", "tested_on"]):
-        for place, at in (("home", {}), ("elsewhere", elsewhere(target))):
+        for place, at in (("home", {}), ("away", elsewhere(target))):
             by_rate = part.set_index("rate")
             changes = {
                 (rate, sex): by_rate.loc[rate, f"{place}_k_{sex}"]

@@ -160,8 +160,8 @@ def test_signed_differences_change_between_domains():
     elsewhere = [
         np.trapezoid(np.abs(d + noise * grid) * stats.norm.pdf(grid), grid) for d in (0.1, -0.3)
     ]
-    assert line["gap_elsewhere"] == pytest.approx(np.mean(elsewhere), abs=2e-3)
-    assert (line["n_at_home"], line["n_elsewhere"], line["domains"]) == (100, 400, 2)
+    assert line["gap_away"] == pytest.approx(np.mean(elsewhere), abs=2e-3)
+    assert (line["n_at_home"], line["n_away"], line["domains"]) == (100, 400, 2)
     assert line["says"] == "inconclusive"
 
 
@@ -216,7 +216,7 @@ def test_views_of_the_diagnosis_conclude_what_the_tables_say():
     where = {"dataset": "visits_a", "domain": "b"}
     columns = [("", 0.99, True), ("born", 0.97, True), *((f"x{k}", 0.6, False) for k in range(6))]
     changed = where | {"rows_home": 90, "rows_away": 80, "method": "erm"}
-    interval = {"at_home": 0.5, "elsewhere": 0.3, "change": -0.2, "low": -0.3, "high": -0.1}
+    interval = {"at_home": 0.5, "away": 0.3, "change": -0.2, "low": -0.3, "high": -0.1}
     wide = interval | {"change": 0.1, "low": -0.1, "high": 0.3}
     made = {
         "domain_columns": [

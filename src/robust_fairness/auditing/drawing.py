@@ -7,10 +7,11 @@ import numpy as np
 from markupsafe import Markup
 
 from robust_fairness.auditing.digits import number, within
+from robust_fairness.rendering.forest import axis_ticks
 
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences
-LEFT, BROAD, RIGHT, TALL = 26, 230, 66, 140  # of a drawing of curves
+LEFT, BROAD, RIGHT, TALL = 30, 230, 66, 140  # of a drawing of curves
 
 
 def axis_of(limit: float, share: bool) -> tuple[float, float]:
@@ -111,14 +112,15 @@ def series_svg(
         label: alternative text.
     """
     known = np.array([[*value, limit, *band] for value in values])
-    top = max(0.05, float(np.nanmax(known, initial=0.0)))
+    ticks = axis_ticks(0.0, max(0.05, float(np.nanmax(known, initial=0.0))))
+    top = ticks[-1]
     step = BROAD / max(len(values), 1)
     high, low = (_height(end / top) for end in (band[1], band[0]))
     parts = [f"<rect x={LEFT} y={high:g} width={BROAD} height={low - high:g} />"]
-    for share in (0.0, 0.5, 1.0):
-        parts.append(f"<path class=a d='M{LEFT} {_height(share):g}h{BROAD}'/>")
-        text = f"{share * top:.2f}"
-        parts.append(f"<text x={LEFT - 3} y={_height(share) + 4:g} text-anchor=end>{text}</text>")
+    for tick in ticks:
+        y = _height(tick / top)
+        parts.append(f"<path class=a d='M{LEFT} {y:g}h{BROAD}'/>")
+        parts.append(f"<text x={LEFT - 3} y={y + 4:g} text-anchor=end>{tick:g}</text>")
     parts.append(f"<path class=l d='M{LEFT} {_height(limit / top):g}h{BROAD}'/>")
     for place, (value, least, most) in enumerate(values):
         if not np.isfinite(value):

@@ -84,8 +84,9 @@ def audit_page(audit: Findings) -> str:
         hidden_gates=max(0, len(judgements) - MOST_GATES),
         lacking=[
             *undefined(rows),
-            *map(Lack, filter(None, [*uncertain(rows), *lacking(audit), power_line(audit)])),
+            *map(Lack, [*uncertain(rows), *lacking(audit)]),
         ],
+        power=power_line(audit) if audit.power else "",
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, name)

@@ -125,7 +125,9 @@ def advice(audit: Findings) -> str:
     if not gate:
         return ""
     written = f"failures({gate!r})" if option("fail_if") == "fail_if" else f"--fail-if '{gate}'"
-    return f"No gate is set, so that nothing fails; an example: {written}"
+    limit = "" if audit.options.continuous else f", and the answer takes {SUGGESTED} as the limit"
+    limit = "" if audit.changed is not None else limit
+    return f"No gate is set, so nothing fails{limit}; an example: {written}"
 
 
 def gap_names(rows: pd.DataFrame) -> dict[str, str]:

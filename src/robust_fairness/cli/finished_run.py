@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from robust_fairness.cli.commands import ProjectCommand, force_option, write_files
-from robust_fairness.core.errors import unknown_name
+from robust_fairness.core.errors import InputError, unknown_name
 
 TABLE_FORMATS = ("text", "csv", "json", "markdown")
 COMPARISONS = Path("data/08_reporting/comparisons")
@@ -77,15 +77,27 @@ def _view_rows(view: str, run_id: str) -> Any:
 
 
 def results_of(run_id: str) -> Any:
-    """The tables of a run that its report is made of, ``reporting.Results``."""
+    """The tables of a run that its report is made of, ``reporting.Results``.
+
+    Raises:
+        InputError: an earlier version made the run, and one of its tables has other columns.
+    """
     from robust_fairness.catalog.files import ParquetDataset
+    from robust_fairness.core import tables
     from robust_fairness.pipelines.reporting.pipeline import FURTHER
     from robust_fairness.reporting import Results
     from robust_fairness.runs import provenance
 
     made = provenance.load_manifest(run_id)["outputs"]
     names = ["metrics", *(name for name in FURTHER if name in made)]
-    return Results.of(**{name: provenance.load(run_id, name, ParquetDataset) for name in names})
+    parts = {name: provenance.load(run_id, name, ParquetDataset) for name in names}
+    for name, rows in parts.items():
+        if lacking := [column for column in tables.TABLES[name] if column not in rows]:
+            raise InputError(
+                f"run {run_id}: an earlier version made it, its table {name} has no column "
+                f"{lacking[0]}; make the run again, or read it with that version"
+            )
+    return Results.of(**parts)
 
 
 @click.command(cls=ProjectCommand)

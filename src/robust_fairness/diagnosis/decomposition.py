@@ -61,7 +61,7 @@ class DecomposedChange:
         groups: codes of the two groups whose rates are compared, the higher rate first.
         rows: the rows that are counted, bool ``[n]``.
         at_home: the value at home.
-        elsewhere: the value elsewhere.
+        away: the value in the domain.
         whole: the change.
         mix: part due to other shares of the groups; None where groups are not taken apart.
         x: part due to X: more rows of a kind that is known at home, or rows of other kinds.
@@ -73,7 +73,7 @@ class DecomposedChange:
     groups: tuple[int, ...]
     rows: np.ndarray
     at_home: float
-    elsewhere: float
+    away: float
     whole: PartOfChange
     mix: PartOfChange | None
     x: PartOfChange
@@ -179,7 +179,7 @@ class ScoredDomains:
             moved = means.astype(complex)
             moved[place] += 1j * STEP
             of_rows += (parts(moved).imag[2:] / STEP)[:, None] * scores[place]
-        at_home, elsewhere, *changes = parts(means).tolist()
+        at_home, away, *changes = parts(means).tolist()
         half = special.ndtri((1 + CONFIDENCE) / 2) * self.domains.errors(of_rows)
         whole, mix, x, y_given_x = (
             PartOfChange(change, change - width, change + width)
@@ -189,7 +189,7 @@ class ScoredDomains:
         )
         of_mix = None if groups or not attribute else mix
         return DecomposedChange(
-            attribute, metric, groups, rows, at_home, elsewhere, whole, of_mix, x, y_given_x
+            attribute, metric, groups, rows, at_home, away, whole, of_mix, x, y_given_x
         )
 
 

@@ -10,21 +10,21 @@ from robust_fairness.core.intervals import CONFIDENCE
 
 @dataclass(frozen=True)
 class Change:
-    """A share at home and elsewhere.
+    """A share at home and in the domain.
 
     Attributes:
         at_home: the share at home.
-        elsewhere: the share elsewhere.
+        away: the share in the domain.
         error: standard error of the difference.
     """
 
     at_home: float
-    elsewhere: float
+    away: float
     error: float
 
     @property
     def change(self) -> float:
-        return self.elsewhere - self.at_home
+        return self.away - self.at_home
 
     @property
     def interval(self) -> tuple[float, float]:

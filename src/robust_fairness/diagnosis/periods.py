@@ -154,9 +154,7 @@ def _change(both: Both, change: DecomposedChange) -> Iterator[Row]:
         "of": " less ".join(names[code] for code in change.groups),
     } | _sizes(both.scored.domains, change.rows)  # fmt: skip
     yield (
-        where
-        | {"part": ALL, "then": change.at_home, "now": change.elsewhere}
-        | (change.whole._asdict())
+        where | {"part": ALL, "then": change.at_home, "now": change.away} | (change.whole._asdict())
     )
     for name, part in {MIX: change.mix, X: change.x, Y_GIVEN_X: change.y_given_x}.items():
         if part is not None:
@@ -183,7 +181,7 @@ def _regions(both: Both, change: DecomposedChange, fewest: int) -> Iterator[Row]
     for leaf in leaves.dropna().head(REGIONS).to_dict("records"):
         yield {
             "part": REGION, "attribute": change.attribute, "metric": change.metric,
-            "of": leaf["conditions"], "then": leaf["at_home"], "now": leaf["elsewhere"],
+            "of": leaf["conditions"], "then": leaf["at_home"], "now": leaf["away"],
             "change": leaf["change"], "low": leaf["low"], "high": leaf["high"],
             "then_n": leaf["rows_home"], "now_n": leaf["rows_away"],
         }  # fmt: skip
@@ -219,7 +217,7 @@ def _share(
     )  # fmt: skip
     low, high = change.interval
     yield where | _sizes(domains, among) | {
-        "part": OF_SHARE, "then": change.at_home, "now": change.elsewhere,
+        "part": OF_SHARE, "then": change.at_home, "now": change.away,
         "change": change.change, "low": low, "high": high,
     }  # fmt: skip
 

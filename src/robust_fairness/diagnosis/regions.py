@@ -56,7 +56,7 @@ def regions(
         seed: of the halves.
 
     Returns:
-        Columns conditions, at_home, elsewhere, change, low, high (normal intervals of the changes,
+        Columns conditions, at_home, away, change, low, high (normal intervals of the changes,
         which hold for all leaves together at 95 %, since the largest changes are shown; by
         Bonferroni), rows_home, rows_away. Missing where a group has no rows in the region.
     """
@@ -74,16 +74,16 @@ def regions(
     for leaf, conditions in by_leaf.items():
         scores = [part.score[at == leaf] for part, at in zip(left, leaves, strict=True)]
         means = [part.sign * _mean(score) for part, score in zip(left, scores, strict=True)]
-        at_home, elsewhere = sum(means[: len(home)]), sum(means[len(home) :])
+        at_home, there = sum(means[: len(home)]), sum(means[len(home) :])
         half = critical * np.sqrt(sum(_variance(score) for score in scores))
         rows.append(
             {
                 "conditions": " and ".join(conditions) or "all rows",
                 "at_home": at_home,
-                "elsewhere": elsewhere,
-                "change": elsewhere - at_home,
-                "low": elsewhere - at_home - half,
-                "high": elsewhere - at_home + half,
+                "away": there,
+                "change": there - at_home,
+                "low": there - at_home - half,
+                "high": there - at_home + half,
                 "rows_home": sum(map(len, scores[: len(home)])),
                 "rows_away": sum(map(len, scores[len(home) :])),
             }

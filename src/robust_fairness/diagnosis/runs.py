@@ -162,7 +162,7 @@ def _share(
     of_rows = None if units is None else (units[rows[0]], units[rows[1]])
     change = share_change(counted[rows[0]], counted[rows[1]], of_rows)
     row |= {
-        "at_home": change.at_home, "elsewhere": change.elsewhere, "change": change.change,
+        "at_home": change.at_home, "away": change.away, "change": change.change,
     }  # fmt: skip
     if min(map(len, rows)) < FEWEST:
         return row
@@ -209,7 +209,7 @@ def _decomposed(scored: ScoredDomains, groups: Mapping[str, Coded]) -> Iterator[
         row: Row = {
             "attribute": change.attribute, "metric": change.metric,
             "of": " less ".join(names[code] for code in change.groups),
-            "at_home": change.at_home, "elsewhere": change.elsewhere,
+            "at_home": change.at_home, "away": change.away,
         }  # fmt: skip
         parts = {
             "change": change.whole, "due_to_x": change.x, "due_to_y_given_x": change.y_given_x,

@@ -95,7 +95,7 @@ def _of_cell(
         }
         for domain, part in (pair for of in tested for pair in by_domain(of, samples)):
             rows = Known.of(samples, part)
-            place: Row = {"domain": domain, "elsewhere": part.part != "test"}
+            place: Row = {"domain": domain, "away": part.part != "test"}
             if len(rows.y) and rows.values() <= known.values():
                 yield from (where | place | row for row in _points(rows, rules))
 

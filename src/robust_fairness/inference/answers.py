@@ -14,6 +14,10 @@ NOTHING = "Unknown: no gap was measured both at home and in another test set"
 NAMED = 2  # test sets that a sentence names
 TIMES = 100  # more rows than so many times as many are as good as unattainable
 FINE = ("held", "shrank")
+# Columns that a sentence is made of.
+USED = [
+    "data", "attribute", "place", "state", "change", "bound", "margin", "limit", "group", "have",
+]  # fmt: skip
 # States that are compared, the worst first.
 RANKS = {
     "grew": 0, "reversed": 1, "changed": 2, "not estimable": 3, "inconclusive": 3, "held": 4,
@@ -82,7 +86,7 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
         >>> answer(pairs[pairs["state"] == "held"])
         'Yes: the gap by race held within 5 points in WV'
     """
-    known = worst_first(pairs)
+    known = worst_first(pairs[USED])
     if known.empty:
         return _nothing(pairs)
     of = {name: known[known["state"] == name] for name in RANKS}
@@ -166,8 +170,11 @@ def _grew(grew: pd.DataFrame, known: pd.DataFrame, amount: Callable[[float], str
     if gaps > 1:
         return f"{gaps} of {all_gaps} gaps grew, by up to {largest} in {grew['place'].iloc[0]}"
     few = len(grew) <= (1 - MOSTLY) * len(known)
-    where = f"in {_of(grew, known)}" if few else _places(grew)
-    return f"{_gap(grew)} grew {where}, by {'up to ' if len(grew) > 1 else ''}{largest}"
+    unknown = len(known) - len(grew) - known["state"].isin(FINE).sum()
+    if few and unknown:
+        verb = "is" if unknown == 1 else "are"
+        return f"{_gap(grew)} grew in {_of(grew, known)}; {unknown:,} {verb} unknown"
+    return f"{_gap(grew)} grew {_places(grew)}, by {'up to ' if len(grew) > 1 else ''}{largest}"
 
 
 def _exceptions(of: dict[str, pd.DataFrame], amount: Callable[[float], str]) -> str:
@@ -192,7 +199,10 @@ def _few(pair: pd.Series) -> str:
     if pair["limit"] == "refits":
         return f"; {pair['have']:.0f} refits are too few"
     where = "at home" if pair["limit"] == "rows at home" else f"in {pair['place']}"
-    return f"; only {pair['have']:,.0f} rows of {pair['group']} {where}"
+    if not pair["have"]:
+        return f"; no rows of {pair['group']} {where}"
+    rows = "row" if pair["have"] == 1 else "rows"
+    return f"; only {pair['have']:,.0f} {rows} of {pair['group']} {where}"
 
 
 def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> str:
@@ -207,7 +217,8 @@ def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> st
     if known.empty:
         return ""
     pair = known.iloc[0]
-    where = f"To see a change of {amount(pair['margin'])} in {pair['place']}:"
+    of = f" of {pair['data']}" if pairs["data"].nunique() > 1 else ""
+    where = f"To see a change of {amount(pair['margin'])} in {pair['place']}{of}:"
     if not np.isfinite(pair["needed"]):
         times = pair["needed_factor"]
         if times < TIMES:

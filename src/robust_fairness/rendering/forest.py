@@ -77,7 +77,8 @@ def forest(
     model = f"<th scope=col>{escape(headings[1])}</th>" if named else ""
     note = f"<p class=note>{escape(further)}</p>" if further else ""
     return Markup(  # noqa: S704 - made of numbers and escaped text
-        f"<figure class=forest><figcaption>{escape(caption)}</figcaption><table><thead><tr>"
+        f"<figure class='forest{' named' if named else ''}'>"
+        f"<figcaption>{escape(caption)}</figcaption><table><thead><tr>"
         f"<th scope=col>{escape(headings[0])}</th>{model}<th scope=col class=axis>"
         "<span class=unseen>gap, 95 % interval</span>"
         f"<svg aria-hidden=true>{top}</svg></th><th scope=col class=what>{escape(headings[2])}</th>"

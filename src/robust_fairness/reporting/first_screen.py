@@ -39,6 +39,15 @@ MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a picture
 MOST_MODELS = 6  # of a picture
 OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
+# Columns that a line of a picture, and a pair in detail, are made of.
+MARKED = [
+    "method", "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
+    "at_home", "home_low", "home_high",
+]  # fmt: skip
+DETAILS = [
+    *PLACE, "trained_on", "at_home", "away", "change", "low", "high", "state", "reason", "bound",
+    "limit", "rate", "have", "accuracy_change", "accuracy_changed",
+]  # fmt: skip
 HEADINGS = ("test set", "model", "change")
 
 
@@ -101,7 +110,8 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     tables = [_matrix(part, place, name, gap) for place, name, part in parts]
     overall, told = _answers(rows, gap, data, results)
     looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
-    shown = [(_title(name, part), part) for _, name, part in parts] or [("", rows)]
+    titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
+    drawings = [picture(part, title, looks) for title, part in titled or [("", rows)]]
     return {
         "gap": gap,
         "words": words_of(gap),
@@ -109,7 +119,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "answer": overall,
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
-        "pictures": [drawn for title, part in shown if (drawn := picture(part, title, looks))],
+        "pictures": [drawn for drawn in drawings if drawn],
         "limit": limit(_compared(rows)) if len(rows) else "",
         "again": _again(rows, results, gap),
         "matrices": tables,
@@ -175,7 +185,7 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     asked = (
         f"the methods, trained again ({count})"
         if (rows["question"].dropna() == METHOD_QUESTION).all()
-        else f"the trained models (the first of {count})"
+        else f"the trained models{f' (the first of {count})' if rows['seeds'].max() > 1 else ''}"
     )
     if data == ALL:
         sets = rows[["data", *PLACE]].drop_duplicates()
@@ -190,7 +200,8 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
     places = list(dict.fromkeys(_compared(rows)["place"]))
     home = _listed(list(alone) or sources, "domains") or data
-    times = f"{len(sources)} times, each time on another part of " if len(sources) > 1 else "in "
+    times = f"{len(sources)} times, each time in other domains of " if len(sources) > 1 else "in "
+    times = "in each of " if len(sources) > 1 and {*sources} <= {*alone, *places} else times
     return (
         f"Trained {times}{home}{_rows(trained)}; tested there{_rows(at_home)} and in "
         f"{_listed(places, 'test sets')}{_rows(away['n'])}. The answer is about {asked}."
@@ -227,8 +238,10 @@ def margins(rows: pd.DataFrame) -> str:
     return " or ".join(f"{100 * margin:g}" for margin in sorted(set(rows["margin"].dropna())))
 
 
-def _title(attribute: str, rows: pd.DataFrame) -> str:
-    """Heading of a picture: the attribute and its answer."""
+def _title(attribute: str, rows: pd.DataFrame, alone: bool) -> str:
+    """Heading of a picture: the attribute, and its answer where there are several."""
+    if alone:
+        return f"By {attribute}." if attribute else ""
     said = answer(_compared(rows).assign(attribute=""))
     return f"By {attribute}. {said}." if attribute else f"{said}."
 
@@ -260,7 +273,7 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
         (
             _name(part.iloc[0], several),
             [_mark(row, looks[row["method"]]) for row in
-             part.assign(look=part["method"].map(looks)).sort_values("look").to_dict("records")],
+             part.iloc[np.argsort(part["method"].map(looks))][MARKED].to_dict("records")],
         )
         for key in sets.head(most).itertuples(index=False, name=None)
         if (part := by_set.get(key)) is not None
@@ -268,7 +281,8 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
     left = [
         f"the {shown} worst of {total} {what}"
         for shown, total, what in (
-            (len(lines), len(sets), "test sets"), (len(models), len(order), "models"),
+            (len(lines), len(sets), "pairs of attribute and test set" if several else "test sets"),
+            (len(models), len(order), "models"),
         )
         if shown < total
     ]  # fmt: skip
@@ -376,7 +390,9 @@ def _line(name: str, rows: pd.DataFrame, columns: Mapping[Any, str], other: bool
             _cell(by_set[key], column) if key in by_set else _absent(column)
             for key, column in columns.items()
         ],
-        "pairs": [_pair(row) for row in run.sort_values("p", kind="stable").to_dict("records")],
+        "pairs": [
+            _pair(row) for row in run.sort_values("p", kind="stable")[DETAILS].to_dict("records")
+        ],
     }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def matrices(
     failed: Mapping[tuple[str, str], str] | None = None,
     question: Question | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """The matrix of every gap that is known at home and elsewhere, the preferred one first.
+    """The matrix of every gap known at home and in another test set, the preferred one first.
 
     Args:
         results: the tables of the run.
@@ -156,7 +156,7 @@ def _matrix_of(
     failed: tuple[tuple[tuple[str, str], str], ...],
     question: Question | None,
 ) -> pd.DataFrame | None:
-    """The matrix of a gap; None where no gap is known at home and elsewhere."""
+    """The matrix of a gap; None where no gap is known at home and in another test set."""
     families = list(_families(results, name, _facts(results), question))
     return _matrix(families, results, dict(failed), question) if families else None
 
@@ -286,6 +286,7 @@ class _Pairs:
 
     Attributes:
         frame: ``CELL``, ``PLACE`` and the facts of the cell, a row per pair.
+        sets: numbers of their test sets.
         home: at home.
         away: in the test set.
         question: that they answer.
@@ -296,6 +297,7 @@ class _Pairs:
     """
 
     frame: pd.DataFrame
+    sets: np.ndarray
     home: Rates
     away: Rates
     question: Question
@@ -330,6 +332,7 @@ class _Pairs:
             ratio = frame["ratio"].to_numpy()
         return cls(
             frame,
+            away,
             Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
             Rates(value[away], in_set * variance[away], rows[away], bounded, in_set),
             asked,
@@ -387,7 +390,7 @@ def _tested(
     together = LEVEL / pairs.frame.groupby("method")["method"].transform("size").to_numpy()
     alone, jointly = pairs.interval(form), pairs.interval(form, level=together)
     bounds = zip(BOUNDS, (*pairs.interval(form, home=True), *alone, *jointly), strict=True)
-    by_refit = form.of(np.moveaxis(_Pairs.of(measured, facts, METHOD_QUESTION).away.value, -1, 1))
+    by_refit = form.of(np.moveaxis(measured.value[pairs.sets], -1, 1))
     limiting = [measured.labels[k] if k >= 0 else ("", "") for k in tests["limit_rate"]]
     return pairs.frame.assign(
         **tests,
@@ -416,7 +419,8 @@ def _matrix(
     rows["state"] = rows["state"].mask(trivial, "trivial")
     rows = pd.concat([rows.assign(reason=""), _missing(rows, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
-    return rows[MATRIX]
+    texts = rows[MATRIX].select_dtypes("string")
+    return rows[MATRIX].astype(dict.fromkeys(texts, object)).copy()  # in one block for each type
 
 
 def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.DataFrame:
@@ -504,6 +508,7 @@ def other_networks(cells: pd.DataFrame, by: str) -> pd.Series:
     return is_plain(cells) & (cells["network"] != usual)
 
 
+@computed_once
 def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[str, list[str]]]:
     """Why a gap is in no row of its matrix, by data and attribute; others are not in it.
 

@@ -58,9 +58,7 @@ def changes(results: Results) -> pd.DataFrame:
     by = [*KEYS, "method"]
     tests = over_pairs(cells, by, "change", ("falls", "rises"))
     worst = [_worst(part) for _, part in cells.groupby(by, sort=False)]
-    ends = cells.groupby(by, sort=False).agg(
-        at_home=("at_home", "mean"), elsewhere=("ours", "mean")
-    )
+    ends = cells.groupby(by, sort=False).agg(at_home=("at_home", "mean"), away=("ours", "mean"))
     return tests.merge(ends.reset_index().assign(**pd.DataFrame(worst)), on=by)
 
 
@@ -111,9 +109,9 @@ def gaps(results: Results) -> pd.DataFrame:
 
     ``change`` is that of the signed difference, second group minus first, which small test sets do
     not bias, tested by ``over_pairs``. ``gap_at_home``
-    and ``gap_elsewhere`` are absolute values as test sets of the smaller size would give them, see
+    and ``gap_away`` are absolute values as test sets of the smaller size would give them, see
     ``gaps.at_equal_sizes``, ``gap_change`` their difference; ``plain_change`` is that of the
-    absolute values as they are. ``n_at_home`` and ``n_elsewhere`` are the rows of the smaller group
+    absolute values as they are. ``n_at_home`` and ``n_away`` are the rows of the smaller group
     (of the class that the rate is of), the median over domains.
     """
     cells, by = _differences(results), [*KEYS, "method", "groups"]
@@ -121,10 +119,10 @@ def gaps(results: Results) -> pd.DataFrame:
         return cells
     tests = over_pairs(cells, by, "change", ("falls", "rises"))
     means = cells.groupby(by, sort=False).agg(
-        at_home=("value_home", "mean"), elsewhere=("value", "mean"),
-        gap_at_home=("gap_at_home", "mean"), gap_elsewhere=("gap_elsewhere", "mean"),
+        at_home=("value_home", "mean"), away=("value", "mean"),
+        gap_at_home=("gap_at_home", "mean"), gap_away=("gap_away", "mean"),
         plain_change=("plain_change", "mean"), n_at_home=("n_home", "median"),
-        n_elsewhere=("n", "median"),
+        n_away=("n", "median"),
     )  # fmt: skip
     grown = over_pairs(cells, by, "gap_change", ("falls", "rises"))
     grown = grown[[*by, "gap_change", "low", "high"]]
@@ -153,13 +151,13 @@ def _differences(results: Results) -> pd.DataFrame:
         tested_on=both["domain"],
         change=both["value"] - both["value_home"],
         gap_at_home=first,
-        gap_elsewhere=second,
+        gap_away=second,
         gap_change=second - first,
         plain_change=both["value"].abs() - both["value_home"].abs(),
     )
     both = results.with_facets(both, ["data", "trained_on"], {"data": "dataset"})
     numbers = [
-        "value_home", "value", "n_home", "n", "change", "gap_at_home", "gap_elsewhere",
+        "value_home", "value", "n_home", "n", "change", "gap_at_home", "gap_away",
         "gap_change", "plain_change",
     ]  # fmt: skip
     keys = [*TRAINING, "groups", "tested_on"]
@@ -167,7 +165,7 @@ def _differences(results: Results) -> pd.DataFrame:
 
 
 def robustness(results: Results) -> pd.DataFrame:
-    """Effective robustness: scores elsewhere minus what the other methods' line predicts.
+    """Effective robustness: scores out of distribution minus what the other methods' line predicts.
 
     The line is fitted on all other methods, with one slope and an intercept for each pair of
     domains, on the probit scale for proportions and on the raw one for gaps; best first. Two other
@@ -198,7 +196,7 @@ def robustness(results: Results) -> pd.DataFrame:
         return pd.DataFrame()
     cells, by = pd.concat(parts), [*KEYS, "method"]
     means = cells.groupby(by, sort=False).agg(
-        slope=("slope", "first"), at_home=("at_home", "mean"), elsewhere=("ours", "mean"),
+        slope=("slope", "first"), at_home=("at_home", "mean"), away=("ours", "mean"),
         better=("better", "mean"),
     )  # fmt: skip
     tests = over_pairs(cells, by, "effective_robustness", ("below", "above"))

@@ -176,7 +176,11 @@ def computed_once(compute: Callable[..., Computed]) -> Callable[..., Computed]:
 
 
 def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """A small table with its texts as Python strings: pyarrow is slow on a few of them."""
+    """A small table with its texts as Python strings: pyarrow is slow on a few of them.
+
+    Names of columns are few in every table.
+    """
+    rows = rows.set_axis(rows.columns.astype(object), axis=1)
     if len(rows) > SMALL:
         return rows
     return rows.astype(dict.fromkeys(rows.select_dtypes("string"), PLAIN_TEXT))
@@ -189,10 +193,11 @@ def _missing(values: Columns) -> Columns:
 
 def where(rows: pd.DataFrame, /, **values: Any) -> pd.DataFrame:
     """The rows that have the given value, or one of several, in each of the named columns."""
-    kept = np.ones(len(rows), dtype=bool)
+    kept = np.arange(len(rows))
     for column, value in values.items():
-        kept &= rows[column].isin(value if is_list_like(value) else [value]).to_numpy()
-    return rows if kept.all() else rows[kept]
+        known = rows[column] if len(kept) == len(rows) else rows[column].iloc[kept]
+        kept = kept[known.isin(value if is_list_like(value) else [value]).to_numpy()]
+    return rows if len(kept) == len(rows) else rows.iloc[kept]
 
 
 def distinct(metrics: pd.DataFrame) -> pd.DataFrame:

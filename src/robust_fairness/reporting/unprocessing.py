@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting.results import Results
 
-PLACE = ["dataset", "domain", "elsewhere"]
+PLACE = ["dataset", "domain", "away"]
 POINT = ["gap", "accuracy"]
 BEST = "frontier of"
 
@@ -21,7 +21,7 @@ def unprocessing(results: Results) -> pd.DataFrame:
     small.
     """
     rows = results.frontier
-    rows = rows[(rows["domain"] == "") | rows["elsewhere"]]
+    rows = rows[(rows["domain"] == "") | rows["away"]]
     keys = [*PLACE, "method", "trial", "tolerance"]
     means = rows.groupby(keys, dropna=False, as_index=False, sort=False).agg(
         gap=("gap", "mean"),
@@ -51,12 +51,12 @@ def _beside(means: pd.DataFrame) -> pd.DataFrame:
 
 def draw(rows: pd.DataFrame) -> go.Figure:
     """Accuracy against the gap in distribution and, on average, in the other domains."""
-    keys = ["dataset", "elsewhere", "method", "trial", "tolerance"]
+    keys = ["dataset", "away", "method", "trial", "tolerance"]
     points = rows.groupby(keys, dropna=False, as_index=False, sort=False)[POINT].mean()
     points = points.dropna(subset=POINT)  # of domains in which fewer than two groups have a class
     names = {True: "other domains", False: "in distribution"}
     series = points["method"].where(points["tolerance"].isna(), "frontier")
-    points = points.assign(place=points["elsewhere"].map(names), series=series)
+    points = points.assign(place=points["away"].map(names), series=series)
     return drawn(
         points.sort_values("gap"), "Every method beside the post-processed best model",
         x="gap", y="accuracy", colour="series", panel=["dataset", "place"], line_group="trial",
