@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from _results import peak_mib, rounded, save
 
-ROWS, BOOTSTRAPS = 500_000, 20
+ROWS, BOOTSTRAPS = 50_000, 10
 REPLICAS, BATCH, STEPS = 16, 128, 100
 Work = Callable[[], Any]
 
