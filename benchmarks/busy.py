@@ -10,6 +10,7 @@ hyperthreads is part of it.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -40,19 +41,32 @@ for _ in range(int(sys.argv[2])):
 ROWS = 300_000
 COMMAND = [PYTHON, "-m", "robust_fairness"]
 RUN = ["run", "--pipelines=robust_fairness", "--datasets=biased_digits"]
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TESTS = [PYTHON, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/metrics"]
+ONE = {"OMP_NUM_THREADS": "1"}
 OFF = {"ROBUST_FAIRNESS_MLFLOW": "off"}
 
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """So many processes that compute all the time."""
-    started = [subprocess.Popen([PYTHON, "-c", "while True: pass"]) for _ in range(processes)]
+    """So many processes that compute all the time, and end with this one's block or process."""
+    ends_by_signals = {number: signal.signal(number, _leave) for number in ENDING}
+    started: list[subprocess.Popen[bytes]] = []
     try:
+        for _ in range(processes):
+            started.append(subprocess.Popen([PYTHON, "-c", "while True: pass"]))
         yield
     finally:
         for process in started:
             process.kill()
             process.wait()
+        for number, handler in ends_by_signals.items():
+            signal.signal(number, handler)
+
+
+def _leave(number: int, frame: object) -> None:
+    """Leave every block, so that nothing keeps running."""
+    raise SystemExit(128 + number)
 
 
 def trained(threads: int, policy: str, steps: int) -> float:
@@ -85,6 +99,7 @@ def commands(folder: Path) -> dict[str, Callable[[], float]]:
     return {
         f"audit, {ROWS:,} rows": lambda: cpu_seconds([*COMMAND, *audit], folder),
         "demo": demo,
+        "tests of the metrics": lambda: cpu_seconds(TESTS, Path(__file__).parents[1], **ONE),
         **{
             name: lambda words=words: cpu_seconds([*COMMAND, *words], project, **OFF)
             for name, words in runs.items()

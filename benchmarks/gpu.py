@@ -276,7 +276,28 @@ def graphed(models: list[Any], x: Tensor, y: Tensor) -> Callable[[], object]:
     return graph.replay
 
 
-WAYS = {"one by one": one_by_one, "vmapped": vmapped, "CUDA graph": graphed}
+def channels_last(models: list[Any], x: Tensor, y: Tensor) -> Callable[[], object]:
+    """The gradients of one network after the other, with the channels of a pixel in a row."""
+    for model in models:
+        model.to(memory_format=torch.channels_last)
+    return one_by_one(models, x[0].contiguous(memory_format=torch.channels_last)[None], y)
+
+
+def compiled(models: list[Any], x: Tensor, y: Tensor) -> Callable[[], object]:
+    """The gradients of one network after the other, each compiled; on a GPU only."""
+    if x.device.type == "cuda":
+        for model in models:
+            model.compile(mode="max-autotune-no-cudagraphs")
+    return one_by_one(models, x, y)
+
+
+WAYS = {
+    "one by one": one_by_one,
+    "vmapped": vmapped,
+    "CUDA graph": graphed,
+    "channels last": channels_last,
+    "compiled": compiled,
+}
 
 
 @contextmanager

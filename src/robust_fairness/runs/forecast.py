@@ -18,7 +18,8 @@ class Forecast:
     """Logs the expected time before the first training, and the time left after every one.
 
     Some steps of each cell are tried, of one cell of every dataset first. Cells for which no time
-    is left take as long a training as the mean of those tried.
+    is left take as long a training as the mean of those tried. Beside busy processes all take
+    longer, by the ratio of the trial's wall-clock time to its CPU time.
     """
 
     def __init__(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
@@ -53,14 +54,14 @@ class Forecast:
             logger.info("%d cells left to train, about %s", len(self._seconds), in_words(left))
 
     def _expected(self) -> dict[str, float]:
-        """CPU seconds by node."""
+        """Seconds by node."""
         from robust_fairness.training import expected_seconds
 
         turns: dict[str, int] = {}
         for name, samples in self._samples.items():
             turns[name] = sum(self._samples[other] == samples for other in turns)
         tried: dict[str, float] = {}
-        start = time.process_time()
+        start, started = time.process_time(), time.perf_counter()
         for name in sorted(turns, key=turns.__getitem__):
             if time.process_time() - start > max(SECONDS, SHARE * sum(tried.values())):
                 break
@@ -69,9 +70,11 @@ class Forecast:
                 tried[name] = expected_seconds(samples, self._cells[name])
             except Exception:  # the node itself reports it
                 logger.debug("%s: not tried", name, exc_info=True)
+        spent = time.process_time() - start
+        slower = max(1.0, (time.perf_counter() - started) / spent) if spent else 1.0
         sizes = {name: cell.budget * len(cell.seeds) for name, cell in self._cells.items()}
         usual = mean(tried[name] / sizes[name] for name in tried) if tried else 1.0
-        return {name: tried.get(name, usual * size) for name, size in sizes.items()}
+        return {name: slower * tried.get(name, usual * size) for name, size in sizes.items()}
 
 
 def in_words(seconds: float) -> str:
