@@ -48,10 +48,10 @@ def test_what_a_run_left_is_reached_as_its_environment_tells(tmp_path, monkeypat
     told = {"path": "dir://metrics.parquet/one/metrics.parquet", "content": "x"}
     manifest = {"run_id": "one", "state": "finished", "started": "", "environment": "away"}
     provenance.write_manifest(manifest | {"outputs": {"metrics": told}, "loaded": {}})
-    done = CliRunner().invoke(cli, ["table", "--run=one"])
+    done = CliRunner().invoke(cli, ["table", "one"])
     assert (done.exit_code, done.stdout) == (0, "value\n0.25\n0.5\n"), done.output
     place.unlink()
-    done = CliRunner().invoke(cli, ["table", "--run=one"])
+    done = CliRunner().invoke(cli, ["table", "one"])
     assert done.exit_code == 1 and "dir://metrics.parquet/one" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

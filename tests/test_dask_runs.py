@@ -132,7 +132,7 @@ def test_the_catalog_alone_moves_the_data_to_another_store(project, tmp_path_fac
     assert len([path for path in store.rglob("*") if path.is_file()]) == len(
         manifest(project, "there")["outputs"]
     )
-    printed = project.kedro("table", "--run", "there", "--format", "json")
+    printed = project.kedro("table", "there", "--format", "json")
     assert len([json.loads(line) for line in printed.splitlines()]) == len(project_rows(store))
 
 

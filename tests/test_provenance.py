@@ -24,7 +24,7 @@ from robust_fairness.cli import cli
 from robust_fairness.compute.locks import LOCK
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import HOST
+from robust_fairness.core.files import HOST, sha256_of
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.runs import hooks, provenance, rerun, session, tracking
 from robust_fairness.runs.hooks import RunRecord
@@ -161,7 +161,7 @@ def test_a_manifest_says_what_the_run_was_and_made():
     assert {"python", "platform", "device", "threads"} <= manifest.keys()
     assert manifest["outputs"].keys() == {"toy.samples", "toy.erm.text", "metrics"}
     for output in manifest["outputs"].values():
-        assert provenance.digest(Path(output["path"]).read_bytes()) == output["sha256"]
+        assert sha256_of(Path(output["path"])) == output["sha256"]
         assert output["code"] == code.code_id()
 
 

@@ -344,7 +344,7 @@ def test_table_prints_the_tidy_rows(finished):
     """
     assert not (finished.root / "conf" / "data").exists()
     as_csv, as_json, markdown = finished.commands(
-        "table --format csv --run one", "table --format json", "table --format markdown"
+        "table --format csv one", "table --format json", "table --format markdown"
     ).values()
     printed = pd.read_csv(StringIO(as_csv), keep_default_na=False, na_values={"value": [""]})
     table = finished.metrics("one")
@@ -357,7 +357,7 @@ def test_table_prints_the_tidy_rows(finished):
 def test_table_prints_a_view_as_the_report_shows_it(finished):
     """Of the metrics, and of a further table of the run; others are named."""
     printed, shown = finished.commands(
-        "table --view sizes_of_splits --run one --format=json",
+        "table --view sizes_of_splits one --format=json",
         "table --view survival --format csv",
     ).values()
     splits = finished.samples("diabetes", "one").splits[["split_0", "split_1"]]

@@ -216,14 +216,13 @@ def test_landmarks_outside():
 
 
 @pytest.mark.parametrize(("level", "angle"), [(200, 90), (60, -90), (0, -90), (255, 90)])
-@pytest.mark.parametrize("arctangent", ["two_arguments", "as_printed"])
-def test_grey_images_have_no_skin_tone_worth_the_name(level, angle, arctangent):
-    """An angle of 90 or -90 whatever the form, and two flags; missing where that is asked for."""
+def test_grey_images_have_no_skin_tone_worth_the_name(level, angle):
+    """An angle of 90 or -90, and two flags; missing where that is asked for."""
     images = blank((level,) * 3)
-    row = table(images, arctangent=arctangent).iloc[0]
+    row = table(images).iloc[0]
     assert row["ita"] == angle
     assert row["few_skin_pixels"] and row["not_yellow"] and row["least_skin"] == 0
-    row = table(images, arctangent=arctangent, flagged="missing").iloc[0]
+    row = table(images, flagged="missing").iloc[0]
     assert row[["skin_tone", "light_or_dark", "ita"]].isna().all()
     assert row["ita_nose"] == angle
 
@@ -250,45 +249,41 @@ def test_share_of_skin_like_pixels_is_that_of_the_worst_patch():
 
 
 @given(lightness=st.floats(0, 100), yellow=st.floats(1e-3, 100))
-def test_both_forms_agree_on_yellow_colours(lightness, yellow):
-    """With the arctangent of one argument, as printed."""
+def test_the_angle_of_yellow_colours_is_as_printed(lightness, yellow):
+    """The arctangent of one argument."""
     expected = math.degrees(math.atan((lightness - 50) / yellow))
-    for form in ("two_arguments", "as_printed"):
-        angles = typology_angle(np.array([lightness]), np.array([yellow]), form)
-        assert angles == pytest.approx([expected], abs=1e-9)
+    angles = typology_angle(np.array([lightness]), np.array([yellow]))
+    assert angles == pytest.approx([expected], abs=1e-9)
 
 
 @given(lightness=st.floats(0, 100), yellow=st.floats(-100, -1e-3))
-def test_forms_differ_on_bluish_colours_by_half_a_turn(lightness, yellow):
+def test_the_printed_form_differs_on_bluish_colours_by_half_a_turn(lightness, yellow):
     """The printed one is the arctangent of the ratio; the other keeps light above dark."""
     printed = math.degrees(math.atan((lightness - 50) / yellow))
-    arguments = (np.array([lightness]), np.array([yellow]))
-    assert typology_angle(*arguments, "as_printed") == pytest.approx([printed], abs=1e-9)
-    angle = float(typology_angle(*arguments)[0])
+    angle = float(typology_angle(np.array([lightness]), np.array([yellow]))[0])
     assert abs(angle - printed) == pytest.approx(180, abs=1e-9)
     assert (angle >= 90) == (lightness >= 50)
 
 
 @pytest.mark.parametrize(
-    ("lightness", "yellow", "two_arguments", "as_printed"),
+    ("lightness", "yellow", "angle"),
     [
-        (70, 0.0, 90, 90),
-        (70, -0.0, 90, 90),
-        (30, 0.0, -90, -90),
-        (30, -0.0, -90, -90),
-        (50, 0.0, 0, 0),
-        (50, -0.0, 0, 0),
-        (50, 10.0, 0, 0),
-        (60, 10.0, 45, 45),
-        (60, -10.0, 135, -45),
-        (40, -10.0, -135, 45),
+        (70, 0.0, 90),
+        (70, -0.0, 90),
+        (30, 0.0, -90),
+        (30, -0.0, -90),
+        (50, 0.0, 0),
+        (50, -0.0, 0),
+        (50, 10.0, 0),
+        (60, 10.0, 45),
+        (60, -10.0, 135),
+        (40, -10.0, -135),
     ],
 )
-def test_angles_where_the_ratio_fails(lightness, yellow, two_arguments, as_printed):
+def test_angles_where_the_ratio_fails(lightness, yellow, angle):
     """Zero of either sign, and every quadrant."""
-    arguments = (np.array([float(lightness)]), np.array([yellow]))
-    assert typology_angle(*arguments).tolist() == pytest.approx([two_arguments])
-    assert typology_angle(*arguments, "as_printed").tolist() == pytest.approx([as_printed])
+    angles = typology_angle(np.array([float(lightness)]), np.array([yellow]))
+    assert angles.tolist() == pytest.approx([angle])
 
 
 def test_eight_bit_codes_in_the_formula():
@@ -346,6 +341,6 @@ def test_no_images_give_an_empty_table():
 def test_a_word_is_the_positions():
     """As in YAML: ``skin_tone: aligned``."""
     assert SkinToneParameters.model_validate("aligned") == SkinToneParameters(positions="aligned")
-    for wrong in ("nose", {"positions": "nose"}, {"least_skin": 2}, {"arctangent": "sine"}):
+    for wrong in ("nose", {"positions": "nose"}, {"least_skin": 2}, {"encoding": "sine"}):
         with pytest.raises(ValidationError):
             SkinToneParameters.model_validate(wrong)

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +14,7 @@ TABLE_FORMATS = ("text", "csv", "json", "markdown")
 COMPARISONS = Path("data/08_reporting/comparisons")
 
 
-def run_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the argument ``RUN``, the newest finished run by default; ``--run RUN`` names it, too."""
-
-    @click.argument("run_id", metavar="[RUN]", required=False)
-    @click.option("--run", "run_option", hidden=True)
-    @wraps(command)
-    def with_run(run_id: str | None, run_option: str | None, **options: Any) -> Any:
-        if run_id and run_option:
-            raise click.UsageError(f"two runs, {run_id} and {run_option}; name one")
-        return command(run_id=run_id or run_option, **options)
-
-    return with_run
-
-
-run_option = click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
+run_argument = click.argument("run_id", metavar="[RUN]", required=False)
 
 
 @click.command(cls=ProjectCommand)
@@ -146,7 +130,7 @@ def open_report(run_id: str) -> None:
 @click.option("--trial", default="default", show_default=True, help="Trial of the method.")
 @click.option("--seed", default=0, show_default=True, help="Its seed.")
 @click.option("--test-set", default="", help="A shifted test set; default: the test rows.")
-@run_option
+@click.option("--run", "run_id", help="Id of the run; default: the newest finished.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),

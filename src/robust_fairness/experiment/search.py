@@ -29,13 +29,9 @@ class Range(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
-def _kind_of(values: Any) -> str:
-    return "range" if isinstance(values, dict | Range) else "list"
-
-
 Values = Annotated[
     Annotated[tuple[Any, ...], Tag("list")] | Annotated[Range, Tag("range")],
-    Discriminator(_kind_of),
+    Discriminator(lambda values: "range" if isinstance(values, dict | Range) else "list"),
 ]
 
 

@@ -218,15 +218,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _probabilities(self, x: np.ndarray) -> np.ndarray:
-        rows = len(x)
-        samples = Samples(
-            x=x,
-            y=np.zeros(rows, dtype=np.int64),
-            attributes=pd.DataFrame(index=range(rows)),
-            id=np.arange(rows),
-            splits=pd.DataFrame(index=range(rows)),
-            classes=self.trained_.samples.classes,
-        )
+        samples = Samples.unlabelled(x, self.trained_.samples.classes)
         predict = Predictor(self.trained_.fitted, samples, torch.device("cpu"))
         (logits,) = predict(samples)
         return torch.from_numpy(logits).double().softmax(-1).numpy()

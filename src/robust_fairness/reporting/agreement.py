@@ -57,11 +57,6 @@ def by_seed(results: Results, measure: str) -> pd.DataFrame:
     return values.where(whole)
 
 
-def under_shift(measure: str) -> str:
-    """Name of a measure under shift, beside that on unshifted rows."""
-    return f"{measure} under shift"
-
-
 def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFrame]:
     """Frames of datasets and seeds by methods, by measure: unshifted, and under shift.
 
@@ -76,7 +71,7 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
         shifted = shifted[severity == largest]
         result[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
-        result[under_shift(measure)] = means.mean(skipna=False)
+        result[f"{measure} under shift"] = means.mean(skipna=False)
     return {name: frame for name, frame in result.items() if len(frame)}
 
 

@@ -94,16 +94,15 @@ def selected(results: Results, notion: str) -> pd.DataFrame:
     """Rows of the trials that validation selected: for fairness, of plain training for quality."""
     rows = of_notion(results, where(results.metrics, shift=UNSHIFTED), notion)
     criteria = {text: Criterion.parse(text) for text in set(rows["selection"]) - {EVERY}}
-    quality = [text for text, item in criteria.items() if _is_of_quality(item)]
+    quality = [
+        text
+        for text, item in criteria.items()
+        if item.objective.metric in QUALITY and item.constraint is None
+    ]
     fair = [text for text, item in criteria.items() if item.objective.metric == SCORES[notion]]
     for_quality, for_fairness = rows["selection"].isin(quality), rows["selection"].isin(fair)
     kept = for_quality.where(rows["method"] == PLAIN, for_fairness)
     return distinct(rows[kept])
-
-
-def _is_of_quality(criterion: Criterion) -> bool:
-    """Whether a criterion asks for the best prediction and nothing else."""
-    return criterion.objective.metric in QUALITY and criterion.constraint is None
 
 
 @computed_once
@@ -284,7 +283,7 @@ def figure_4(results: Results) -> pd.DataFrame:
         trials = by_weight(results, notion)
         for study, numbers in FRONTIERS.items():
             for number, (dataset, attribute) in numbers.items():
-                if has_own(trials, dataset):
+                if len(where(trials, dataset=dataset, method=OWN)):
                     rows = frontier(trials, dataset, attribute, notion)
                     parts.append(rows.assign(study=study, notion=notion, attributes=number))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -321,8 +320,3 @@ def measured(results: Results) -> pd.DataFrame:
     attributes = {**joint, **SENSITIVE, **ESTIMATION}
     kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
     return claimed.with_row_variances(rows[kept], results)
-
-
-def has_own(rows: pd.DataFrame, dataset: str) -> bool:
-    """Whether FairCOCCO was run on a dataset."""
-    return len(where(rows, dataset=dataset, method=OWN)) > 0

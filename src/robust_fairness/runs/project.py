@@ -1,10 +1,8 @@
 """Projects: folders in which every command, ``kedro run`` and Kedro-Viz work."""
 
-import json
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any
 
 import kedro
 
@@ -31,56 +29,12 @@ COMMANDS = """\
 # The commands of robust_fairness, for `kedro`.
 from robust_fairness.cli import cli  # noqa: F401
 """
-README = """\
-# {name}
-
-A project of robust_fairness. `conf/` adds to the configuration of the package: what `conf/base` and
-`conf/local` contain is added, and an environment that is not here is that of the package.
-
-| folder | content |
-|---|---|
-| `conf/base` | parameters and catalog of your pipelines |
-| `conf/local` | your datasets (`parameters*.yml`) and grid (`experiment*.yml`) |
-| `plugins` | your methods, datasets, shifts, networks and metrics, a file each |
-| `src` | your pipelines (`kedro pipeline create`), hooks and settings |
-| `data/01_raw` | raw files |
-| `data/08_reporting` | reports and tables |
-
-```sh
-robust-fairness init my.csv     # a table of your own
-robust-fairness check           # all mistakes of the configuration, without training
-robust-fairness run             # or kedro run; --datasets and --methods select a part
-kedro viz run                   # the pipelines
-```
-"""
-IGNORED = """\
-data/*/*
-!data/*/.gitkeep
-conf/local/credentials*
-mlflow.db*
-mlruns/
-mlartifacts/
-build/
-.viz/
-"""
 TELEMETRY = "consent: false\n"
 FOLDERS = (
     "conf/base", "conf/local", "data/01_raw", "plugins/datasets", "plugins/methods",
     "plugins/metrics", "plugins/models", "plugins/shifts",
 )  # fmt: skip
-TITLE = """\
-# A first look
-
-`kedro jupyter lab`, which `pip install "robust-fairness[notebooks]"` brings, or any notebook in
-this folder. `catalog` has every output of a run."""
-CODE = """\
-%load_ext kedro.ipython
-from robust_fairness.catalog.files import ParquetDataset
-from robust_fairness.runs import provenance
-
-run = provenance.newest_finished_run()
-metrics = provenance.load(run, "metrics", ParquetDataset)
-metrics.groupby(["dataset", "method", "metric", "domain"])["value"].mean().unstack("domain")"""
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def create(folder: Path) -> list[Path]:
@@ -96,11 +50,11 @@ def create(folder: Path) -> list[Path]:
         f"src/{package}/pipeline_registry.py": REGISTRY,
         f"src/{package}/cli.py": COMMANDS,
         f"src/{package}/pipelines/__init__.py": "",
-        "README.md": README.format(name=name),
-        ".gitignore": IGNORED,
+        "README.md": _template("README.md").format(name=name),
+        ".gitignore": _template("gitignore"),
         ".telemetry": TELEMETRY,
         "conf/logging.yml": (CONF / "logging.yml").read_text(encoding="utf-8"),
-        "notebooks/first_look.ipynb": json.dumps(_notebook(), indent=1) + "\n",
+        "notebooks/first_look.ipynb": _template("first_look.ipynb"),
         **{f"{folder}/.gitkeep": "" for folder in FOLDERS},
     }
     try:
@@ -110,6 +64,10 @@ def create(folder: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
     return [folder / path for path in files]
+
+
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def package_name(name: str) -> str:
@@ -130,14 +88,3 @@ def is_project(folder: Path) -> bool:
     return bool(is_kedro_project(folder)) and "robust_fairness" in (
         folder / "pyproject.toml"
     ).read_text(encoding="utf-8")
-
-
-def _notebook() -> dict[str, Any]:
-    shared: dict[str, Any] = {"metadata": {}}
-    code = {"id": "metrics", "cell_type": "code", "source": CODE, "outputs": []}
-    cells = [
-        {"id": "title", "cell_type": "markdown", "source": TITLE, **shared},
-        {**code, "execution_count": None, **shared},
-    ]
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}

@@ -289,7 +289,8 @@ def configuration_digest(loader: Any) -> str:
     """A hash of the parameters and of the selected experiment."""
     experiment = repr(loader.selected_experiment)
     configuration = {"parameters": loader.written_parameters, "experiment": experiment}
-    return digest(json.dumps(configuration, sort_keys=True, default=str).encode())
+    written = json.dumps(configuration, sort_keys=True, default=str)
+    return hashlib.sha256(written.encode()).hexdigest()
 
 
 def require_same_configuration(manifest: Mapping[str, Any], loader: Any) -> None:
@@ -431,11 +432,6 @@ def new_run_id() -> str:
 def now() -> str:
     """The current time, UTC."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 of bytes."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def git_state() -> dict[str, Any]:

@@ -93,17 +93,7 @@ class About(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"
 
     def samples(self, x: np.ndarray) -> Samples:
         """Samples with inputs ``[n, ...]`` and without labels and attributes."""
-        nothing = pd.DataFrame(index=range(len(x)))
-        y = np.zeros(len(x), dtype=np.int64 if self.classes else np.float32)
-        return Samples(
-            x=x,
-            y=y,
-            attributes=nothing,
-            id=np.arange(len(x)),
-            splits=nothing,
-            features=self.features,
-            classes=self.classes,
-        )
+        return Samples.unlabelled(x, self.classes, features=self.features)
 
 
 class Served:

@@ -28,7 +28,7 @@ from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
@@ -67,29 +67,11 @@ PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 HPARAMS = "hparams."  # before the names of hyperparameters in the table of trials
 
 
-class MlflowExperiment(BaseModel, extra="forbid"):
-    """``tracking: experiment:`` of ``mlflow.yml``."""
-
-    name: str = EXPERIMENT
-
-
-class Tracking(BaseModel, extra="forbid"):
-    """``tracking:`` of ``mlflow.yml``."""
-
-    experiment: MlflowExperiment = MlflowExperiment()
-
-
-class Server(BaseModel, extra="forbid"):
-    """``server:`` of ``mlflow.yml``."""
-
-    mlflow_tracking_uri: str | None = None
-
-
 class MlflowSettings(BaseModel, extra="forbid"):
     """``mlflow.yml``, with the names of kedro-mlflow; variables of the environment come first."""
 
-    server: Server = Server()
-    tracking: Tracking = Tracking()
+    server: dict[Literal["mlflow_tracking_uri"], str | None] = {}
+    tracking: dict[Literal["experiment"], dict[Literal["name"], str]] = {}
 
 
 class MlflowTracking:
@@ -236,8 +218,9 @@ def configured(loader: Any) -> dict[str, str]:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise InputError(f"mlflow.yml: {place}: {first['msg']}") from None
-    uri = settings.server.mlflow_tracking_uri
-    return {EXPERIMENT_NAME: settings.tracking.experiment.name} | ({URI: uri} if uri else {})
+    uri = settings.server.get("mlflow_tracking_uri")
+    name = settings.tracking.get("experiment", {}).get("name", EXPERIMENT)
+    return {EXPERIMENT_NAME: name} | ({URI: uri} if uri else {})
 
 
 class Record:

@@ -3,6 +3,7 @@
 from collections.abc import Sized
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,6 +110,17 @@ class Samples:
             )
         if not self.classes and not np.isfinite(self.y).all():
             raise InputError("samples: y has values that are not finite")
+
+    @classmethod
+    def unlabelled(cls, x: np.ndarray, classes: tuple[str, ...], **others: Any) -> "Samples":
+        """Samples with inputs ``[n, ...]`` alone, to predict; ``others`` are further fields.
+
+        >>> len(Samples.unlabelled(np.zeros((2, 3), np.float32), ("no", "yes")))
+        2
+        """
+        y = np.zeros(len(x), dtype=np.int64 if classes else np.float32)
+        nothing = pd.DataFrame(index=range(len(x)))
+        return cls(x, y, nothing, np.arange(len(x)), nothing, classes=classes, **others)
 
     def __len__(self) -> int:
         return len(self.y)

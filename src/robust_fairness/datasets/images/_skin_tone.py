@@ -33,7 +33,6 @@ LUMA = np.array([0.299, 0.587, 0.114])
 CHROMA_RANGE, CHROMA_ZERO = 224, 128
 SKIN_CB, SKIN_CR = (77, 127), (133, 173)
 
-Arctangent = Literal["two_arguments", "as_printed"]
 Encoding = Literal["cielab", "eight_bits"]
 
 
@@ -45,8 +44,6 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
             aligned crop elsewhere, or the fixed ones (``aligned``) for all.
         landmarks: the file of landmarks, in the official format.
         ita: ``mean_of_patches`` (the source's), or that of all patches' ``mean_colour``.
-        arctangent: ``two_arguments``, or ``as_printed``, which exchanges light and dark where b*
-            is negative.
         encoding: ``cielab``, or ``eight_bits``: L* of 0 to 255 and b* + 128, put into the formula
             as they are. That is a mistake, but with it the shares of the source's Table 4 come out.
         least_skin: smallest share of skin-like pixels that a patch may have without a flag.
@@ -59,7 +56,6 @@ class SkinToneParameters(BaseModel, extra="forbid", frozen=True):
     positions: Literal["landmarks", "aligned"] = "landmarks"
     landmarks: str = "celeba/list_landmarks_align_celeba.txt"
     ita: Literal["mean_of_patches", "mean_colour"] = "mean_of_patches"
-    arctangent: Arctangent = "two_arguments"
     encoding: Encoding = "cielab"
     least_skin: Annotated[float, Field(ge=0, le=1)] = 0.5
     most_disagreement: Annotated[float, Field(ge=0, le=360)] = 20.0
@@ -184,27 +180,20 @@ def _within(values: np.ndarray, limits: tuple[int, int]) -> np.ndarray:
 
 
 def typology_angle(
-    lightness: np.ndarray,
-    yellow: np.ndarray,
-    arctangent: Arctangent = "two_arguments",
-    encoding: Encoding = "cielab",
+    lightness: np.ndarray, yellow: np.ndarray, encoding: Encoding = "cielab"
 ) -> np.ndarray:
     """Individual typology angle of L* and b*, in degrees.
 
-    Where b* is positive both forms are arctan((L* - 50) / b*). Where it is negative two arguments
-    go on beyond 90 degrees (lighter) or below -90 (darker), while the printed form of one argument
-    jumps to the other end. Both are 90 or -90 for b* = 0, and 0 for b* = 0 and L* = 50.
+    Where b* is positive it is arctan((L* - 50) / b*), as printed. Where b* is negative it goes on
+    beyond 90 degrees (lighter) or below -90 (darker), while the printed form would exchange light
+    and dark. It is 90 or -90 for b* = 0, and 0 for b* = 0 and L* = 50.
 
     Source: appendix D.2.
     """
     if encoding == "eight_bits":
         lightness, yellow = lightness * LIGHTNESS_CODES / 100, yellow + YELLOW_OFFSET
-    above = lightness - MIDDLE_LIGHTNESS
-    if arctangent == "as_printed":
-        negative = yellow < 0
-        above, yellow = np.where(negative, -above, above), np.abs(yellow)
     # A zero of b* has no sign that could matter.
-    return np.degrees(np.arctan2(above, yellow + 0.0))
+    return np.degrees(np.arctan2(lightness - MIDDLE_LIGHTNESS, yellow + 0.0))
 
 
 def category(ita: np.ndarray) -> pd.Categorical:
@@ -236,14 +225,13 @@ def skin_tones(patches: Patches, parameters: SkinToneParameters) -> pd.DataFrame
     middle lightness, which have a flag.
     """
     known = patches.pixels > 0
-    form = (parameters.arctangent, parameters.encoding)
-    angles = typology_angle(patches.lightness, patches.yellow, *form)
+    angles = typology_angle(patches.lightness, patches.yellow, parameters.encoding)
     lightness, yellow = (
         _mean(mean, patches.pixels) for mean in (patches.lightness, patches.yellow)
     )
     ita = {
         "mean_of_patches": _mean(angles, known),
-        "mean_colour": typology_angle(lightness, yellow, *form),
+        "mean_colour": typology_angle(lightness, yellow, parameters.encoding),
     }
     # Patches without a pixel are NaN, which fmax and fmin leave out.
     disagreement = np.fmax.reduce(angles, axis=1) - np.fmin.reduce(angles, axis=1)

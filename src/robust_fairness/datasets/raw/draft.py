@@ -49,7 +49,11 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     else:
         lines["outcome"] = (outcome, "")
     lines["sensitive"] = (roles.sensitive, "attributes that methods mitigate")
-    numbers = [name for name in roles.sensitive if _is_continuous(columns[name])]
+    numbers = [
+        name
+        for name in roles.sensitive
+        if columns[name].type == "number" and len(columns[name].counts) > MOST_CODES
+    ]
     if numbers:
         lines["bins"] = (dict.fromkeys(numbers, BINS), "groups of equal size; or edges: [30, 60]")
     if roles.domain:
@@ -130,10 +134,6 @@ def design(domain: ColumnProfile, table: Profile) -> dict[str, object]:
     if len(values) <= EACH_ONCE:
         return {"train": "all_but_each", "names": values}
     return {"test": values[-max(1, len(values) // 3) :]}
-
-
-def _is_continuous(column: ColumnProfile) -> bool:
-    return column.type == "number" and len(column.counts) > MOST_CODES
 
 
 def _is_mixed(column: ColumnProfile, roles: Roles) -> bool:
