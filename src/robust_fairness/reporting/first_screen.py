@@ -406,7 +406,7 @@ def _cell(rows: pd.DataFrame, test_set: str) -> dict[str, Any]:
     counts = rows["state"].value_counts()
     change = rows["change"].mean()
     first = next(state for state in STATES if counts.get(state))
-    certain = first in CHANGED
+    certain = first in CHANGED and first != "changed"  # whether the gap grew is not known
     number = "" if first in ("trivial", "missing", "not estimable") else signed(change)
     marks = [
         f"{counts[state]}{SYMBOLS[state]}" if len(rows) > 1 else SYMBOLS[state]

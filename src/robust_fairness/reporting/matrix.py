@@ -17,6 +17,7 @@ independent, which overstates the error.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -419,8 +420,8 @@ def _matrix(
     rows["state"] = rows["state"].mask(trivial, "trivial")
     rows = pd.concat([rows.assign(reason=""), _missing(rows, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
-    texts = rows[MATRIX].select_dtypes("string")
-    return rows[MATRIX].astype(dict.fromkeys(texts, object)).copy()  # in one block for each type
+    texts: dict[Any, Any] = dict.fromkeys(rows[MATRIX].select_dtypes("string"), object)
+    return rows[MATRIX].astype(texts).copy()  # in one block for each type
 
 
 def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.DataFrame:
