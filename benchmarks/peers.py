@@ -1,9 +1,10 @@
 """Peers side by side: audits, stacks of replicas and fair training, in time and memory.
 
 Every way runs in processes of its own, one after the other and round by round. CPU time of one
-thread is that of the work, without imports and data, and the median of the rounds; memory is what
-the work adds to the peak of its process. Ways of a part get the same rows but do not all give the
-same: the column ``gives`` tells what. A ratio above 1 is that of a slower peer.
+thread is that of the first call, with what it imports when it is called (ours loads torch to
+train; an epoch of a stack, loops or vmap is the second one), and the median of the rounds; memory
+is what that adds to the peak of its process. Ways of a part get the same rows but do not all give
+the same: the column ``gives`` tells what. A ratio above 1 is that of a slower way than ours.
 
     python benchmarks/peers.py --repeats 3
 """
