@@ -210,9 +210,14 @@ class FaultTolerantRunner(AbstractRunner):
     ) -> dict[str, Any]:
         """Run the pipeline, or the nodes with missing outputs and all downstream of them."""
         if only_missing_outputs:
-            missing = self._filter_pipeline_for_missing_outputs(pipeline, catalog)
-            stale = pipeline.from_nodes(*(node.name for node in missing.nodes))
-            for name in stale.all_outputs() if missing.nodes else ():
+            missing = {
+                name
+                for name in pipeline.all_outputs()
+                if isinstance(catalog.get(name), AbstractVersionedDataset)
+                and not catalog.exists(name)
+            }
+            makers = [node.name for node in pipeline.nodes if missing & {*node.outputs}]
+            for name in pipeline.from_nodes(*makers).all_outputs() if makers else ():
                 remove(catalog.get(name))  # Kedro makes what is missing only
         return super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs)
 
