@@ -125,7 +125,7 @@ def test_json_has_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert done.exit_code in (0, 1), done.output
         document = json.loads(done.stdout)
         VALIDATOR.validate(document)
-        assert document["schema_version"] == "1.2"
+        assert document["schema_version"] == "1.3"
         assert (document["why"] is not None) == ("--features=w" in words)
 
 
