@@ -278,10 +278,11 @@ def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup 
         for key in sets.head(most).itertuples(index=False, name=None)
         if (part := by_set.get(key)) is not None
     ]  # fmt: skip
+    pairs_of = "pairs of attribute and test set" if "attribute" in several else "test sets"
     left = [
         f"the {shown} worst of {total} {what}"
         for shown, total, what in (
-            (len(lines), len(sets), "pairs of attribute and test set" if several else "test sets"),
+            (len(lines), len(sets), pairs_of),
             (len(models), len(order), "models"),
         )
         if shown < total
