@@ -67,15 +67,12 @@ core: $(INSTALLED) ## install the core, then the extra features: count packages 
 	$(CORE)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
 		--import-mode importlib tests/test_core.py -k scikit_learn
 
-# Types of all calls of the package, not only of the packages that declare shapes.
-TYPES := '--jaxtyping-packages=robust_fairness,beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))'
-
 coverage: export OMP_NUM_THREADS := 1
 coverage: $(INSTALLED) ## the same with the share of lines that they run and types of all calls
-	$(BIN)/pytest $(TYPES) -m "not slow" -n 2 --dist worksteal -ra --cov --cov-fail-under=85
+	$(BIN)/pytest --types-of-all -m "not slow" -n 2 --dist worksteal -ra --cov --cov-fail-under=85
 
 test-slow: $(INSTALLED) ## run the tests that need minutes, a browser or a server
-	$(BIN)/pytest $(TYPES) -m slow -ra
+	$(BIN)/pytest --types-of-all -m slow -ra
 
 lint: $(INSTALLED) ## check style, types and import rules
 	$(BIN)/ruff check

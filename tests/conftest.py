@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from jaxtyping import install_import_hook
 
 # Shared cores: no deadline for an example.
 settings.register_profile("robust_fairness", deadline=None, max_examples=50, derandomize=True)
@@ -12,6 +13,25 @@ settings.register_profile("random", deadline=None, max_examples=50)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "robust_fairness"))
 
 ROOT = Path(__file__).parents[1]
+# Packages that declare shapes: they and types are checked in every call. `make coverage` and
+# `make test-slow` check all packages, which costs more.
+SHAPED = [
+    f"robust_fairness.{name}"
+    for name in ("generation", "methods", "miners", "objectives", "training")
+]
+# An int is a float, as it is for mypy (PEP 484).
+CHECKER = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+
+
+def pytest_configure(config):
+    """Check shapes and types, also in the processes of pytest-xdist."""
+    every = config.getoption("types_of_all")
+    install_import_hook("robust_fairness" if every else SHAPED, CHECKER)
+
+
+def pytest_addoption(parser):
+    """The option of `make coverage` and `make test-slow`."""
+    parser.addoption("--types-of-all", action="store_true", help="check types in all packages")
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,14 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
+from jaxtyping import TypeCheckError
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import robust_fairness
+from robust_fairness.miners.base import alike
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(robust_fairness.__file__).parent
@@ -127,7 +130,7 @@ def test_the_lock_holds_a_version_that_pyproject_allows(requirement):
 
 # Requirements that no file imports.
 NOT_IMPORTED = {
-    "beartype": "option of pytest: types of every call",
+    "beartype": "types of calls, by tests/conftest.py",
     "cryptography": "certificates of distributed's connections",
     "jupyterlab": "`kedro jupyter lab` starts it",
     "notebook": "`kedro jupyter notebook` starts it",
@@ -221,3 +224,8 @@ def test_the_examples_in_the_docstrings_are_true(path):
     result = doctest.testmod(import_module(name.removesuffix(".__init__")))
     assert result.attempted
     assert not result.failed
+
+
+def test_shapes_of_tensors_are_checked_while_tests_run():
+    with pytest.raises(TypeCheckError, match="triplet row"):
+        alike(torch.ones(3, dtype=torch.bool))
