@@ -66,7 +66,8 @@ class Worst:
         if self.p < LEVEL:
             return (
                 f"{rate} of {where} is {number(self.value)}, of all other rows "
-                f"{number(self.rest)} (worse by {number(self.low)} to {number(self.high)}, p {self.p:.2g}, {rows})"
+                f"{number(self.rest)} (worse by {number(self.low)} to {number(self.high)}, "
+                f"p {self.p:.2g}, {rows})"
             )
         known = np.isfinite(self.high)
         most = f"may be worse by up to {number(self.high)}" if known else "has too few rows"
