@@ -160,6 +160,11 @@ CLASSES = {
 }
 LINEAR = {f"{name}_linear": attribute for name, attribute in kernel_fairness.TRADE_OFF.items()}
 SEARCHED = {f"{name}_searched": attribute for name, attribute in kernel_fairness.TRADE_OFF.items()}
+ESTIMATED = [
+    f"{kernel_fairness.SCORES[notion]}(rows={rows})"
+    for notion in ("dp", "eo")
+    for rows in (64, 128, 256, 512, 1024, 2048, 4096)
+]
 QUALITY = ("accuracy", "constant_accuracy", "balanced_accuracy", "roc_auc")
 ERROR = "unexplained_variance"
 TESTED = ("score", "p")
@@ -522,7 +527,14 @@ PAPERS = {
             "numbers": partial(fairest, NUMBERS, (ERROR,)),
             "weights": weights,
         },
-        (*QUALITY, ERROR, "delta_eo", "faircocco_eo", *kernel_fairness.P_VALUES.values()),
+        (
+            *QUALITY,
+            ERROR,
+            "delta_eo",
+            "faircocco_eo",
+            *kernel_fairness.P_VALUES.values(),
+            *ESTIMATED,
+        ),
     ),
     fair_metric_learning.PAPER: Paper(
         METRIC,
