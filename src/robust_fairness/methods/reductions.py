@@ -1,7 +1,7 @@
 """Fair classification by reductions to weighted classification (Agarwal et al. 2018)."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -65,18 +65,12 @@ class Reduction(Method):
         problem.require_attributes(self.name)
 
     @abstractmethod
-    def reduced(
-        self,
-        oracle: "Oracle",
-        x: np.ndarray,
-        y: np.ndarray,
-        group: np.ndarray,
-        weight: np.ndarray,
-    ) -> Sequence[tuple[float, Any]]:
-        """Shares and classifiers of the mixture.
+    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
+        """The reduction of fairlearn, of a classifier and of weights ``[m]`` with mean 1."""
 
-        Groups are numbers ``[m]``; weights ``[m]`` have mean 1.
-        """
+    @abstractmethod
+    def shares(self, fitted: Any) -> Iterable[float]:
+        """The share of every one of its ``predictors_`` in the mixture."""
 
     def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
         known = batch.group[0] >= 0
@@ -87,11 +81,10 @@ class Reduction(Method):
         each = np.ones(len(group)) if weight is None else weight[0, known].cpu().double().numpy()
 
         def reduction(oracle: "Oracle", x: np.ndarray, y: np.ndarray) -> Mixture:
-            result = [
-                item
-                for item in self.reduced(oracle, x, y, group, each / each.mean())
-                if item[0] > 0
-            ]
+            made = self.unfitted(oracle, each / each.mean(), len(np.unique(group)))
+            made.fit(x, y, sensitive_features=group)
+            members = zip(self.shares(made), made.predictors_, strict=True)
+            result = [(float(share), item) for share, item in members if share > 0]
             # fairlearn replaces the classifier where all rows have the same label
             fitted = [item for item in result if isinstance(item[1], type(oracle))]
             constant = [item for item in result if not isinstance(item[1], type(oracle))]
@@ -183,22 +176,16 @@ class ExponentiatedGradient(Reduction):
         eps: float = Field(0.01, gt=0, description="inverse bound of the multipliers")
         iterations: int = Field(50, ge=1, description="at most")
 
-    def reduced(
-        self,
-        oracle: "Oracle",
-        x: np.ndarray,
-        y: np.ndarray,
-        group: np.ndarray,
-        weight: np.ndarray,
-    ) -> Sequence[tuple[float, Any]]:
+    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
         from fairlearn.reductions import ExponentiatedGradient as Fairlearn
 
         bound = self.hparams.difference_bound.item()
         constraint = moment(self.hparams.constraint, weight, difference_bound=bound)
         eps, most = self.hparams.eps.item(), self.hparams.iterations
-        result = Fairlearn(oracle, constraint, eps=eps, max_iter=most)
-        result.fit(x, y, sensitive_features=group)
-        return list(zip(result.weights_.tolist(), result.predictors_, strict=True))
+        return Fairlearn(oracle, constraint, eps=eps, max_iter=most)
+
+    def shares(self, fitted: Any) -> Iterable[float]:
+        return fitted.weights_
 
 
 class GridSearch(Reduction):
@@ -224,29 +211,22 @@ class GridSearch(Reduction):
         grid_size: int = Field(10, ge=1, description="multipliers, each a fit")
         grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
 
-    def reduced(
-        self,
-        oracle: "Oracle",
-        x: np.ndarray,
-        y: np.ndarray,
-        group: np.ndarray,
-        weight: np.ndarray,
-    ) -> Sequence[tuple[float, Any]]:
+    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
         from fairlearn.reductions import GridSearch as Fairlearn
 
-        groups = len(np.unique(group))
         axes = (groups - 1) * (2 if self.hparams.constraint == "equalized_odds" else 1)
         if axes > MOST_MULTIPLIERS:
             raise InputError(
                 f"method grid_search: {groups} groups make a grid of {axes} axes, allowed: up to "
                 f"{MOST_MULTIPLIERS}, or method exponentiated_gradient"
             )
-        result = Fairlearn(
+        return Fairlearn(
             oracle,
             moment(self.hparams.constraint, weight),
             constraint_weight=self.hparams.constraint_weight.item(),
             grid_size=self.hparams.grid_size,
             grid_limit=self.hparams.grid_limit.item(),
         )
-        result.fit(x, y, sensitive_features=group)
-        return [(1.0, result.predictors_[result.best_idx_])]
+
+    def shares(self, fitted: Any) -> Iterable[float]:
+        return [number == fitted.best_idx_ for number in range(len(fitted.predictors_))]

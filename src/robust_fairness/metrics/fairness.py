@@ -19,7 +19,7 @@ from robust_fairness.metrics.classification import (
     true_positive_rate,
 )
 from robust_fairness.metrics.gaps import gap
-from robust_fairness.metrics.groups import as_groups, missing, rates, rates_outside
+from robust_fairness.metrics.groups import as_groups, missing, rates
 from robust_fairness.samples import Groups
 
 CLASSES = ("0", "1")
@@ -92,8 +92,8 @@ def disparate_impact_by_group(
     FairCOCCO. Missing where no row of another group has a positive prediction.
     """
     groups = as_groups(sensitive_features)
-    inside, counts = rates(y_pred == 1, groups.index, len(groups.names), None, sample_weight)
-    outside, rest = rates_outside(y_pred == 1, groups.index, len(groups.names), None, sample_weight)
+    rows = (y_pred == 1, groups.index, len(groups.names), None, sample_weight)
+    (inside, counts), (outside, rest) = rates(*rows), rates(*rows, outside=True)
     scores = {}
     for place, name in enumerate(groups.names):
         absent = missing(counts[[place]], [name]) or missing(rest[[place]], [f"other than {name}"])
@@ -147,7 +147,7 @@ def _gaps_to_rest(
     sample_weight: Weights = None,
 ) -> Array | Score:
     """Absolute difference of each group's mean and that of the others; or why it is missing."""
-    inside, counts = rates(hits, groups.index, len(groups.names), where, sample_weight)
-    outside, rest = rates_outside(hits, groups.index, len(groups.names), where, sample_weight)
+    rows = (hits, groups.index, len(groups.names), where, sample_weight)
+    (inside, counts), (outside, rest) = rates(*rows), rates(*rows, outside=True)
     absent = missing(np.minimum(counts, rest), groups.names, f" or beside it{among}")
     return absent or np.abs(inside - outside)

@@ -57,47 +57,23 @@ def rates(
     groups: int,
     where: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
+    outside: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean of ``hits`` ``[n]`` within each group, NaN without rows, and the number of rows there.
 
-    Only rows ``where`` count, bool ``[n]``.
+    Only rows ``where`` count, bool ``[n]``. ``outside``: of each group's complement.
     """
-    sums, weights, counts = _sums(hits, group, groups, where, sample_weight)
-    return _means(sums, weights), counts
-
-
-def rates_outside(
-    hits: np.ndarray,
-    group: np.ndarray,
-    groups: int,
-    where: np.ndarray | None = None,
-    sample_weight: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """As ``rates``, but of each group's complement."""
-    parts = _sums(hits, group, groups, where, sample_weight)
-    sums, weights, counts = (part.sum() - part for part in parts)
-    return _means(sums, weights), counts
-
-
-def _sums(
-    hits: np.ndarray,
-    group: np.ndarray,
-    groups: int,
-    where: np.ndarray | None,
-    sample_weight: np.ndarray | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Weighted sum of hits, sum of weights and number of rows of each group, ``[groups]``."""
     rows = slice(None) if where is None else where
     group, hits = group[rows], hits[rows]
     counts = np.bincount(group, minlength=groups)
-    if sample_weight is None:
-        return np.bincount(group, hits, groups), counts, counts
-    weight = sample_weight[rows]
-    return np.bincount(group, hits * weight, groups), np.bincount(group, weight, groups), counts
-
-
-def _means(sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    return np.divide(sums, weights, out=np.full(len(sums), np.nan), where=weights > 0)
+    sums, weights = np.bincount(group, hits, groups), counts
+    if sample_weight is not None:
+        weight = sample_weight[rows]
+        sums, weights = (np.bincount(group, part, groups) for part in (hits * weight, weight))
+    if outside:
+        sums, weights, counts = (part.sum() - part for part in (sums, weights, counts))
+    means = np.divide(sums, weights, out=np.full(groups, np.nan), where=weights > 0)
+    return means, counts
 
 
 def missing(

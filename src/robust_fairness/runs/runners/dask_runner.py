@@ -111,7 +111,7 @@ class DaskRunner(FaultTolerantRunner):
         cluster = local_cluster(count, self._threads, devices)
         return Workers(connected(cluster, self._timeout), cluster, self._timeout)
 
-    def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
+    def _capacity(self, executor: Executor) -> int:
         assert isinstance(executor, Workers)
         return executor.capacity
 

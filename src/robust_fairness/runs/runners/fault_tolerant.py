@@ -221,7 +221,7 @@ class FaultTolerantRunner(AbstractRunner):
                 remove(catalog.get(name))  # Kedro makes what is missing only
         return super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs)
 
-    def _capacity(self, executor: Executor, pipeline: Pipeline) -> int:
+    def _capacity(self, executor: Executor) -> int:
         """How many nodes may be submitted; read again before each one."""
         return self.workers
 
@@ -255,7 +255,7 @@ class FaultTolerantRunner(AbstractRunner):
         assert executor is not None
         with executor:
             while queue.ready or running:
-                capacity = self._capacity(executor, pipeline)
+                capacity = self._capacity(executor)
                 if queue.ready and len(running) < capacity:
                     node = queue.take()
                     missing = failures.inputs(node)
