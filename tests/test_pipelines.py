@@ -115,6 +115,7 @@ def test_every_node_carries_the_tags_of_its_place():
         expected |= {f"shift.{shift}"} if shift else set()
         joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "report"))
         expected |= {"fan_in"} if joins else set()
+        expected |= {"train"} if node.name.endswith(".train") else set()
         assert node.tags == expected, node.name
 
 

@@ -299,7 +299,7 @@ def square(data: str, metric: str) -> pd.DataFrame:
 def short(make: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
     """A view with three decimals and an interval in one column."""
     rows = make(plain_training())
-    ends = {name: rows[name].map("{:.3f}".format) for name in ("at_home", "elsewhere")}
+    ends = {name: rows[name].map("{:.3f}".format) for name in ("at_home", "away")}
     signs = rows[["change", "low", "high"]].map("{:+.3f}".format)
     return rows[["data", "metric", "says"]].assign(
         **ends, change=signs["change"], interval=signs["low"] + " to " + signs["high"],
