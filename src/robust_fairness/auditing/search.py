@@ -105,19 +105,19 @@ def searched(predictions: Predictions, options: Options, seed: int = 0) -> list[
                 best[rate] = (float(score[code]), attributes, code, groups)
     if not best:
         raise InputError(f"search: no subgroup has {options.small} rows in a half of the table")
-    found = []
+    result = []
     for rate, (_, attributes, code, groups) in best.items():
         worse, parts = _worse(_counts(predictions, groups, test), rate)
         value, rest = (float(part.value[code]) for part in parts)
         low, high, p = (float(part[code, 0]) for part in (*worse.interval(), worse.p_above()))
-        found.append(
+        result.append(
             Worst(
                 rate, attributes, groups.values[code], int(parts[0].n[code]), value, rest,
                 _sign(rate) * (value - rest), low, high, p, tried[rate],
             )
         )  # fmt: skip
-    adjusted = holm([worst.p for worst in found])
-    return [replace(worst, p=float(p)) for worst, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([worst.p for worst in result])
+    return [replace(worst, p=float(p)) for worst, p in zip(result, adjusted, strict=True)]
 
 
 def _attributes(predictions: Predictions, options: Options) -> Iterator[tuple[str, ...]]:

@@ -94,22 +94,22 @@ class PartlyLabelled(Counts):
             lost = rows / (rows - PARAMETERS) * student_factor(rows - PARAMETERS)
             value = alone.value
             for _ in range(TWO):  # at the value of the labelled rows, then at the tuned one
-                own, less = self._influence(top, bottom, value)
+                by_labels, less = self._influence(top, bottom, value)
                 spread = self._products(less, less)
-                tuned = np.clip(-self._products(own, less) / spread, 0, 1)
+                tuned = np.clip(-self._products(by_labels, less) / spread, 0, 1)
                 tuned = np.where((spread > 0) & (rows >= FEWEST_ROWS), tuned, 0.0)
                 scale = bottoms[0] + tuned * (bottoms[2] - bottoms[1])
                 value = (tops[0] + tuned * (tops[2] - tops[1])) / scale
-            influence = own + tuned[:, None, None] * less
+            influence = by_labels + tuned[:, None, None] * less
             variance = self._products(influence, influence) / scale**2 * lost
             better = (tuned > 0) & (scale > 0) & (variance < alone.variance)
             value = np.where(better, value.clip(values.min(), values.max()), alone.value)
             tuned = np.where(better, tuned, 0.0)
-            own, less = self._influence(top, bottom, value)
+            by_labels, less = self._influence(top, bottom, value)
             scale = bottoms[0] + tuned * (bottoms[2] - bottoms[1])
             factor = np.sqrt(np.where(better, lost, alone.n / (alone.n - 1))) / scale
             factor = np.where(rows >= FEWEST_ROWS, factor, 0.0)  # unknown
-            influence = (own + tuned[:, None, None] * less) * factor[:, None, None]
+            influence = (by_labels + tuned[:, None, None] * less) * factor[:, None, None]
             least = np.minimum(alone.effective, alone.n)
             made = self._means(value, variance, alone.n, least, self._deviations(influence))
             return made._replace(variance=np.where(rows >= FEWEST_ROWS, made.variance, np.nan))
@@ -139,9 +139,9 @@ class PartlyLabelled(Counts):
     def _influence(self, top: Array, bottom: Array, value: Array) -> tuple[Array, Array]:
         """That of the labelled rows and that of scores, of the ratio of two means at a value."""
         _, parts = self._parts(top - np.nan_to_num(value)[:, None, None] * bottom)
-        own = np.zeros_like(parts)
-        own[0], parts[0] = parts[0], 0.0
-        return own, parts
+        by_labels = np.zeros_like(parts)
+        by_labels[0], parts[0] = parts[0], 0.0
+        return by_labels, parts
 
     def _products(self, first: Array, second: Array) -> Array:
         """Sums over rows of the products of two influences, by group."""
@@ -187,14 +187,14 @@ def partly_labelled(
     """
     there = np.flatnonzero(labelled)
     every = Counts.of(groups, decision, decision, classes, weight)
-    own = np.ones(len(y)) if weight is None else weight
-    inverse = own[there] / (1.0 if probability is None else probability[there])
+    w = np.ones(len(y)) if weight is None else weight
+    inverse = w[there] / (1.0 if probability is None else probability[there])
     weighted = None if weight is None and probability is None else inverse
     plain = Counts.of(groups.take(there), y[there], decision[there], classes, weighted)
     y = np.where(labelled, y, decision)
     v = np.zeros(len(y))
     v[there] = inverse
-    columns = [v, *(v[:, None] * score).T, *(own[:, None] * score).T]
+    columns = [v, *(v[:, None] * score).T, *(w[:, None] * score).T]
     shape = (len(groups.values) + 1, len(classes), len(classes))
     index = (np.remainder(groups.codes, shape[0]) * shape[1] + y) * shape[2] + decision
 
