@@ -1,4 +1,4 @@
-"""The published way to train on pictures, with torch's layers: the standard model, LfF and LNL.
+"""The published way to train on images, with torch's layers: the standard model, LfF and LNL.
 
 Channels-first memory, a ReLU before the maximum, averages of the losses of every row for LfF, two
 passes for LNL: what the study's code does in a step.
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from robust_fairness.samples import Samples
 
-Step = Callable[[Tensor, Tensor, Tensor, Tensor], None]  # of pictures, classes, groups, row numbers
+Step = Callable[[Tensor, Tensor, Tensor, Tensor], None]  # of images, classes, groups, row numbers
 SMALLEST = 1e-8
 
 

@@ -1,4 +1,4 @@
-"""Training on pictures: every method's images a second against the published loop.
+"""Training on images: every method's images a second against the published loop.
 
 That loop is the same torch layers in channels-first order with autograd and Adam, as the published
 code trains the standard model, LfF and LNL (``_published.py``); all other methods are compared with
@@ -37,8 +37,8 @@ CLASSES = 10
 FEW = 16  # validation and test rows
 
 
-def pictures(rows: int, size: int) -> Samples:
-    """Random pictures with ten classes and a variable of ten values."""
+def images(rows: int, size: int) -> Samples:
+    """Random images with ten classes and a variable of ten values."""
     rng = np.random.default_rng(0)
     part = np.array(["train"] * rows + ["val"] * FEW + ["test"] * FEW)
     x = rng.integers(0, 256, (len(part), 3, size, size), dtype=np.uint8)
@@ -55,7 +55,7 @@ def seconds(epoch: Callable[[], None]) -> float:
 
 @cache
 def _published(method: str, rows: int, size: int, batch_size: int) -> Callable[[], None]:
-    return epoch_of(method, pictures(rows, size), batch_size)
+    return epoch_of(method, images(rows, size), batch_size)
 
 
 def published_seconds(threads_: int, method: str, *sizes: int) -> float:
@@ -78,7 +78,7 @@ def measure(
     other: ProcessPoolExecutor, method: str, rows: int, size: int, options: argparse.Namespace
 ) -> Row:
     """Both ways in turn, after a warm-up."""
-    stack = own_stack(pictures(rows, size), method, options.batch_size)
+    stack = own_stack(images(rows, size), method, options.batch_size)
     visited = sum(rows.shape[1] for rows in stack.data.epoch_batches(stack.method.visiting_order))
     theirs = partial(
         other.submit, published_seconds, options.threads, method, rows, size, options.batch_size

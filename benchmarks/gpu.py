@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import torch
 from _results import machine
-from bias_mitigation import pictures
+from bias_mitigation import images
 from torch import Tensor
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
@@ -115,8 +115,8 @@ class Bench:
         toy = options.toy
         self.batch, self.size, self.steps = (32, 8, 2) if toy else (128, 96, 20)
         self.table = in_domains(adult_like(512 if toy else 4096, 8 if toy else 108))
-        self.images = in_domains(pictures(self.batch * self.steps, self.size))
-        self.few = in_domains(pictures(2 * self.batch, 8 if toy else 24))
+        self.images = in_domains(images(self.batch * self.steps, self.size))
+        self.few = in_domains(images(2 * self.batch, 8 if toy else 24))
         self.networks = ("biased_mnist_cnn",) if toy else ("biased_mnist_cnn", "resnet18")
         self.stacks = (1, 2) if toy else (1, 4, 16, 64)
 

@@ -1,4 +1,4 @@
-"""RandAugment of batches: its share of a training step, and what it costs picture by picture.
+"""RandAugment of batches: its share of a training step, and what it costs image by image.
 
 python benchmarks/randaugment.py --networks biased_mnist_cnn,resnet18 --batch-size 128 --side 32
 """
@@ -21,8 +21,8 @@ from robust_fairness.training import fitting
 from robust_fairness.training.augmentation import randaugment
 
 
-def pictures(count: int, side: int) -> Samples:
-    """Random pictures of two classes; all but the last two train."""
+def images(count: int, side: int) -> Samples:
+    """Random images of two classes; all but the last two train."""
     rng = np.random.default_rng(0)
     part = np.full(count, "train", dtype=object)
     part[-2:] = "val", "test"
@@ -46,7 +46,7 @@ def spread(values: list[float], form: str) -> str:
 
 
 def main() -> None:
-    """Print the time of augmenting a batch, beside picture by picture and beside whole steps."""
+    """Print the time of augmenting a batch, beside image by image and beside whole steps."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", default="biased_mnist_cnn,resnet18")
     parser.add_argument("--batch-size", type=int, default=128)
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    samples = pictures(options.batch_size * options.steps + 2, options.side)
+    samples = images(options.batch_size * options.steps + 2, options.side)
     batch = torch.from_numpy(samples.x[: options.batch_size]).to(device)
     randomness, single = Randomness([0], "augmentation"), v2.RandAugment()
 
@@ -64,7 +64,7 @@ def main() -> None:
         return milliseconds(lambda: randaugment(batch[None], randomness), device)
 
     def alone() -> float:
-        return milliseconds(lambda: [single(picture) for picture in batch], device)
+        return milliseconds(lambda: [single(image) for image in batch], device)
 
     with threads(options.threads):
         pairs = [(together(), alone()) for _ in range(options.repeats + 1)][1:]
@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def stack_of(network: str, batch_size: int, samples: Samples) -> fitting.Stack:
-    """One replica of plain training on augmented pictures."""
+    """One replica of plain training on augmented images."""
     cell = cell_of("erm", network, batch_size=batch_size, augmentation="randaugment")
     return fitting.Stack(samples, cell, cell.replicas())
 

@@ -82,7 +82,7 @@ def executed(path: Path, last: str = "") -> Any:
 
 
 def page(notebook: Any, name: str, plotly: str = PLOTLY) -> tuple[str, dict[str, bytes]]:
-    """An executed notebook as Markdown, and the pictures that the page names, by file name.
+    """An executed notebook as Markdown, and the images that the page names, by file name.
 
     Args:
         notebook: the notebook with its outputs.
@@ -90,7 +90,7 @@ def page(notebook: Any, name: str, plotly: str = PLOTLY) -> tuple[str, dict[str,
         plotly: where the page finds plotly.js.
     """
     parts: list[str] = []
-    pictures: dict[str, bytes] = {}
+    images: dict[str, bytes] = {}
     figures = 0
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
@@ -110,15 +110,15 @@ def page(notebook: Any, name: str, plotly: str = PLOTLY) -> tuple[str, dict[str,
                     parts.append(f'<script src="{escape(plotly)}"></script>')
                 parts.append(_figure(data[FIGURE], f"{name}-{figures}"))
             elif PICTURE in data:
-                file = f"{name}_{len(pictures) + 1}.png"
-                pictures[file] = base64.b64decode(data[PICTURE])
+                file = f"{name}_{len(images) + 1}.png"
+                images[file] = base64.b64decode(data[PICTURE])
                 parts.append(f"![Output of the cell above]({file})")
             elif TABLE in data:
                 table = STYLE.sub("", data[TABLE])
                 parts.append("\n".join(line.strip() for line in table.splitlines() if line.strip()))
             else:
                 parts.append(_fenced(data["text/plain"], "text"))
-    return "\n\n".join(parts) + "\n", pictures
+    return "\n\n".join(parts) + "\n", images
 
 
 def _fenced(text: str, language: str) -> str:
@@ -145,7 +145,7 @@ def main() -> None:
     from plotly.offline import get_plotlyjs
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where pages, pictures and plotly.js go")
+    parser.add_argument("folder", type=Path, help="where pages, images and plotly.js go")
     parser.add_argument("--plotly", default=PLOTLY, help="where a page finds plotly.js")
     options = parser.parse_args()
     files: dict[str, bytes] = {PLOTLY: get_plotlyjs().encode()}
@@ -154,8 +154,8 @@ def main() -> None:
             notebook = executed(NOTEBOOKS / f"{name}.ipynb")
         except CellExecutionError as error:
             sys.exit(f"notebooks/{name}.ipynb: a cell failed\n{error}")
-        text, pictures = page(notebook, name, options.plotly)
-        files |= {f"{name}.md": text.encode()} | pictures
+        text, images = page(notebook, name, options.plotly)
+        files |= {f"{name}.md": text.encode()} | images
     options.folder.mkdir(parents=True, exist_ok=True)
     for file, content in files.items():
         (options.folder / file).write_bytes(content)

@@ -91,7 +91,7 @@ def effects(paper: str, _: Results | None = None) -> pd.DataFrame:
     return shown.assign(**{name: shown[name].map(form) for name, form in digits.items()})
 
 
-def picture(*papers: str) -> str:
+def plot(*papers: str) -> str:
     """The drawing of the claims of some papers."""
     return claims.drawn(
         {PAPERS[name].section.title if len(papers) > 1 else "": effects_of(name) for name in papers}
@@ -614,11 +614,11 @@ def claims_list() -> pd.DataFrame:
 
 
 def _page(name: str, paper: Paper) -> Page:
-    """A paper's page, with the table and the picture of its claims."""
+    """A paper's page, with the table and the plot of its claims."""
     path, tables, figures = RESULTS / f"{name}.md", dict(paper.tables), {}
     if name in CLAIMED:
         tables["effects"] = partial(effects, name)
-        figures[IMAGES / f"claims_{name}.svg"] = partial(picture, name)
+        figures[IMAGES / f"claims_{name}.svg"] = partial(plot, name)
     return Page(path, tables, partial(results_of, name), figures)
 
 
@@ -627,7 +627,7 @@ PAGES = [
     Page(
         RESULTS / "claims.md",
         {"by_paper": by_paper, "list": claims_list},
-        figures={IMAGES / "claims.svg": partial(picture, *CLAIMED)},
+        figures={IMAGES / "claims.svg": partial(plot, *CLAIMED)},
     ),
 ]
 

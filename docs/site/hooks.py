@@ -31,7 +31,7 @@ NAMED = re.compile(r"\[([\w./]+\.md)\]\(([^)#\s]+)(?=[)#])")  # a link that show
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 EXECUTED = ROOT / "build" / "notebooks"  # of docs/execute_notebooks.py
 FENCE = re.compile(r"(^[ ]*```.*?^[ ]*```[ ]*$)", re.DOTALL | re.MULTILINE)
-# what a browser loads by itself: scripts, pictures, frames, style sheets; not links that one clicks
+# what a browser loads by itself: scripts, images, frames, style sheets; not links that one clicks
 LOADED = re.compile(
     r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*\ssrc=[\"']?(?:https?:)?//"
     r"|<link\b(?![^>]*rel=[\"']?canonical)[^>]*\shref=[\"']?(?:https?:)?//"

@@ -39,7 +39,7 @@ from robust_fairness.rendering.html import rendered
 from robust_fairness.samples import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
-MOST_LINES = 12  # of the picture
+MOST_LINES = 12  # of the plot
 MOST_GATES = 60  # lines of gates
 MOST_COLUMNS = 5  # that tell the periods apart
 SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in {}"}
@@ -77,7 +77,7 @@ def audit_page(audit: Findings) -> str:
         classes=predictions.samples.classes,
         answers=answers(audit),
         advice=advice(audit),
-        picture=_picture(table, gap_names(rows), names, changes is not None),
+        plot=_plot(table, gap_names(rows), names, changes is not None),
         strata=of_strata(audit),
         searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
@@ -100,7 +100,7 @@ def audit_page(audit: Findings) -> str:
     )
 
 
-def _picture(
+def _plot(
     table: pd.DataFrame, gaps: Mapping[str, str], names: Sequence[str], compared: bool
 ) -> Markup | None:
     """The gaps between groups by attribute as a forest plot, the largest first."""

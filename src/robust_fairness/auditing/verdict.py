@@ -108,7 +108,7 @@ def _of_changes(audit: Findings) -> list[str]:
 
 
 def in_fractions(value: float) -> str:
-    """A value as sentences and pictures of an audit write it."""
+    """A value as sentences and plots of an audit write it."""
     return f"{value:.2f}"
 
 

@@ -1,4 +1,4 @@
-"""Tables, pages, pictures and figures, saved atomically."""
+"""Tables, pages, images and figures, saved atomically."""
 
 from io import BytesIO
 from pathlib import Path
@@ -50,15 +50,15 @@ class TextDataset(AtomicDataset):
 
 
 class PictureDataset(AtomicDataset):
-    """A picture, uint8 ``[height, width, 3]`` red, green, blue, in a PNG file."""
+    """An image, uint8 ``[height, width, 3]`` red, green, blue, in a PNG file."""
 
     @staticmethod
     def read(path: Path | BytesIO) -> Any:
         import numpy as np
         from PIL import Image
 
-        with Image.open(path) as picture:
-            return np.asarray(picture)
+        with Image.open(path) as image:
+            return np.asarray(image)
 
     @staticmethod
     def write(data: Any, path: Path | BytesIO) -> None:
@@ -75,7 +75,7 @@ class PictureDataset(AtomicDataset):
 
 
 class ResultsDataset(AtomicDataset):
-    """Data frames and pictures by name, in a ZIP file of Parquet and PNG files."""
+    """Data frames and images by name, in a ZIP file of Parquet and PNG files."""
 
     def read(self, path: Path) -> dict[str, Any]:
         with ZipFile(path) as file:

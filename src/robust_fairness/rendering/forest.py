@@ -1,4 +1,4 @@
-"""Gaps with their intervals as static pictures: forest plots, and accuracy against gaps.
+"""Gaps with their intervals as static plots: forest plots, and accuracy against gaps.
 
 A forest plot is a table whose rows contain a drawing, so that its numbers are text. Models differ
 in colour and in marker.

@@ -1,4 +1,4 @@
-"""The first screen of the report: the answer, its picture, what limits it, the matrix."""
+"""The first screen of the report: the answer, its plot, what limits it, the matrix."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -35,11 +35,11 @@ EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
 ROOMY = 90  # letters of all test sets up to which their names are written horizontally
 LEAST = 8  # letters that a column takes at least
 LISTED = 5  # names that are listed
-MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a picture
-MOST_MODELS = 6  # of a picture
+MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a plot
+MOST_MODELS = 6  # of a plot
 OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
-# Columns that a line of a picture, and a pair in detail, are made of.
+# Columns that a line of a plot, and a pair in detail, are made of.
 MARKED = [
     "method", "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
     "at_home", "home_low", "home_high",
@@ -105,13 +105,13 @@ def _parts(
 
 
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
-    """Answer, pictures and matrices of some rows of a matrix; of all datasets the worst lines."""
+    """Answer, plots and matrices of some rows of a matrix; of all datasets the worst lines."""
     parts = [] if data == ALL else _by_attribute(rows)
     tables = [_matrix(part, place, name, gap) for place, name, part in parts]
     overall, told = _answers(rows, gap, data, results)
     looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
     titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
-    drawings = [picture(part, title, looks) for title, part in titled or [("", rows)]]
+    drawings = [plot(part, title, looks) for title, part in titled or [("", rows)]]
     return {
         "gap": gap,
         "words": words_of(gap),
@@ -119,7 +119,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "answer": overall,
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
-        "pictures": [drawn for drawn in drawings if drawn],
+        "plots": [drawn for drawn in drawings if drawn],
         "limit": limit(_compared(rows)) if len(rows) else "",
         "again": _again(rows, results, gap),
         "matrices": tables,
@@ -239,14 +239,14 @@ def margins(rows: pd.DataFrame) -> str:
 
 
 def _title(attribute: str, rows: pd.DataFrame, alone: bool) -> str:
-    """Heading of a picture: the attribute, and its answer where there are several."""
+    """Heading of a plot: the attribute, and its answer where there are several."""
     if alone:
         return f"By {attribute}." if attribute else ""
     said = answer(_compared(rows).assign(attribute=""))
     return f"By {attribute}. {said}." if attribute else f"{said}."
 
 
-def picture(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup | None:
+def plot(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup | None:
     """A forest plot of the worst test sets, each with the gaps of its models and those at home.
 
     Args:
