@@ -342,7 +342,7 @@ def test_inputs_that_trainings_of_a_design_share_are_stored_once(tmp_path):
         dataset("training").load()
 
 
-def test_loading_allocates_no_memory_for_the_pictures(tmp_path):
+def test_loading_allocates_no_memory_for_the_images(tmp_path):
     """Next to nothing is allocated, and all of them are there."""
     dataset = SamplesDataset(filepath=str(tmp_path / "samples.safetensors"))
     dataset.save(pictures(7))
@@ -527,7 +527,7 @@ def test_no_pickle_on_any_load_path():
             assert "torch.load(" not in line or "weights_only=True" in line, f"{path.name}: {line}"
 
 
-def test_pictures_come_back_and_preview_as_png(tmp_path):
+def test_images_come_back_and_preview_as_png(tmp_path):
     """Pixel by pixel; the preview is the file itself as text."""
     picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
     dataset = PictureDataset(filepath=str(tmp_path / "sheet.png"))

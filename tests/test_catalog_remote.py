@@ -116,7 +116,7 @@ def test_samples_come_back_and_outlive_the_copy_they_are_mapped_from(store):
     assert files(store) == {"samples.safetensors"}
 
 
-def test_tables_texts_pictures_and_figures_come_back(store):
+def test_tables_texts_images_and_figures_come_back(store):
     from plotly import graph_objects
 
     frame = pd.DataFrame({"a": [1.5, 2], "b": ["x", "y"]})

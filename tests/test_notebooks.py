@@ -267,7 +267,7 @@ def written(*outputs: SimpleNamespace, source: str = "1") -> tuple[str, dict[str
     return SITE.page(SimpleNamespace(cells=[cell]), "one", "../p.js")
 
 
-def test_a_picture_becomes_a_file_beside_the_page():
+def test_an_image_becomes_a_file_beside_the_page():
     text, pictures = written(output(**{"image/png": base64.b64encode(b"\x89PNG...").decode()}))
     assert pictures == {"one_1.png": b"\x89PNG..."}
     assert "![Output of the cell above](one_1.png)" in text

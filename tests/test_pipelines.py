@@ -261,7 +261,7 @@ def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, 
     return made
 
 
-def test_a_generator_of_a_file_has_the_classes_and_the_size_of_the_real_pictures(tmp_path):
+def test_a_generator_of_a_file_has_the_classes_and_the_size_of_the_real_images(tmp_path):
     """Else its pictures could not be judged; without real ones it may have any."""
     path, real = tmp_path / "g.safetensors", pictures_of_two_splits()
     settings = GeneratorConfig(name="g", file=path)
@@ -293,7 +293,7 @@ def test_what_is_no_generator_is_not_read(tmp_path):
 
 
 @pytest.mark.parametrize("change", [{"classes": ()}, {"x": np.zeros((12, 4), np.float32)}, "dict"])
-def test_a_generator_learns_from_pictures_of_classes_only(change):
+def test_a_generator_learns_from_images_of_classes_only(change):
     """Tables, continuous outcomes and named sets of arrays are refused in one line."""
     real = pictures_of_two_splits()
     if change == "dict":

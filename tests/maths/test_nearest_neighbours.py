@@ -48,7 +48,7 @@ def test_numbers_equal_a_tree_of_scipy(blocks):
     np.testing.assert_allclose(nearest_distances(rows, others), expected, rtol=1e-6)
 
 
-def test_wide_pictures_are_exact():
+def test_wide_images_are_exact():
     """Black and white of more columns than float32 sums exactly at once, one pixel apart."""
     wide = np.zeros((3, 1, 64, 80), dtype=np.uint8)
     wide[1:] = 255

@@ -254,7 +254,7 @@ def test_hyperparameters_outside_the_printed_grids_are_named():
     assert "weight = 0.01" in table.loc["irmv1", "published"].iloc[0]
 
 
-def test_page_folds_long_views_and_holds_pictures():
+def test_page_folds_long_views_and_holds_images():
     """Every view of the study is on the page once it was run."""
     picture = np.zeros((4, 4, 3), dtype=np.uint8)
     run = results(made_up())

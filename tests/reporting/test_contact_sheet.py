@@ -28,7 +28,7 @@ def make(x: np.ndarray, y: list[int], parts: list[str]) -> Samples:
     )
 
 
-def test_each_class_has_a_row_of_its_first_training_pictures():
+def test_each_class_has_a_row_of_its_first_training_images():
     """Enlarged without blur, white where a class has too few; test rows are not shown."""
     x = np.random.default_rng(0).integers(0, 256, (5, 3, 40, 48)).astype(np.uint8)
     samples = make(x, [1, 0, 1, 1, 0], ["train", "test", "train", "train", "train"])

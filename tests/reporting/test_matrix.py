@@ -143,7 +143,7 @@ def test_changes_between_states_are_those_of_scipy():
         f"Unknown: a difference changed in {places} test sets; changes up to "
         f"{100 * possible['bound'].max():.0f} points are possible"
     )
-    (drawn,) = content["pictures"]
+    (drawn,) = content["plots"]
     sources = changed["trained_on"] + " → " + changed["domain"]
     lines = re.findall(r"<th scope=row rowspan=1>([^<]*)</th>", drawn)
     assert len(lines) == MOST_LINES and {*lines} <= {*sources}
@@ -242,7 +242,7 @@ def test_every_declared_attribute_has_its_line_also_one_that_cannot_be_scored():
     assert answers(alone) == ["Unknown: the gap by nation cannot be estimated"]
     (shown,) = panels(alone)
     assert shown["answer"] == answers(alone)[0] and "20 groups" in shown["answers"][0][1]
-    assert shown["matrices"] == shown["trade_off"] == shown["pictures"] == []
+    assert shown["matrices"] == shown["trade_off"] == shown["plots"] == []
     (only,) = answers(results(rows))  # an older table does not say which are declared
     assert "the gap by sex" in only
 
@@ -382,7 +382,7 @@ def test_accuracy_and_the_largest_gap_are_drawn_with_their_intervals():
         assert part["accuracy_high"].mean() == pytest.approx(share[1], abs=0.004)
 
 
-def test_the_numbers_of_a_sentence_are_those_of_its_picture():
+def test_the_numbers_of_a_sentence_are_those_of_its_plot():
     """And the worst test sets are drawn, at most twelve lines, of at most six models."""
     rng, rows = np.random.default_rng(5), []
     for number in range(9):
@@ -392,7 +392,7 @@ def test_the_numbers_of_a_sentence_are_those_of_its_picture():
             rows += scored(rates(rng.uniform(0, 0.2)), 900, **cell, **elsewhere(f"s{site}"))
     run = with_splits(rows)
     (content,) = panels(run)
-    (drawn,) = content["pictures"]
+    (drawn,) = content["plots"]
     matrix = matrices(run)[GAP]
     grew = matrix[matrix["state"] == "grew"]
     assert f"grew in {len(grew)} of 540 comparisons; " in content["answer"]
