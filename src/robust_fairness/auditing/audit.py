@@ -13,7 +13,7 @@ from robust_fairness.auditing.changes import changes, require_comparable, verdic
 from robust_fairness.auditing.control import controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.few_labels import Plan, of_labels, planned
-from robust_fairness.auditing.findings import Findings
+from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.page import audit_page
@@ -31,7 +31,7 @@ SUMMARY = (
 )  # fmt: skip
 
 
-class Audit(Findings):
+class Audit(AuditFindings):
     """What an audit found, as tables, charts and pages; a notebook shows it as a table."""
 
     def to_frame(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.findings import Findings
+from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.scores import SHARE
 from robust_fairness.auditing.verdict import answers, gaps, lacking
 from robust_fairness.core.tables import markdown
@@ -21,7 +21,7 @@ GROUPS = {"accuracy_by_group": "accuracy", "true_positive_rate_by_group": "true 
           "selection_rate_by_group": "selection rate", SHARE: "share"}  # fmt: skip
 
 
-def record(audit: Findings) -> dict[str, Any]:
+def record(audit: AuditFindings) -> dict[str, Any]:
     """The audit as JSON types: facts, verdict, gates, rows, changes; missing numbers are null.
 
     ``audit.schema.json`` describes it. A version with the same first number adds fields only.
@@ -54,7 +54,7 @@ def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return records
 
 
-def model_card(audit: Findings) -> str:
+def model_card(audit: AuditFindings) -> str:
     """The quantitative part of a model card in Markdown (Mitchell et al. 2019), answer first."""
     rows, options = audit.rows, audit.options
     values = rows[(rows["group"] == "") & rows["applies"] & rows["value"].notna()]

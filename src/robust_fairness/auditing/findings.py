@@ -21,11 +21,11 @@ from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
-Found = TypeVar("Found", bound="Findings")
+Found = TypeVar("Found", bound="AuditFindings")
 
 
 @dataclass(frozen=True)
-class Findings:
+class AuditFindings:
     """Scores of predictions with their uncertainty, and what follows from them.
 
     Attributes:

@@ -12,7 +12,7 @@ from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
-from robust_fairness.auditing.findings import Findings
+from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
@@ -55,7 +55,7 @@ RATES = {
 }  # fmt: skip
 
 
-def audit_page(audit: Findings) -> str:
+def audit_page(audit: AuditFindings) -> str:
     """The page as HTML; the same audit gives the same text."""
     rows, predictions, options = audit.rows, audit.predictions, audit.options
     judgements = audit.judgements

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.digits import estimate, number, within
-from robust_fairness.auditing.findings import Findings
+from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
@@ -39,7 +39,7 @@ NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
 NOTHING_ESTIMATED = "Unknown: no gap between groups can be estimated"
 
 
-def answers(audit: Findings) -> list[str]:
+def answers(audit: AuditFindings) -> list[str]:
     """The answers that console, page and model card begin with, see ``inference.answers``.
 
     About gates first, then about changes; an audit with neither is answered by a gate on its first
@@ -83,7 +83,7 @@ def _written(judgement: Judgement) -> str:
     return "undefined" if np.isnan(row.value) else number(row.value, row.low, row.high)
 
 
-def _without_gates(audit: Findings) -> str:
+def _without_gates(audit: AuditFindings) -> str:
     """What a gate on the first gap would say; the gaps have no limit of their own."""
     gate = suggested(audit)
     if not gate or audit.options.continuous:
@@ -91,7 +91,7 @@ def _without_gates(audit: Findings) -> str:
     return _of_gates(audit.judged(gate, "evidence").judgements)
 
 
-def _of_changes(audit: Findings) -> list[str]:
+def _of_changes(audit: AuditFindings) -> list[str]:
     """The answer about the first gap between groups now and then."""
     changes = audit.changed
     if changes is None:
@@ -112,14 +112,14 @@ def in_fractions(value: float) -> str:
     return f"{value:.2f}"
 
 
-def suggested(audit: Findings) -> str:
+def suggested(audit: AuditFindings) -> str:
     """A gate for an audit that has none; "" without gaps."""
     known = audit.rows.loc[audit.rows["group"].eq("") & audit.rows["value"].notna(), "metric"]
     metric = next((name for name in gap_names(audit.rows) if name in {*known}), "")
     return metric and f"{metric}>{'LIMIT' if audit.options.continuous else SUGGESTED}"
 
 
-def advice(audit: Findings) -> str:
+def advice(audit: AuditFindings) -> str:
     """How to set a gate; "" of an audit that has one, or no gaps."""
     gate = "" if audit.judgements else suggested(audit)
     if not gate:
@@ -177,21 +177,21 @@ def _changes(changes: pd.DataFrame) -> dict[tuple[str, str], str]:
     }
 
 
-def power_line(audit: Findings) -> str:
+def power_line(audit: AuditFindings) -> str:
     """What the rows show with a power of 80 %, of the first gap of every attribute; "" without."""
     of_attributes = {power.attribute: power for power in reversed(audit.power)}
     known = [str(of_attributes[name]) for name in reversed(of_attributes)]
     return f"80 % power: {'; '.join(_first(known, MOST_LINES))}" if known else ""
 
 
-def of_strata(audit: Findings) -> list[str]:
+def of_strata(audit: AuditFindings) -> list[str]:
     """Differences of the gaps that an audit begins with that are others within strata, once."""
     names = gap_names(audit.rows)
     said = [str(between) for between in audit.between if between.metric in names]
     return _first([*dict.fromkeys(said)], MOST_LINES)
 
 
-def lacking(audit: Findings) -> list[str]:
+def lacking(audit: AuditFindings) -> list[str]:
     """What the audit could not compare: missing values, small groups, continuous attributes."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
     lines = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
@@ -295,7 +295,7 @@ def uncertain(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def console(audit: Findings) -> Iterator[tuple[str, bool]]:
+def console(audit: AuditFindings) -> Iterator[tuple[str, bool]]:
     """The lines of warnings, verdict, gates, gaps and what is missing; whether each failed."""
     rows, judgements = audit.rows, audit.judgements
     for text in filter(None, (audit.warning, *of_strata(audit), audit.assumption)):

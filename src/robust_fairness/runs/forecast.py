@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import chdir
 from statistics import mean
 
 from kedro.io import CatalogProtocol
@@ -66,9 +67,10 @@ class Forecast:
             if time.process_time() - start > max(SECONDS, SHARE * sum(tried.values())):
                 break
             try:
-                samples = self._catalog.load(self._samples[name])
-                tried[name] = expected_seconds(samples, self._cells[name])
-            except Exception:  # the node itself reports it
+                with chdir("."):  # a plug-in may leave it
+                    samples = self._catalog.load(self._samples[name])
+                    tried[name] = expected_seconds(samples, self._cells[name])
+            except (Exception, SystemExit):  # the node itself reports it
                 logger.debug("%s: not tried", name, exc_info=True)
         spent = time.process_time() - start
         slower = max(1.0, (time.perf_counter() - started) / spent) if spent else 1.0
