@@ -262,7 +262,7 @@ SHORT = {
     "Dfr": {"folds": 2, "regressions": 2},
     "DfrTrain": {"warm_up_epochs": 5},
 }
-QUICK = ("Erm", "GridSearch", "Laftr")  # the others are slow tests
+QUICK = ("Erm", "Laftr")  # the others are slow tests
 
 
 def documented():
