@@ -124,9 +124,7 @@ def correlations(results: Results) -> pd.DataFrame:
                 {
                     **place,
                     "method": method,
-                    "rank correlation": robustness[method].corr(
-                        fairness[method], method="spearman"
-                    ),
+                    "rank correlation": robustness[method].rank().corr(fairness[method].rank()),
                     "seeds": len(robustness),
                 }
                 for method in robustness

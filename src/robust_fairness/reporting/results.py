@@ -195,6 +195,8 @@ def where(rows: pd.DataFrame, /, **values: Any) -> pd.DataFrame:
     """The rows that have the given value, or one of several, in each of the named columns."""
     kept = np.arange(len(rows))
     for column, value in values.items():
+        if not len(kept):
+            break
         known = rows[column] if len(kept) == len(rows) else rows[column].iloc[kept]
         kept = kept[known.isin(value if is_list_like(value) else [value]).to_numpy()]
     return rows if len(kept) == len(rows) else rows.iloc[kept]
