@@ -91,3 +91,16 @@ def test_a_trial_ends_in_time_and_a_failure_costs_nothing(monkeypatch, caplog) -
     lines = Forecast(pipeline, catalog)
     lines.before(pipeline.nodes[0], 1)
     assert tried == ["a", "x"] and lines._seconds == pytest.approx({"a": 30, "x": 30})
+
+
+def test_estimators_are_not_fitted_for_a_forecast(monkeypatch, caplog) -> None:
+    monkeypatch.setattr(training, "expected_seconds", pytest.fail)
+    nodes = Pipeline([Node(max, ["table", "params:a"], "a", name="a", tags=[TRAINS])])
+    cell = make_cell(network={"name": "estimator"})
+    lines = Forecast(
+        nodes, DataCatalog({"table": MemoryDataset(0), "params:a": MemoryDataset(cell)})
+    )
+    with caplog.at_level(logging.INFO):
+        lines.before(nodes.nodes[0], 1)
+        lines.after(nodes.nodes[0])
+    assert not [item for item in caplog.records if item.name == forecast.__name__]

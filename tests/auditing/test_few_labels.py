@@ -81,8 +81,8 @@ def test_a_plan_is_stratified_and_keeps_its_word() -> None:
     labelled.loc[places, "chance"] = plan.rows["label_probability"].to_numpy()
     made = rf.audit(labelled, **SOME, label_probability="chance", reference=table).rows
     for row in plan.expected.to_dict("records"):
-        found = made[made["metric"] == row["metric"]].iloc[0]
-        assert found["high"] - found["low"] == pytest.approx(row["width"], rel=0.35)
+        planned = made[made["metric"] == row["metric"]].iloc[0]
+        assert planned["high"] - planned["low"] == pytest.approx(row["width"], rel=0.35)
         assert row["width"] < row["alone"]
     tight = rf.audit(people(60), y_pred="p", sensitive_features=["sex"]).plan(50).rows
     assert len(tight) == 50 and tight["label_probability"].max() == 1

@@ -47,9 +47,9 @@ def by_hand(
 
     def influence(tuned: float, at: float) -> np.ndarray:
         psi, phi = top - at * bottom, guesses[0] - at * guesses[1]
-        own = v / v.sum() * (psi - mean(psi, v))
+        influence = v / v.sum() * (psi - mean(psi, v))
         less = w / w.sum() * (phi - mean(phi, w)) - v / v.sum() * (phi - mean(phi, v))
-        return own + tuned * less
+        return influence + tuned * less
 
     value = mean(top, v) / mean(bottom, v)
     for _ in range(2):
@@ -150,8 +150,8 @@ def test_counts_of_blocks_add_and_groups_join() -> None:
     for made in (whole.everyone, whole.merged(np.array([0, 0]), ("all",))):
         assert made.means(*question).value[0] == pytest.approx(everyone)
     np.testing.assert_allclose(whole.shares().value, [0.3, 0.7], atol=0.03)
-    one = whole.take(np.array([False, True])).means(*question)
-    assert one.value[0] == whole.means(*question).value[1]
+    of_group = whole.take(np.array([False, True])).means(*question)
+    assert of_group.value[0] == whole.means(*question).value[1]
     deviations = whole.means(*question).deviations
     assert deviations is not None
     np.testing.assert_allclose(

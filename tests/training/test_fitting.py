@@ -256,11 +256,12 @@ def test_a_replica_stops_by_itself_and_keeps_its_best_epoch(method, warm_up):
     stopped.train_to_end(checkpoints.Checkpoint("a", f"{method} together"))
     ends = []
     for place, seed in enumerate(seeds):
-        own = [of_epoch[place] for of_epoch in losses]
+        of_replica = [of_epoch[place] for of_epoch in losses]
         best = next(  # by hand: the first epoch that three worse ones follow
             epoch
             for epoch in range(warm_up, 25)
-            if own[epoch] == min(own[warm_up : epoch + 4]) and own.index(own[epoch]) == epoch
+            if of_replica[epoch] == min(of_replica[warm_up : epoch + 4])
+            and of_replica.index(of_replica[epoch]) == epoch
         )
         ends.append(min(best + 4, 25))
         for name, value in stopped.model.state_dict().items():

@@ -9,6 +9,8 @@ from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 
+from robust_fairness.core.registry import find
+
 logger = logging.getLogger(__name__)
 
 TRAINS = "train"  # tag of nodes that train a cell; their inputs are samples and the cell
@@ -18,9 +20,10 @@ SECONDS, SHARE = 1.0, 0.01  # a trial ends after so much CPU time, or that share
 class Forecast:
     """Logs the expected time before the first training, and the time left after every one.
 
-    Some steps of each cell are tried, of one cell of every dataset first. Cells for which no time
-    is left take as long a training as the mean of those tried. Beside busy processes all take
-    longer, by the ratio of the trial's wall-clock time to its CPU time.
+    Some steps of cells are tried, of one cell of every dataset first. Estimators, and cells for
+    which no time is left, take as long a training as the mean of those tried; of estimators alone
+    nothing is expected before the first is fitted. Beside busy processes all take longer, by the
+    ratio of the trial's wall-clock time to its CPU time.
     """
 
     def __init__(self, pipeline: Pipeline, catalog: CatalogProtocol) -> None:
@@ -28,21 +31,22 @@ class Forecast:
         self._cells = {node.name: catalog.load(node.inputs[1]) for node in nodes}
         self._samples = {node.name: node.inputs[0] for node in nodes}
         self._catalog, self._seconds = catalog, dict[str, float]()
-        self._start, self._done = 0.0, 0.0
+        self._start, self._done, self._tried = 0.0, 0.0, False
 
     def before(self, node: Node, workers: int) -> None:
         """Log how long all trainings will take, before the first one."""
         if node.name not in self._cells or self._seconds:
             return
         self._seconds = self._expected()
-        logger.info(
-            "training %d models of %d cells takes about %s on %d %s",
-            sum(cell.budget * len(cell.seeds) for cell in self._cells.values()),
-            len(self._cells),
-            in_words(sum(self._seconds.values()) / workers),
-            workers,
-            "workers" if workers > 1 else "core",
-        )
+        if self._tried:
+            logger.info(
+                "training %d models of %d cells takes about %s on %d %s",
+                sum(cell.budget * len(cell.seeds) for cell in self._cells.values()),
+                len(self._cells),
+                in_words(sum(self._seconds.values()) / workers),
+                workers,
+                "workers" if workers > 1 else "core",
+            )
         self._start = time.monotonic()
 
     def after(self, node: Node) -> None:
@@ -56,6 +60,7 @@ class Forecast:
 
     def _expected(self) -> dict[str, float]:
         """Seconds by node."""
+        from robust_fairness.estimators.base import Estimator
         from robust_fairness.training import expected_seconds
 
         turns: dict[str, int] = {}
@@ -66,6 +71,8 @@ class Forecast:
         for name in sorted(turns, key=turns.__getitem__):
             if time.process_time() - start > max(SECONDS, SHARE * sum(tried.values())):
                 break
+            if issubclass(find("network", self._cells[name].network.name), Estimator):
+                continue  # a trial would be all of its training
             try:
                 with chdir("."):  # a plug-in may leave it
                     samples = self._catalog.load(self._samples[name])
@@ -74,6 +81,7 @@ class Forecast:
                 logger.debug("%s: not tried", name, exc_info=True)
         spent = time.process_time() - start
         slower = max(1.0, (time.perf_counter() - started) / spent) if spent else 1.0
+        self._tried = bool(tried)
         sizes = {name: cell.budget * len(cell.seeds) for name, cell in self._cells.items()}
         usual = mean(tried[name] / sizes[name] for name in tried) if tried else 1.0
         return {name: slower * tried.get(name, usual * size) for name, size in sizes.items()}
