@@ -483,6 +483,12 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_table
             if line.verdict == "undecided":
                 assert re.search(r"decide|not counted", line.says), line.says
             assert line.verdict != "not run" or "not run" in line.says
+    parts = paper_tables.effects_of("kernel_fairness")
+    small = parts[parts["claim"] == "The penalty is fairer than plain training under calibration"]
+    states = ["excluded", "not run"]
+    half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan])
+    said = claims.judged(half)["says"].tolist()
+    assert said == ["undecided: less than the margin in 1 of 2, not run in 1 of 2"]
 
 
 CUMA = "CUMA is fairer than plain training under shift"

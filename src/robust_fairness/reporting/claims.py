@@ -405,8 +405,8 @@ def _in_words(rows: pd.DataFrame, furthest: pd.Series) -> str:
     }  # fmt: skip
     of = f" of {len(rows)}" if len(rows) > 1 else ""
     decided = [f"{text} in {count[name]}{of}" for name, text in names.items() if name in count]
-    if verdict == "undecided":
-        unclear = rows[rows["state"] == verdict]
+    unclear = rows[rows["state"] == "undecided"]
+    if verdict == "undecided" and len(unclear):
         number = int(np.argsort(_nearness(unclear).to_numpy())[0])
         furthest = unclear.iloc[number]
         ends = "" if np.isnan(furthest["low"]) else "{low:.3f} to {high:.3f}".format(**furthest)

@@ -46,6 +46,8 @@ SENSITIVE = {
     "students": "age & sex",
 }
 REGRESSION = ("communities_continuous", "students")
+# The same rows, where plain training and the penalty have the same search.
+SEARCHED = {f"{name}_searched": SENSITIVE[name] for name in REGRESSION}
 # Table 13 does not name its dataset.
 TRADE_OFF = {name: SENSITIVE[name] for name in ("compas", "german", "drugs")}
 GAPS = {"eo": "delta_eo", "dp": "disparate_impact"}  # beside the score in Table 13
@@ -302,7 +304,7 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
 
 
 def measured(results: Results) -> pd.DataFrame:
-    """What claims are about: scores of the attributes of ``SENSITIVE`` and ``FRONTIERS``.
+    """What claims are about: scores of the attributes of ``SENSITIVE``, ``SEARCHED``, ``FRONTIERS``.
 
     With the columns ``notion``; ``selected``, whether they are those of the trials that validation
     selected; ``weight`` of the others; ``estimated_from``, rows that a score is estimated from.
@@ -317,6 +319,6 @@ def measured(results: Results) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True).assign(trial=DEFAULT_TRIAL)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
     joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
-    attributes = {**joint, **SENSITIVE, **ESTIMATION}
+    attributes = {**joint, **SENSITIVE, **SEARCHED, **ESTIMATION}
     kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
     return claimed.with_row_variances(rows[kept], results)
