@@ -304,7 +304,7 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
 
 
 def measured(results: Results) -> pd.DataFrame:
-    """What claims are about: scores of the attributes of ``SENSITIVE``, ``SEARCHED``, ``FRONTIERS``.
+    """What claims are about: scores of the attributes of ``SENSITIVE``, ``SEARCHED`` and so on.
 
     With the columns ``notion``; ``selected``, whether they are those of the trials that validation
     selected; ``weight`` of the others; ``estimated_from``, rows that a score is estimated from.
