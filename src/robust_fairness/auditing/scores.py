@@ -355,7 +355,7 @@ def _rows_in_counts(
         place, n = comparison.few
         words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
         rate, group = divmod(place, len(comparison.groups))
-        lacking = f"{comparison.groups[group]} has {n} rows for the {words[rate % len(words)]}"
+        lacking = f"{comparison.groups[group]} has {n} row{'s' * (n != 1)} for the {words[rate % len(words)]}"
         row |= {
             "interval": ALL_VALUES,
             "note": "; ".join(filter(None, (row["note"], f"{lacking}, {FEWEST_ROWS} are needed"))),
@@ -493,5 +493,5 @@ def _small_group(
     least = int(counts.argmin())
     if counts[least] >= small:
         return {"small": False}
-    problem = f"small group: {names[least]} has {counts[least]} rows"
+    problem = f"small group: {names[least]} has {counts[least]} row{'s' * (counts[least] != 1)}"
     return {"small": True, "note": "; ".join(filter(None, (row["note"], problem)))}

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import yaml
 
 from robust_fairness.core.errors import InputError, Mistake
 
-Loader = yaml.SafeLoader | yaml.CSafeLoader
+Loader: TypeAlias = "yaml.SafeLoader | yaml.CSafeLoader"
+FASTER: type[Loader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # where PyYAML has libyaml
 MERGE = "tag:yaml.org,2002:merge"
 LARGEST = 16 * 2**20  # bytes of a file
 DEEPEST = 50  # levels of lists and mappings within one another
@@ -84,7 +85,7 @@ def parse(content: str | bytes, file: str) -> Node:
         byte = error.object[error.start]
         raise _not_readable(f"byte {byte:#x}, allowed: UTF-8", f"{file}:{line}") from None
     try:
-        return _Parser(yaml.CSafeLoader, file).parsed(text)
+        return _Parser(FASTER, file).parsed(text)
     except yaml.YAMLError:
         pass
     try:

@@ -14,6 +14,7 @@ import plotly.graph_objects as go
 import yaml
 
 from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.experiment.yaml_source import FASTER
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting import claims
@@ -91,7 +92,7 @@ class Section:
 def declared() -> dict[str, dict[str, Any]]:
     """The sections by the name of their module."""
     text = (files("robust_fairness.reporting") / "views.yml").read_text(encoding="utf-8")
-    result: dict[str, dict[str, Any]] = yaml.load(text, yaml.CSafeLoader)
+    result: dict[str, dict[str, Any]] = yaml.load(text, FASTER)
     return result
 
 
