@@ -94,7 +94,7 @@ def commands(folder: Path) -> dict[str, Callable[[], float]]:
 
     runs = {
         f"run, biased digits, {method}": [*RUN, f"--methods={method}"]
-        for method in ("lff", "lnl", "group_dro")
+        for method in ("lff", "rubi", "group_dro")
     }
     return {
         f"audit, {ROWS:,} rows": lambda: cpu_seconds([*COMMAND, *audit], folder),

@@ -173,8 +173,14 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
     import dask
     from distributed import Nanny, Scheduler, Security, SpecCluster
 
-    # Without this, Dask does not restart a worker that is missing for seconds after it died.
-    dask.config.set({"distributed.deploy.lost-worker-timeout": "10000 hours"})
+    settings = {
+        # otherwise Dask does not restart a worker that is missing for seconds after it died
+        "deploy.lost-worker-timeout": "10000 hours",
+        # it samples the stack of every worker 100 times a second
+        "worker.profile.enabled": False,
+        "admin.tick.interval": "1s",
+    }
+    dask.config.set({f"distributed.{name}": value for name, value in settings.items()})
     # A scheduler runs the code of every client: only those with this certificate may connect.
     security = Security.temporary()
     here = {"host": "127.0.0.1", "protocol": "tls://", "security": security, "dashboard": False}
