@@ -355,7 +355,8 @@ def _rows_in_counts(
         place, n = comparison.few
         words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
         rate, group = divmod(place, len(comparison.groups))
-        lacking = f"{comparison.groups[group]} has {n} row{'s' * (n != 1)} for the {words[rate % len(words)]}"
+        lacking = f"{comparison.groups[group]} has {n} row" + "s" * (n != 1)
+        lacking += f" for the {words[rate % len(words)]}"
         row |= {
             "interval": ALL_VALUES,
             "note": "; ".join(filter(None, (row["note"], f"{lacking}, {FEWEST_ROWS} are needed"))),

@@ -123,7 +123,8 @@ def cross_fitted(
         Means of all rows, float64 ``[n]``.
     """
     fitted = np.empty(len(target))
-    equal = weight is None or bool((weight == weight[0]).all())
+    if weight is not None and (weight == weight[0]).all():
+        weight = None
     for number in range(FOLDS):
         out = fold == number
         rows = ~out if among is None else ~out & among
@@ -132,7 +133,7 @@ def cross_fitted(
             fitted[out] = values[0]
             continue
         classes = np.array_equal(values, [0, 1])
-        of_rows = None if equal else weight[rows]
+        of_rows = None if weight is None else weight[rows]
         model = _model(x.categorical, classes).fit(x.values[rows], target[rows], of_rows)
         of_out = x.values[out]
         fitted[out] = model.predict_proba(of_out)[:, 1] if classes else model.predict(of_out)
