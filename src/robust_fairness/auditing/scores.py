@@ -355,8 +355,8 @@ def _rows_in_counts(
         place, n = comparison.few
         words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
         rate, group = divmod(place, len(comparison.groups))
-        lacking = f"{comparison.groups[group]} has {n} row" + "s" * (n != 1)
-        lacking += f" for the {words[rate % len(words)]}"
+        some = "1 row" if n == 1 else f"{n} rows"
+        lacking = f"{comparison.groups[group]} has {some} for the {words[rate % len(words)]}"
         row |= {
             "interval": ALL_VALUES,
             "note": "; ".join(filter(None, (row["note"], f"{lacking}, {FEWEST_ROWS} are needed"))),
@@ -494,5 +494,6 @@ def _small_group(
     least = int(counts.argmin())
     if counts[least] >= small:
         return {"small": False}
-    problem = f"small group: {names[least]} has {counts[least]} row{'s' * (counts[least] != 1)}"
+    some = "1 row" if counts[least] == 1 else f"{counts[least]} rows"
+    problem = f"small group: {names[least]} has {some}"
     return {"small": True, "note": "; ".join(filter(None, (row["note"], problem)))}
