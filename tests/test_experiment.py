@@ -3,6 +3,7 @@
 import itertools
 import re
 import shutil
+import tarfile
 from functools import cache
 from pathlib import Path
 
@@ -554,6 +555,18 @@ def test_an_archive_of_the_configuration_is_read_as_its_folder(tmp_path, kind):
     folder, unpacked = ({**loader["catalog"]} for loader in loaders)
     assert unpacked == folder
     assert loaders[1].texts() == loaders[0].texts()
+
+
+@pytest.mark.parametrize(("name", "kind"), [("../base.yml", "0"), ("conf/link", "2")])
+def test_an_archive_that_reaches_outside_is_refused(tmp_path, name, kind):
+    archive = tmp_path / "conf.tar"
+    with tarfile.open(archive, "w") as file:
+        item = tarfile.TarInfo(name)
+        item.type, item.linkname = kind.encode(), "/etc"
+        file.addfile(item)
+    with pytest.raises(InputError, match=rf"conf\.tar: {re.escape(name)}, allowed: files"):
+        ConfigLoader(archive, "smoke", **CONFIG_LOADER_ARGS)
+    assert not (tmp_path / "base.yml").exists()
 
 
 def test_a_file_that_is_no_archive_is_refused(tmp_path):

@@ -10,13 +10,13 @@ every way into the project (run, registry, viz, notebooks) makes one.
 
 import atexit
 import os
+import tarfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
 from shutil import ReadError, rmtree, unpack_archive
-from tarfile import TarError, is_tarfile
 from tempfile import mkdtemp
 from typing import Any
 from zipfile import BadZipFile
@@ -81,11 +81,23 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _unpacked(self, archive: Path) -> Path:
         """The folder ``conf`` of an archive, unpacked until the process ends."""
-        root = Path(mkdtemp(prefix="robust_fairness_"))
+        root = Path(mkdtemp(prefix="robust_fairness_")).resolve()
         atexit.register(rmtree, root, ignore_errors=True)
         try:
-            unpack_archive(archive, root, filter="data" if is_tarfile(archive) else None)
-        except (OSError, ReadError, TarError, BadZipFile) as error:
+            if not tarfile.is_tarfile(archive):
+                unpack_archive(archive, root)
+            else:
+                with tarfile.open(archive) as file:
+                    for item in file:
+                        inside = (root / item.name).resolve().is_relative_to(root)
+                        if not inside or not (item.isfile() or item.isdir()):
+                            raise InputError(
+                                f"{archive}: {item.name}, allowed: files and folders inside of it"
+                            )
+                    # which Python knows from 3.11.4 on
+                    file.extraction_filter = getattr(tarfile, "data_filter", None)
+                    file.extractall(root)
+        except (OSError, ReadError, tarfile.TarError, BadZipFile) as error:
             raise InputError(f"{archive}: not a readable tar or zip archive") from error
         folders = [path for path in root.iterdir() if path.is_dir()]
         return folders[0] if len(folders) == 1 else root
