@@ -178,7 +178,6 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
         "deploy.lost-worker-timeout": "10000 hours",
         # it samples the stack of every worker 100 times a second
         "worker.profile.enabled": False,
-        "admin.tick.interval": "1s",
     }
     dask.config.set({f"distributed.{name}": value for name, value in settings.items()})
     # A scheduler runs the code of every client: only those with this certificate may connect.
