@@ -584,7 +584,7 @@ def by_paper() -> pd.DataFrame:
     rows = []
     for name in CLAIMED:
         found = claims.judged(effects_of(name))
-        models = found["says"].str.contains("these models", regex=False)
+        models = found["says"].str.contains("(these models)", regex=False)
         counts = {}
         for verdict in VERDICTS:
             mask = found["verdict"] == verdict

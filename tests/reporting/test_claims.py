@@ -489,6 +489,12 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_table
     half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan])
     said = claims.judged(half)["says"].tolist()
     assert said == ["undecided: less than the margin in 1 of 2, not run in 1 of 2"]
+    mixed = claims.judged(paper_tables.effects_of("bias_mitigation")).set_index("claim")["says"]
+    of_both = mixed["The position of the digit is exploited less than the other variables"]
+    assert of_both.startswith("partly (these models in 1 of 2): holds in 1 of 2")
+    assert mixed["Gains for blond hair cost accuracy on other hair in CelebA"].startswith(
+        "partly (these models): "
+    )
 
 
 CUMA = "CUMA is fairer than plain training under shift"

@@ -395,8 +395,10 @@ def _nearness(rows: pd.DataFrame) -> pd.Series:
 
 def _in_words(rows: pd.DataFrame, furthest: pd.Series) -> str:
     verdict, count = str(furthest["verdict"]), rows["state"].value_counts()
-    asked = rows.loc[rows["question"] != "", "question"].unique()
-    whom = " (these models)" if "these models" in asked else ""
+    asked = rows.loc[rows["question"] != "", "question"]
+    models = (asked == "these models").sum()
+    some = f" in {models} of {len(rows)}" if models < len(asked) else ""
+    whom = f" (these models{some})" if models else ""
     if verdict == "not run":
         cost = furthest["cost"] or "no scores"
         return f"not run: {cost}"
