@@ -325,6 +325,29 @@ def test_rows_that_both_sides_share_are_paired():
     assert unpaired["high"] == alone["high"]
 
 
+def test_what_selects_the_same_model_changes_nothing_without_an_error():
+    """Criteria select among the trials of one seed: the same one, an equal one, another."""
+    rows = made_up({"a": [0.9], "b": [0.9], "c": [0.9], "d": [0.7]})
+    run = results(rows)
+    scores = claims.with_row_variances(run.metrics, run).assign(method="m", trial="default")
+    scores = scores.assign(alpha=[-1, 2, 3, 4], model=[("m", 1), ("m", 1), ("m", 2), ("m", 3)])
+    text = yaml.safe_dump(
+        {
+            "p": [
+                CLAIM | {"claim": str(k), "first": {"alpha": -1}, "second": {"alpha": k}}
+                for k in (2, 3, 4)
+            ]
+        }
+    )
+    effects = claims.table(claims.read(text)["p"], scores, run)
+    width = effects["high"] - effects["low"]
+    assert [*effects["ours"].round(9)] == [0, 0, 0.2] and width[0] < 1e-9
+    assert width[1] > 0.03 and width[2] > width[1]
+    assert effects["verdict"][0] == "excluded"
+    unknown = claims.table(claims.read(text)["p"], scores.assign(model=np.nan), run)
+    assert (unknown["high"] - unknown["low"])[0] == width[1]
+
+
 def test_few_seeds_answer_for_these_models_only_and_without_rows_for_nothing():
     levels = {"a": [0.9, 0.9], "b": [0.5, 0.5]}
     effect = table_of(results(made_up(levels))).iloc[0]

@@ -19,6 +19,7 @@ from robust_fairness.reporting.bias_variables import (
 )
 from robust_fairness.reporting.claims import of_small, with_row_variances
 from robust_fairness.reporting.results import (
+    CELL,
     UNSHIFTED,
     Results,
     objectives,
@@ -215,16 +216,18 @@ def measured(results: Results) -> pd.DataFrame:
 
     With the columns ``explicit``, the variables given to the method, and ``variables``, their
     number; ``study`` and ``p_bias`` of the dataset; ``alpha`` of the trials that a criterion of
-    Figure 6 selected, of any hyperparameters.
+    Figure 6 selected, of any hyperparameters, and ``model``, which one it is.
     """
     tuned = criteria_of_alpha(where(results.metrics, shift=UNSHIFTED))
+    models = [*zip(*(tuned[name] for name in (*CELL, "trial")), strict=True)]
+    tuned = tuned.assign(model=pd.Series(models, tuned.index, dtype=object), trial=DEFAULT_TRIAL)
     rows = with_variables(results, results.unshifted, DEFAULT_VARIABLE)
     questioned = rows["dataset"].isin(questions.DATASETS) & (rows["trial"] == DEFAULT_TRIAL)
     aware = rows["explicit"] != ""
     rows["explicit"] = rows["explicit"].mask(questioned & aware, questions.DEFAULT_VARIABLE)
     rows["variables"] = [len(set(text.split("+")) - {""}) for text in rows["explicit"]]
-    rows = pd.concat([rows, tuned.assign(trial=DEFAULT_TRIAL)], ignore_index=True)
-    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "alpha"])])
+    rows = pd.concat([rows, tuned], ignore_index=True)
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "alpha", "model"])])
     rows = results.with_facets(rows, ["study", "p_bias"], {"study": "dataset"})
     rows = rows.assign(p_bias=pd.to_numeric(rows["p_bias"]))
     return _with_sums(with_row_variances(rows, results))

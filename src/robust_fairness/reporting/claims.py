@@ -143,7 +143,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
         claims: those of the paper.
         rows: scores by seed, with the columns that its claims name and ``variance``, that by the
             test rows, where it is known; a column ``by_row`` has arrays of which a score is the
-            mean, a number per test row.
+            mean, a number per test row; a column ``model`` identifies trained models of a seed.
         results: the run that they come from.
 
     Returns:
@@ -263,6 +263,8 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
     else:
         # rows of both sides, and of all seeds, may be the same: their errors are not averaged out
         deviation = both.xs("deviation", axis=1, level=1).to_numpy(np.float64)
+        # certain, and not 0, which stands for a variance that is not known
+        deviation[_of_the_same_models(sides, value.index)] = np.sqrt(np.finfo(np.float64).tiny)
         by_rows = float(np.sqrt((deviation**2).sum(1)).mean() ** 2) if seeds else np.nan
     result = {"value": np.nan, "seeds": seeds, "ratio": ratio, "question": ""}
     if seeds >= FEWEST_REFITS:
@@ -287,6 +289,15 @@ def _by_seed(rows: pd.DataFrame) -> pd.DataFrame:
     )
     complete = sizes == rows.groupby("seed").size().max() if len(rows) else sizes > 0
     return means[complete.reindex(means.index)]
+
+
+def _of_the_same_models(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray:
+    """Whether both sides are scores of the same models, by seed: then nothing is between them."""
+    if len(sides) < 2 or "model" not in sides[0]:  # noqa: PLR2004
+        return np.zeros(len(seeds), dtype=bool)
+    models = [side.groupby("seed")["model"].agg(frozenset).reindex(seeds) for side in sides]
+    known = sides[0].groupby("seed")["model"].agg(lambda names: names.notna().all())
+    return (models[0] == models[1]).to_numpy() & known.reindex(seeds).to_numpy(bool)
 
 
 def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None:
