@@ -42,7 +42,7 @@ PUBLISHED_ORDER = (
     "distractor_shape", "texture", "digit_color", "background_color",
     "texture_color", "distractor_color", "digit_position",
 )  # fmt: skip
-STUDIES = ("biased_mnist", "biased_digits")
+STUDIES = ("biased_mnist", "biased_mnist_tuned", "biased_digits")
 CELEBA = "celeba_hair"
 MINORITY = "Male & Blond_Hair"
 ALPHAS = ("accuracy_at", "mean_accuracy_at")  # criteria of Figure 6

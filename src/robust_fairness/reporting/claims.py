@@ -263,9 +263,10 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
     else:
         # rows of both sides, and of all seeds, may be the same: their errors are not averaged out
         deviation = both.xs("deviation", axis=1, level=1).to_numpy(np.float64)
+        error = np.sqrt((deviation**2).sum(1))
         # certain, and not 0, which stands for a variance that is not known
-        deviation[_of_the_same_models(sides, value.index)] = np.sqrt(np.finfo(np.float64).tiny)
-        by_rows = float(np.sqrt((deviation**2).sum(1)).mean() ** 2) if seeds else np.nan
+        error[_of_the_same_models(sides, value.index)] = np.sqrt(np.finfo(np.float64).tiny)
+        by_rows = float(error.mean() ** 2) if seeds else np.nan
     result = {"value": np.nan, "seeds": seeds, "ratio": ratio, "question": ""}
     if seeds >= FEWEST_REFITS:
         between = between_refits(value.to_numpy(np.float64), ratio)
