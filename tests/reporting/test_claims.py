@@ -402,6 +402,36 @@ def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
     assert variances["delta_eopp"] == pytest.approx(np.var(gaps[1]), rel=0.1)
 
 
+@pytest.mark.parametrize(("right", "verdict"), [(70, "undecided"), (71, "excluded")])
+def test_gaps_of_a_model_that_is_no_better_than_a_constant_decide_nothing(right, verdict):
+    """70 of 100 rows are of the first class."""
+    written = [(0, 0, right - 5), (0, 1, 75 - right), (1, 1, 5), (1, 0, 25)]
+    shared = {"dataset": "adult", "trial": "default", "shift": "none", "severity": 0.0}
+    shared |= dict.fromkeys(("domain", "attribute", "group", "class"), "")
+    shared |= {"sensitive": False, "before": -1}
+    counts = tables.table(
+        tables.COUNTS,
+        [shared | {"method": method, "seed": seed, "label": label, "decision": decision, "n": n}
+         for method in "ab" for seed in range(6) for label, decision, n in written],
+    )  # fmt: skip
+    gaps = made_up({"a": [0.01, 0.02] * 3, "b": [0.02, 0.01] * 3}, "delta_eo")
+    run = results(gaps, counts=counts)
+    effect = table_of(run, rows={"metric": "delta_eo"}).iloc[0]
+    assert effect["verdict"] == verdict and abs(effect["ours"]) < 1e-9
+    assert (effect["needed"] == claims.CONSTANT) == np.isnan(effect["low"]) == (right == 70)
+
+
+def test_faces_decide_nothing_since_cuma_has_not_learned(paper_tables):
+    name = "CUMA is fairer than the other methods under shift on CelebA"
+    judged = claims.judged(paper_tables.effects_of("equalized_robustness")).set_index("claim")
+    assert judged["says"][name] == f"undecided: {claims.CONSTANT}"
+    run = paper_tables.results_of("equalized_robustness")
+    rows = section("equalized_robustness").measured(run)
+    constant = rows[rows["constant"].fillna(False).astype(bool)]
+    assert set(constant["dataset"]) == {"celeba_chubby", "celeba_eyeglasses"}
+    assert set(constant["method"]) == {"cuma"}
+
+
 def test_quantities_of_equalized_robustness_by_other_code(paper_tables):
     run = paper_tables.results_of("equalized_robustness")
     rows = section("equalized_robustness").measured(run)

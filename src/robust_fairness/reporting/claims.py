@@ -5,7 +5,8 @@ that between seeds (*this method*), corrected by Nadeau and Bengio where the spl
 rows, else with that of the test rows where it is known. With fewer than ``FEWEST_REFITS`` seeds it
 is that of the test rows alone (*these models*). Where scores have what every test row adds to them,
 rows are paired: the effect is a mean over rows of what a row adds to it, over all seeds and both
-sides. ``inference.claims`` decides.
+sides. ``inference.claims`` decides. The gaps of models that are no more accurate than the most
+frequent class, which has none, decide nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ from robust_fairness.inference.variance import (
     small_counts,
 )
 from robust_fairness.rendering.effects import Effect, effects_svg
-from robust_fairness.reporting.results import Results, where
+from robust_fairness.reporting.results import CELL, UNSHIFTED, Results, where
 
 DETAILED = ("partly", "contradicted", "undecided")  # verdicts that need more words
 QUESTIONS = ("", "these models", "this method")
@@ -44,6 +45,7 @@ ANY = "any"  # value of a column that is not asked for
 USUAL = {"trial": DEFAULT_TRIAL, "group": ""}  # of columns that a claim does not name
 ROW_KEY = ["dataset", "method", "trial", "seed", "shift", "severity", "domain", "attribute"]
 SHARES = ("accuracy", "majority_accuracy", "minority_accuracy", "accuracy_by_subgroup")
+CONSTANT = "a model is no more accurate than the most frequent class"
 GAPS = {"delta_eo": (0, 1), "delta_eopp": (1,)}  # classes of the rates whose differences are added
 Rows = Mapping[str, Any]
 
@@ -141,9 +143,9 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
     Args:
         claims: those of the paper.
-        rows: scores by seed, with the columns that its claims name and ``variance``, that by the
-            test rows, where it is known; a column ``by_row`` has arrays of which a score is the
-            mean, a number per test row; a column ``model`` identifies trained models of a seed.
+        rows: scores by seed, with the columns that its claims name and those of
+            ``with_row_variances``; a column ``by_row`` has arrays of which a score is the mean, a
+            number per test row; a column ``model`` identifies trained models of a seed.
         results: the run that they come from.
 
     Returns:
@@ -226,12 +228,13 @@ def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> d
     result = {
         "value": np.mean([effect["value"] for effect in each]),
         "seeds": min(effect["seeds"] for effect in each),
+        "constant": any(effect["constant"] for effect in each),
         "ratio": max(effect["ratio"] for effect in each),
         "question": min(
             (effect["question"] for effect in each), key=["", "these models", "this method"].index
         ),
     }
-    for name in (ROWS, REFITS):
+    for name in () if result["constant"] else (ROWS, REFITS):
         components = [
             Component(effect[name].variance / count**2, effect[name].df)
             for effect in each
@@ -252,7 +255,7 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
     first = _chosen(rows, part.rows, part.first)
     sides = [first, *([_chosen(rows, part.rows, part.second)] if part.second else [])]
     if any(side.empty for side in sides):  # not run
-        return {"value": np.nan, "seeds": 0, "ratio": 0.0, "question": ""}
+        return {"value": np.nan, "seeds": 0, "ratio": 0.0, "question": "", "constant": False}
     both = pd.concat(map(_by_seed, sides), axis=1, join="inner", keys=range(len(sides)))
     value = both[0]["value"] - (both[1]["value"] if part.second else 0)
     seeds = len(value)
@@ -267,7 +270,10 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
         # certain, and not 0, which stands for a variance that is not known
         error[_of_the_same_models(sides, value.index)] = np.sqrt(np.finfo(np.float64).tiny)
         by_rows = float(error.mean() ** 2) if seeds else np.nan
-    result = {"value": np.nan, "seeds": seeds, "ratio": ratio, "question": ""}
+    constant = any(side["constant"].any() for side in sides if "constant" in side)
+    result = {
+        "value": np.nan, "seeds": seeds, "ratio": ratio, "question": "", "constant": constant
+    }  # fmt: skip
     if seeds >= FEWEST_REFITS:
         between = between_refits(value.to_numpy(np.float64), ratio)
         result |= {"value": value.mean(), "question": "this method", REFITS: between}
@@ -296,9 +302,11 @@ def _of_the_same_models(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.nd
     """Whether both sides are scores of the same models, by seed: then nothing is between them."""
     if len(sides) < 2 or "model" not in sides[0]:  # noqa: PLR2004
         return np.zeros(len(seeds), dtype=bool)
-    models = [side.groupby("seed")["model"].agg(frozenset).reindex(seeds) for side in sides]
-    known = sides[0].groupby("seed")["model"].agg(lambda names: names.notna().all())
-    return (models[0] == models[1]).to_numpy() & known.reindex(seeds).to_numpy(bool)
+    first, second = (
+        {seed: set(rows) for seed, rows in side.groupby("seed")["model"] if rows.notna().all()}
+        for side in sides
+    )
+    return np.array([seed in first and first[seed] == second.get(seed) for seed in seeds])
 
 
 def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None:
@@ -321,6 +329,8 @@ def _needed(effect: Mapping[str, Any], margin: float, tests: int) -> str:
         float(effect[name].variance) if name in effect else 0.0 for name in (ROWS, REFITS)
     )
     seeds, ratio = effect["seeds"], effect["ratio"]
+    if effect["constant"]:
+        return CONSTANT
     if not np.isfinite(rows + refits) or rows + refits == 0:
         return "rows were not counted"
     single = refits / (1 / seeds + ratio)
@@ -341,7 +351,9 @@ def _rounded(factor: float) -> str:
 def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Scores with their variance by the test rows, as ``variance``, where it can be known.
 
-    Of accuracies from their number of rows, of sums of differences of rates from the counts.
+    Of accuracies from their number of rows, of sums of differences of rates from the counts. With
+    these, ``constant`` tells of gaps whether the accuracy of the model without a shift, mean over
+    seeds, is at most that of the most frequent class.
     """
     known = rows["variance"] if "variance" in rows else pd.Series(np.nan, rows.index)
     share = rows["metric"].isin(SHARES) & rows["value"].notna()
@@ -352,7 +364,9 @@ def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
         keys = [*ROW_KEY, "metric"]
         of_gaps = rows[keys].merge(counted, how="left", on=keys)["variance"].to_numpy()
         variance = variance.fillna(pd.Series(of_gaps, rows.index))
-    return rows.assign(variance=variance)
+    constant = rows.set_index([*CELL, "trial"]).index.isin(_constant(results.counts))
+    constant &= rows["metric"].isin([*GAPS, "delta_er"])
+    return rows.assign(variance=variance, constant=constant)
 
 
 def of_small(value: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -377,6 +391,16 @@ def _counted(results: Results) -> pd.DataFrame:
         total = some.groupby(level=ROW_KEY).sum(min_count=2 * len(labels))
         frames.append(total.rename("variance").reset_index().assign(metric=metric))
     return pd.concat(frames, ignore_index=True)
+
+
+def _constant(counts: pd.DataFrame) -> pd.Index:
+    """The trials that are no more accurate than the most frequent class."""
+    counts = where(counts, attribute="", shift=UNSHIFTED)
+    cell = [*CELL, "trial"]
+    labels = counts.groupby([*cell, "seed", "label"])["n"].sum()
+    right = counts[counts["decision"] == counts["label"]].groupby(cell)["n"].sum()
+    most = labels.groupby(level=[*cell, "seed"]).max().groupby(level=cell).sum()
+    return most.index[right.reindex(most.index, fill_value=0) <= most]
 
 
 def judged(parts: pd.DataFrame) -> pd.DataFrame:
