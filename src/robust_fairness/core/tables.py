@@ -158,7 +158,7 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     r"""A Markdown page with its tables made anew.
 
     A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; those that
-    ``made`` has no function for stay.
+    ``made`` has no function for stay. Instead of one without rows it says "None yet.".
 
     >>> page = "Two: <!-- table: two -->\n<!-- end -->"
     >>> print(in_page(page, {"two": lambda: pd.DataFrame({"a": [2]})}))
@@ -170,7 +170,9 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     """
 
     def new(match: re.Match[str]) -> str:
-        make = made.get(match[2])
-        return f"{match[1]}{markdown(make())}\n{match[3]}" if make else match[0]
+        if match[2] not in made:
+            return match[0]
+        frame = made[match[2]]()
+        return f"{match[1]}{markdown(frame) if len(frame) else 'None yet.'}\n{match[3]}"
 
     return IN_A_PAGE.sub(new, page)
