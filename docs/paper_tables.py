@@ -429,6 +429,11 @@ SIZES = {
 }
 
 
+KNOWN = {
+    "biased_mnist_tuned": "one variable known",
+    "biased_mnist_tuned_four": "four",
+    "biased_mnist_tuned_seven": "seven",
+}
 STRENGTHS = {
     "biased_mnist_tuned_p_0_5": "p = .5",
     "biased_mnist_tuned": "p = .7",
@@ -537,6 +542,7 @@ PAPERS = {
             "precisions": precisions,
             "sizes": partial(by_data, SIZES),
             "draws": partial(by_data, DRAWS),
+            "known": partial(by_data, KNOWN),
             "strengths": partial(by_data, STRENGTHS),
             "tuning_distributions": tuning_distributions,
             "celeba": partial(by_method, bias_mitigation.CELEBA, UNBIASED),
