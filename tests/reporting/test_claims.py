@@ -346,6 +346,8 @@ def test_what_selects_the_same_model_changes_nothing_without_an_error():
     assert effects["verdict"][0] == "excluded"
     unknown = claims.table(claims.read(text)["p"], scores.assign(model=np.nan), run)
     assert (unknown["high"] - unknown["low"])[0] == width[1]
+    apart = claims.table(claims.read(text)["p"], scores.assign(seed=[0, 1, 1, 1]), run)
+    assert apart["ours"].isna().all() and set(apart["verdict"]) == {"not run"}
 
 
 def test_few_seeds_answer_for_these_models_only_and_without_rows_for_nothing():

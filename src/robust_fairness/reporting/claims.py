@@ -306,7 +306,8 @@ def _of_the_same_models(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.nd
         {seed: set(rows) for seed, rows in side.groupby("seed")["model"] if rows.notna().all()}
         for side in sides
     )
-    return np.array([seed in first and first[seed] == second.get(seed) for seed in seeds])
+    same = [seed in first and first[seed] == second.get(seed) for seed in seeds]
+    return np.array(same, dtype=bool)
 
 
 def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None:
@@ -352,8 +353,8 @@ def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Scores with their variance by the test rows, as ``variance``, where it can be known.
 
     Of accuracies from their number of rows, of sums of differences of rates from the counts. With
-    these, ``constant`` tells of gaps whether the accuracy of the model without a shift, mean over
-    seeds, is at most that of the most frequent class.
+    these, ``constant`` is whether a score is a gap of a model whose accuracy without a shift, mean
+    over seeds, is at most that of the most frequent class.
     """
     known = rows["variance"] if "variance" in rows else pd.Series(np.nan, rows.index)
     share = rows["metric"].isin(SHARES) & rows["value"].notna()
