@@ -24,7 +24,7 @@ help: ## list the targets
 
 install: $(INSTALLED) ## create .venv from requirements.lock (again only after a change)
 
-$(INSTALLED): installer.lock requirements.lock pyproject.toml
+$(INSTALLED): installer.lock requirements.lock pyproject.toml bundled/pyproject.toml
 	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit( \
 		"Python 3.11 to 3.14 is needed, this is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(ENVIRONMENT)
@@ -32,7 +32,7 @@ $(INSTALLED): installer.lock requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --require-hashes -r installer.lock
 	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes \
 		-r requirements.lock
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e ./bundled -e .
 	@touch $@
 
 run: $(INSTALLED) ## run the benchmark on the bundled data, by two workers
@@ -104,7 +104,7 @@ lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: 
 	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) \
 		--extra dev --extra docs --universal \
 		--python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
-		--output-file requirements.lock
+		--no-emit-package robust-fairness-data --output-file requirements.lock
 	@echo "# The installer of the packages in requirements.lock; written by \`make lock\`." > installer.new
 	@echo uv | $(UV) pip compile - --quiet --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --no-annotate >> installer.new

@@ -5,13 +5,14 @@ The archives are those of ``robust-fairness fetch acs``:
     python docs/acs_states.py
 """
 
+from pathlib import Path
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robust_fairness.datasets.files import Files, default_root
+from robust_fairness.datasets.files import DATA_PACKAGE, Files, default_root
 from robust_fairness.datasets.tables.acs import (
-    BUNDLED,
     FILE,
     INCOME,
     LABEL,
@@ -45,7 +46,7 @@ def main() -> None:
     others = [name for name in table.column_names if name != "household"]
     pq.write_table(
         table,
-        BUNDLED / FILE,
+        Path("bundled", DATA_PACKAGE, FILE),
         compression="zstd",
         use_dictionary=others,
         column_encoding={"household": "DELTA_BINARY_PACKED"},  # ascending

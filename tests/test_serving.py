@@ -218,7 +218,8 @@ def test_a_model_is_served_in_an_environment_of_its_requirements(tmp_path, netwo
     chosen = {"network": estimator | {"params": {"verbose": -1}}} if network == "lightgbm" else {}
     model, _ = trained(samples, tmp_path / "model", **chosen)
     wheels, environment = tmp_path / "wheels", tmp_path / "environment"
-    run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(ROOT))
+    for source in (ROOT, ROOT / "bundled"):
+        run("-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), str(source))
     run("-m", "uv", "venv", "--python", sys.executable, str(environment))
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     lines = (ROOT / "requirements.lock").read_text().splitlines()

@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, dataset_files
 from robust_fairness.datasets.tables import acs
 from robust_fairness.datasets.tables.acs import (
-    BUNDLED,
     CODES,
     FIELDS,
     FILE,
@@ -156,7 +155,7 @@ def test_a_state_is_read_in_two_seconds(shared_data: Path) -> None:
 
 
 def test_bundled_states_are_the_rows_of_the_archives(shared_data: Path) -> None:
-    table = pd.read_parquet(BUNDLED / FILE)
+    table = pd.read_parquet(dataset_files(Path("nowhere")).find(FILE))
     raw = pd.concat([official(shared_data, state) for state in STATES], ignore_index=True)
     kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0) & (raw["PWGTP"] >= 1)
     expected = raw[kept].reset_index(drop=True)
@@ -171,7 +170,7 @@ def test_bundled_states_are_the_rows_of_the_archives(shared_data: Path) -> None:
 def test_bundled_states_are_the_task_income(shared_data: Path, tmp_path: Path) -> None:
     options = {"drop": ["POBP"], "sensitive": ["sex", "race"]}
     expected = Acs(Acs.Parameters(**options)).load(Files(shared_data), 2)
-    samples = AcsStates().load(Files(tmp_path), 2)
+    samples = AcsStates().load(dataset_files(tmp_path), 2)
     assert len(samples) == 58_406
     np.testing.assert_array_equal(samples.x, expected.x)
     np.testing.assert_array_equal(samples.y, expected.y)
@@ -183,10 +182,10 @@ def test_bundled_states_are_the_task_income(shared_data: Path, tmp_path: Path) -
 
 
 def test_some_of_the_bundled_states(tmp_path: Path) -> None:
-    samples = AcsStates(AcsStates.Parameters(states=["SD", "HI"])).load(Files(tmp_path), 1)
+    samples = AcsStates(AcsStates.Parameters(states=["SD", "HI"])).load(dataset_files(tmp_path), 1)
     rows = samples.attributes["state"].value_counts()
     assert rows.to_dict() == {"SD": 4_899, "HI": 7_731}
-    alone = AcsStates(AcsStates.Parameters(states=["SD"])).load(Files(tmp_path), 1)
+    alone = AcsStates(AcsStates.Parameters(states=["SD"])).load(dataset_files(tmp_path), 1)
     assert (len(alone), alone.domain) == (4_899, "")
 
 
@@ -262,7 +261,9 @@ def test_weights_are_an_attribute_on_demand(shared_data: Path, tmp_path: Path) -
     np.testing.assert_array_equal(samples.attributes["PWGTP"], raw["PWGTP"][samples.id])
     assert "PWGTP" not in samples.columns
     assert "PWGTP" not in load(Files(shared_data), states=["VT"]).attributes
-    bundled = AcsStates(AcsStates.Parameters(states=["SD"], weights=True)).load(Files(tmp_path), 1)
+    bundled = AcsStates(AcsStates.Parameters(states=["SD"], weights=True)).load(
+        dataset_files(tmp_path), 1
+    )
     raw = official(shared_data, "SD")
     kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0)
     np.testing.assert_array_equal(bundled.attributes["PWGTP"], raw["PWGTP"][kept])

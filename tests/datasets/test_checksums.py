@@ -9,8 +9,7 @@ import pytest
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from robust_fairness.datasets.fetch import official, require_official
-from robust_fairness.datasets.files import Files
-from robust_fairness.datasets.tables.public import BUNDLED
+from robust_fairness.datasets.files import Files, dataset_files
 
 # Official files of which no copy was available, or which a user chooses.
 UNKNOWN = {"kdd_census", "sepsis", "table"}
@@ -40,11 +39,10 @@ def flipped(content: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", FILES)
 def test_changed_file_is_not_official(name: str, shared_data: Path, tmp_path: Path) -> None:
-    roots = (shared_data, BUNDLED)
-    root = next((root for root in roots if Files(root).has(name)), None)
-    if root is None:
+    official_files = dataset_files(shared_data)
+    if not official_files.has(name):
         pytest.skip(f"{name} is not available")
-    content = Files(root).content(name)
+    content = official_files.content(name)
     changes = (
         [flipped] if name.endswith((".zip", ".mat", ".parquet", "ubyte")) else [flipped, swapped]
     )

@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.files import Files, dataset_files
 from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import public
 from robust_fairness.samples import Samples
@@ -501,17 +501,35 @@ def test_iowa_agrees_with_an_independent_reading(shared_data: Path) -> None:
 HOSPITALS = [file.split(".")[1] for file in FILES["heart"]]
 
 
+BUNDLED = dataset_files(Path("nowhere")).bundled[0]
+
+
 def raw_patients() -> pd.DataFrame:
-    tables = [
-        pd.read_csv(public.BUNDLED / file, header=None, na_values="?") for file in FILES["heart"]
-    ]
+    tables = [pd.read_csv(BUNDLED / file, header=None, na_values="?") for file in FILES["heart"]]
     return pd.concat(tables, keys=HOSPITALS, names=["hospital"]).reset_index("hospital")
 
 
-def test_heart_has_the_golden_counts_without_any_raw_file(tmp_path: Path) -> None:
-    samples = load("heart", tmp_path)
+@pytest.mark.parametrize("name", ["adult", "communities", "drugs", "german", "heart", "students"])
+def test_bundled_files_are_the_official_ones_and_a_copy_of_the_user_wins(
+    name: str, shared_data: Path, tmp_path: Path
+) -> None:
+    dataset, nothing = find("dataset", name)(), dataset_files(tmp_path)
+    assert dataset.missing_files(nothing) == []
+    bundled, expected = dataset.load(nothing, 2), dataset.load(dataset_files(shared_data), 2)
+    np.testing.assert_array_equal(bundled.x, expected.x)
+    np.testing.assert_array_equal(bundled.y, expected.y)
+    pd.testing.assert_frame_equal(bundled.attributes, expected.attributes)
+    pd.testing.assert_frame_equal(bundled.splits, expected.splits)
+    assert bundled.sources == expected.sources
+    assert dataset_files(shared_data).find(FILES[name][0]).is_relative_to(shared_data)
+    write(tmp_path, {FILES[name][0]: b"not,a,table\n"})
+    with pytest.raises(InputError):
+        dataset.load(dataset_files(tmp_path), 1)
+
+
+def test_heart_has_the_golden_counts(tmp_path: Path) -> None:
+    samples = load("heart", BUNDLED)
     golden = GOLDEN["heart"]
-    assert find("dataset", "heart")().missing_files(Files(tmp_path)) == []
     assert len(samples) == golden["all"]["rows"] == 920
     by_sex = counts(samples, "hospital", "sex")
     for hospital in HOSPITALS:
@@ -537,11 +555,11 @@ def test_features_of_heart_and_rows_with_missing_cells(tmp_path: Path) -> None:
     raw[[3, 4]] = raw[[3, 4]].mask(raw[[3, 4]] == 0)
     options = {"common": [0, 1, 2, 3, 6, 7, 8, 9], "all": list(range(13))}
     for features, columns in options.items():
-        samples = load("heart", tmp_path, features=features, incomplete="drop")
+        samples = load("heart", BUNDLED, features=features, incomplete="drop")
         np.testing.assert_array_equal(samples.id, np.flatnonzero(raw[columns].notna().all(axis=1)))
         assert not [name for name in samples.features if name.endswith("=missing")]
     options = {"sensitive": ["age_group"], "drop_sensitive": True}
-    samples = load("heart", tmp_path, features="all", **options)
+    samples = load("heart", BUNDLED, features="all", **options)
     x = pd.DataFrame(samples.x, columns=samples.features)
     assert "age" not in x
     assert "age_group" in samples.attributes
@@ -608,7 +626,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
         )
         real_one = public.declared
         monkeypatch.setattr(public, "declared", lambda n: rows if n == name else real_one(n))
-        monkeypatch.setattr(public, "BUNDLED", tmp_path)
         for number, path in enumerate(files):
             cells = made(name, number)
             if number == file % len(files):

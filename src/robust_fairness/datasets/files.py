@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.datasets import fetch as _fetch
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
+DATA_PACKAGE = "robust_fairness_data"  # a distribution of its own, which the extra train installs
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 # Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
 MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
@@ -30,6 +32,13 @@ ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, N
 def default_root() -> Path:
     """Folder of raw files: ``ROBUST_FAIRNESS_DATA`` if set, else ``data/01_raw``."""
     return Path(os.environ.get(ROOT_VARIABLE) or Path("data", "01_raw")).absolute()
+
+
+def dataset_files(root: Path | None = None) -> "Files":
+    """Raw files of datasets: those below ``root`` (``default_root`` if None), else bundled ones."""
+    spec = find_spec(DATA_PACKAGE)
+    bundled = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
+    return Files(default_root() if root is None else root, bundled=tuple(bundled))
 
 
 def below_the_root(path: str) -> str:
@@ -57,11 +66,13 @@ class Files:
 
     Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``. It has the
     SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``, and
-    that of the typed values of tables that are distributed in several forms.
+    that of the typed values of tables that are distributed in several forms. Files that are not
+    below the root are taken from the folders ``bundled``.
     """
 
     root: Path
     sources: dict[str, str] = field(default_factory=dict)
+    bundled: tuple[Path, ...] = ()
 
     def text(self, name: str) -> str:
         r"""UTF-8 text of the file ``name`` or, where only that exists, of ``name.gz``.
@@ -126,7 +137,7 @@ class Files:
     def available(self, name: str) -> bool:
         """Whether the file or folder ``name`` exists, or a gzip or zip file of it."""
         plain = self.root / name
-        places = (*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip"))
+        places = [*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip")]
         return any(path.exists() for path in places)
 
     def find(self, name: str) -> Path:
@@ -145,8 +156,9 @@ class Files:
         download = f"Download it with `{command}`" if command else f"Put it into {self.root}"
         return f"{download}, or let {ROOT_VARIABLE} name the folder that holds it"
 
-    def _places(self, name: str) -> tuple[Path, Path]:
-        return self.root / name, self.root / f"{name}.gz"
+    def _places(self, name: str) -> list[Path]:
+        folders = (self.root, *self.bundled)
+        return [folder / file for folder in folders for file in (name, f"{name}.gz")]
 
 
 def unzipped(content: bytes, archive: str, member: str) -> bytes:

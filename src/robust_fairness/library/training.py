@@ -16,7 +16,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import CONF
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.fetch import require_official
-from robust_fairness.datasets.files import Files, default_root
+from robust_fairness.datasets.files import dataset_files
 from robust_fairness.experiment.experiment import Cell, TestSet
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.samples import Samples
@@ -47,6 +47,7 @@ def load(
         name: a dataset of the default configuration, such as ``adult``, or a plug-in.
         splits: number of splits; a training with seed k uses split k.
         data: folder of the raw files; default: ``ROBUST_FAIRNESS_DATA``, else ``data/01_raw``.
+            What is not there is taken from the bundled files.
         allow_modified_data: accept files that differ from the official ones.
         options: parameters of the dataset, which replace those of the configuration.
 
@@ -56,7 +57,7 @@ def load(
     """
     parameters = {**_configured("datasets", name), **options}
     source = Named(kind="dataset", name=parameters.pop("source", name), options=parameters)
-    files = Files(default_root() if data is None else Path(data))
+    files = dataset_files(None if data is None else Path(data))
     samples: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
     if not allow_modified_data:
         require_official(samples.sources, "pass allow_modified_data=True")

@@ -290,9 +290,9 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
         """Check that the raw files of these datasets, and sources of generators, are available."""
-        from robust_fairness.datasets.files import Files, default_root
+        from robust_fairness.datasets.files import dataset_files
 
-        written, files = self._written, Files(default_root())
+        written, files = self._written, dataset_files()
         require_files(self.validated_experiment, names, *written, files)
 
     def place_of(self, dataset: DatasetConfig) -> str:

@@ -76,7 +76,6 @@ YEAR = 2018
 SERIAL_WITH_YEAR = 2017  # from then on serial numbers begin with the year
 STATES = ("HI", "ME", "MT", "NE", "NM", "RI", "SD", "WV")
 NOT_APPLICABLE = "not applicable"
-BUNDLED = Path(__file__).parent
 FILE = "acs_states.parquet"
 INCOME = TASKS["Income"]
 LABEL = "above_50000"
@@ -275,7 +274,7 @@ def _feature(values: pd.Series) -> pd.Series:
 
 
 class AcsStates(TableDataset):
-    """Income in eight states, from the American Community Survey 2018; bundled with the package.
+    """Income in eight states, from the American Community Survey 2018; bundled.
 
     The rows, features, attributes and households of ``acs`` for Income in its default states, in a
     file that ``docs/acs_states.py`` makes from the archives that ``acs`` reads. ``id`` is the
@@ -286,6 +285,7 @@ class AcsStates(TableDataset):
     """
 
     name = "acs_states"
+    raw_files = (FILE,)
 
     class Parameters(PersonParameters):
         """Parameters of Income in eight states; the place of birth is left out by default."""
@@ -300,8 +300,7 @@ class AcsStates(TableDataset):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         states = self.parameters.states
-        content = Files(BUNDLED, files.sources).content(FILE)
-        table = pd.read_parquet(io.BytesIO(content))
+        table = pd.read_parquet(io.BytesIO(files.content(FILE)))
         table = table[table["state"].isin(states)].astype({"AGEP": "float64"})  # as in ``acs``
         target = two_categories(table[LABEL], ("at most 50000", "above 50000"))
         return typed_persons(table, target, table["household"], INCOME, self.parameters)

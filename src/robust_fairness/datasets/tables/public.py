@@ -32,7 +32,6 @@ from robust_fairness.datasets.tables._tables import (
 )
 from robust_fairness.samples.splits import Fraction, official_splits
 
-BUNDLED = Path(__file__).parent  # bundled files are below it as others are below a data root
 DATE = "compas_screening_date"
 COMPAS_SCORES = ("decile_score", "v_decile_score")
 
@@ -503,7 +502,7 @@ class Heart(PublicTable):
 
     Attributes are sex, age_group, age and hospital; the class is num > 0. A serum cholesterol or a
     resting blood pressure of 0 is a missing value. ``id`` counts the rows of the four files in
-    their order, from 0. ``heart_disease/ATTRIBUTION.md`` names licence and investigators.
+    their order, from 0.
 
     Source: R. Detrano et al., American Journal of Cardiology 64 (1989).
     """
@@ -528,12 +527,9 @@ class Heart(PublicTable):
     # measured at all hospitals; the others are missing in a third to two thirds of the rows
     common: ClassVar = ("age", "sex", "cp", "trestbps", "restecg", "thalach", "exang", "oldpeak")
 
-    def required_files(self) -> tuple[str, ...]:
-        return ()
-
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters, columns = self.parameters, declared(self.name).columns
-        table = self.patients(Files(BUNDLED, files.sources))
+        table = self.patients(files)
         names = self.common if parameters.features == "common" else [*columns][:-1]
         optional = [name for name in names if "missing" in (columns[name] or ())]
         if parameters.incomplete == "drop":

@@ -70,10 +70,10 @@ def draw(generator: Any) -> Any:
 
 def ingest(generator: GeneratorConfig) -> Any:
     """The real images of a generator with one split."""
-    from robust_fairness.datasets.files import Files, default_root
+    from robust_fairness.datasets.files import dataset_files
 
     source: Any = generator.source
-    return source_of(source).load(Files(default_root()), 1)
+    return source_of(source).load(dataset_files(), 1)
 
 
 def train_reference(samples: Any, cell: Cell) -> Any:

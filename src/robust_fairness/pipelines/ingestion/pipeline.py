@@ -19,9 +19,9 @@ def ingest(dataset: DatasetConfig) -> Any:
 
 def read(dataset: DatasetConfig) -> Any:
     """Samples of a dataset, all domains alike."""
-    from robust_fairness.datasets.files import Files, default_root
+    from robust_fairness.datasets.files import dataset_files
 
-    return source_of(dataset.source).load(Files(default_root()), dataset.seeds)
+    return source_of(dataset.source).load(dataset_files(), dataset.seeds)
 
 
 def within_domains(samples: Any, dataset: DatasetConfig) -> Any:
