@@ -21,10 +21,10 @@ from mlflow.entities import ViewType
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.files import TextDataset
 from robust_fairness.cli import cli
-from robust_fairness.compute.locks import LOCK
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, sha256_of
+from robust_fairness.core.locks import LOCK
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.runs import hooks, provenance, rerun, session, tracking
 from robust_fairness.runs.hooks import RunRecord

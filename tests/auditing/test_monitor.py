@@ -13,6 +13,7 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.audit import audit
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import checksum
 
 OPTIONS = Options("y", "p", ["sex"])
 
@@ -134,6 +135,17 @@ def changed(text, edit):
     return json.dumps(content)
 
 
+def signed(**fields):
+    """Replace fields of a state, whose checksum is right."""
+
+    def edit(content):
+        content.update(fields)
+        del content["checksum"]
+        content["checksum"] = checksum(content)
+
+    return edit
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
@@ -141,6 +153,11 @@ def changed(text, edit):
         (lambda content: content["counts"]["sex"]["male"][0].__setitem__(0, 7), "was changed"),
         (lambda content: content.pop("checksum"), "is no state of a monitor"),
         (lambda content: content.update(format="x"), "is no state of a monitor"),
+        (signed(counts={"sex": {"male": [[1, 2, 3, -4]] * 6}}), "is no state of a monitor"),
+        (signed(counts={"sex": {"male": [[1, 2, 3, 2**64]] * 6}}), "is no state of a monitor"),
+        (signed(counts={"sex": {"male": [[1, 2, 3, 4]] * 5}}), "is no state of a monitor"),
+        (signed(reference=0), "is no state of a monitor"),
+        (signed(periods=["2024-01"] * 6), "is no state of a monitor"),
     ],
 )
 def test_states_that_are_old_or_changed_are_refused_in_one_line(tmp_path, edit, message):
@@ -149,6 +166,12 @@ def test_states_that_are_old_or_changed_are_refused_in_one_line(tmp_path, edit, 
         Monitor.from_json(changed(text.to_json(), edit), "state.json")
     assert str(caught.value).startswith("state.json: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"[" * 10**5, b"1", b"", b"9" * 10**5])
+def test_files_that_are_no_state_are_refused_in_one_line(content):
+    with pytest.raises(InputError, match=r"s.json: is no state of a monitor"):
+        Monitor.from_json(content, "s.json")
 
 
 def test_tables_that_do_not_fit_a_state_are_refused(tmp_path):

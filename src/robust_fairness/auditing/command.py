@@ -221,8 +221,7 @@ def _of_periods(
     monitor = monitor_of(every, periods, groups, about, monitored.first, named)
     monitor = replace(monitor, margin=monitored.margin)
     if state is not None and state.exists():
-        text = state.read_text(encoding="utf-8")
-        monitor = monitor.after(Monitor.from_json(text, str(state)), str(state))
+        monitor = monitor.after(Monitor.from_json(state.read_bytes(), str(state)), str(state))
     return replace(audit, monitor=monitor)
 
 

@@ -9,16 +9,16 @@ by all gaps; an e-process, which is averaged over groups, rates, sizes and start
 (``inference.sequential``), is above its limit with that of the other half, whenever one looks.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
@@ -28,6 +28,7 @@ from robust_fairness.auditing.periods import Periods, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import checksum
 from robust_fairness.inference import LEVEL, Rates
 from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.inference.sequential import Batches, Growth, growth, lower_bound
@@ -219,10 +220,10 @@ class Monitor:
                 for name, counts in self.counts.items()
             },
         }  # fmt: skip
-        return json.dumps(content | {"checksum": _checksum(content)}) + "\n"
+        return json.dumps(content | {"checksum": checksum(content)}) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, place: str) -> "Monitor":
+    def from_json(cls, text: str | bytes, place: str) -> "Monitor":
         """The state that ``to_json`` wrote.
 
         Raises:
@@ -237,26 +238,47 @@ class Monitor:
                     f"{place}: state of version {content['version']}, allowed: {VERSION}; make it "
                     "again from the tables"
                 )
-            if content.pop("checksum") != _checksum(content):
+            if content.pop("checksum") != checksum(content):
                 raise InputError(
                     f"{place}: was changed since it was written; restore it, or make it again from "
                     "the tables"
                 )
-            counts: dict[str, Counts] = {}
-            shape = (-1, len(content["periods"]), TWO, TWO)
-            for name, groups in content["counts"].items():
-                rows = np.array(list(groups.values()), np.int64).reshape(shape)
-                counts[name] = Counts.of_rows(np.moveaxis(rows, 0, 1), tuple(groups))
-            return cls(
-                content["about"], content["kind"], tuple(content["periods"]), content["reference"],
-                counts,
-            )  # fmt: skip
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError):
+            state = State.model_validate(content)
+        except InputError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
             raise InputError(f"{place}: is no state of a monitor") from None
+        counts, shape = {}, (-1, len(state.periods), TWO, TWO)
+        for name, groups in state.counts.items():
+            rows = np.array([*groups.values()], np.int64).reshape(shape)
+            counts[name] = Counts.of_rows(np.moveaxis(rows, 0, 1), tuple(groups))
+        return cls(state.about, state.kind, tuple(state.periods), state.reference, counts)
 
 
-def _checksum(content: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+Count = Annotated[int, Field(ge=0, lt=2**53)]
+Table = Annotated[list[Count], Field(min_length=TWO * TWO, max_length=TWO * TWO)]
+
+
+class State(BaseModel, extra="forbid", strict=True):
+    """What the file of a monitor holds: a table of rows by attribute, group and period."""
+
+    format: str
+    version: int
+    about: dict[str, str]
+    kind: str
+    periods: list[str]
+    reference: int
+    counts: dict[str, dict[str, list[Table]]]
+
+    @model_validator(mode="after")
+    def _require_periods(self) -> Self:
+        number = len({*self.periods})
+        tables = [rows for groups in self.counts.values() for rows in groups.values()]
+        if not self.reference >= 1 or number != len(self.periods) or not number:
+            raise ValueError("periods: allowed: one or more, each once")
+        if any(len(rows) != number for rows in tables):
+            raise ValueError("counts: allowed: a table per period")
+        return self
 
 
 def monitor_of(

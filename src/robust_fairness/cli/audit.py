@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import click
 from robust_fairness.cli.commands import fault, force_option, write_files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
+from robust_fairness.core.locks import lock_of, locked
 
 INTERRUPTED = 130  # exit status, as of a shell
 
@@ -340,17 +341,18 @@ def audit(
 
     columns = made_of(Options, types=_types(numbers, categories))
     source, monitored = made_of(TableFile, path=path), made_of(Monitored)
-    done = audit_file(source, columns, monitored=monitored, **options)
-    if columns.features:
-        with needed_by("--features", "features"):
-            from robust_fairness.diagnosis.periods import explained
-        done = explained(done)
-    rows_to_label = None if plan is None else done.plan(plan)
-    made = files_of(done, path.name.partition(".")[0], also, rows_to_label)
-    files = {(output or Path.cwd()) / name: text for name, text in made.items()}
-    write_files(files, force)
-    if monitored.state is not None and done.monitor is not None:
-        write_files({monitored.state: done.monitor.to_json()}, force=True)
+    state = monitored.state and monitored.state.resolve()
+    with locked(lock_of(state)) if state else nullcontext():  # from reading to writing
+        done = audit_file(source, columns, monitored=monitored, **options)
+        if columns.features:
+            with needed_by("--features", "features"):
+                from robust_fairness.diagnosis.periods import explained
+            done = explained(done)
+        rows_to_label = None if plan is None else done.plan(plan)
+        made = files_of(done, path.name.partition(".")[0], also, rows_to_label)
+        files = {(output or Path.cwd()) / name: text for name, text in made.items()}
+        changed = {state: done.monitor.to_json()} if state and done.monitor else {}
+        write_files(files, force, changed)
     if form == "json":
         click.echo(json.dumps(record(done), indent=1))
     else:

@@ -3,8 +3,8 @@
 import signal
 import sys
 import traceback
-from collections.abc import Iterable
-from contextlib import ExitStack, chdir, suppress
+from collections.abc import Mapping
+from contextlib import chdir, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import click
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
-from robust_fairness.core.files import atomic_path
+from robust_fairness.core.files import atomic_paths
+from robust_fairness.core.locks import lock_of, locked
 
 INTERRUPTED = 128 + signal.SIGINT  # the exit status, as of shells
 # Options that select a part of the grid.
@@ -105,19 +106,24 @@ def project_folder() -> Path | None:
     return folder
 
 
-def require_free(paths: Iterable[Path], force: bool) -> None:
-    """Require files that do not exist or may be replaced."""
-    for path in paths:
-        if path.exists() and not force:
-            raise InputError(f"{path}: exists, allowed: --force to overwrite it, or another place")
+def write_files(texts: dict[Path, str], force: bool, changed: Mapping[Path, str] = {}) -> None:
+    """Write all files, or none where one cannot be written or exists and may not be replaced.
 
-
-def write_files(texts: dict[Path, str], force: bool) -> None:
-    """Write all files, or none where one cannot be written or exists and may not be replaced."""
-    require_free(texts, force)
+    Args:
+        texts: contents by path.
+        force: whether existing files may be replaced.
+        changed: contents of files that the caller has read, and holds the lock of.
+    """
+    every = {**texts, **changed}
     try:
-        with ExitStack() as files:
-            for path, text in texts.items():
-                files.enter_context(atomic_path(path)).write_text(text, encoding="utf-8")
+        with locked(lock_of(min(texts))):  # nobody else writes them after they were looked for
+            for path in texts:
+                if path.exists() and not force:
+                    raise InputError(
+                        f"{path}: exists, allowed: --force to overwrite it, or another place"
+                    )
+            with atomic_paths([*every]) as temporary:
+                for path, text in zip(temporary, every.values(), strict=True):
+                    path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be written: {error.strerror}") from error

@@ -1,14 +1,16 @@
 """Atomic writes, where a crash leaves the old or the new file, and checksums."""
 
 import hashlib
+import json
 import os
 import platform
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]  # the package
 # The configuration of the package: inside of it, in a clone beside ``src``.
@@ -35,28 +37,53 @@ HOST = re.sub(r"\W", "-", f"{platform.node()}-{_OWN}")
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """A temporary path that replaces ``path`` when the block ends without error.
-
-    Its permissions follow the umask, whichever those are that a library writes with. Temporary
-    files of killed processes are deleted.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = _temporary(path)
-    try:
-        temporary.touch()
-        mode = temporary.stat().st_mode
+    """A temporary path that replaces ``path`` when the block ends without error."""
+    with atomic_paths([path]) as (temporary,):
         yield temporary
-        temporary.chmod(mode)
-        with temporary.open("r+b") as file:  # Windows asks for the right to write
-            os.fsync(file.fileno())
-        temporary.replace(path)
+
+
+@contextmanager
+def atomic_paths(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Temporary paths that replace ``paths`` when the block ends without error, all or none.
+
+    All are on the disk before the first is renamed. Their permissions follow the umask, whichever
+    those are that a library writes with. Temporary files of killed processes are deleted.
+    """
+    parts = {_temporary(path): path for path in paths}
+    modes, current = {}, paths[0]
+    try:
+        for temporary, current in parts.items():
+            current.parent.mkdir(parents=True, exist_ok=True)
+            temporary.touch()
+            modes[temporary] = temporary.stat().st_mode
+        yield [*parts]
+        for temporary, mode in modes.items():
+            current = parts[temporary]
+            temporary.chmod(mode)
+            with temporary.open("r+b") as file:  # Windows asks for the right to write
+                os.fsync(file.fileno())
+        for temporary, current in parts.items():
+            temporary.replace(current)
+        for folder in {path.parent for path in paths}:
+            sync_folder(folder)
     except OSError as error:  # a full disk names no file
         if error.errno is not None and error.filename is None:
-            error.filename = str(path)
+            error.filename = str(current)
         raise
     finally:
-        temporary.unlink(missing_ok=True)
-        _remove_leftovers(path)
+        for temporary, path in parts.items():
+            temporary.unlink(missing_ok=True)
+            _remove_leftovers(path)
+
+
+def sync_folder(path: Path) -> None:
+    """Put the names of a folder on the disk, where the system knows how to."""
+    if IS_POSIX:
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 @contextmanager
@@ -77,9 +104,19 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         except OSError:
             if not path.is_dir():
                 raise
+        sync_folder(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         _remove_leftovers(path)
+
+
+def checksum(content: Any) -> str:
+    """SHA-256 of what JSON can hold, whatever the order of its fields.
+
+    >>> checksum({"a": 1, "b": [2]}) == checksum({"b": [2], "a": 1})
+    True
+    """
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def sha256_of(path: Path) -> str:

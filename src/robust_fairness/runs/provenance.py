@@ -21,10 +21,10 @@ from kedro.utils import find_kedro_project
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
-from robust_fairness.compute.locks import LOCK, locked
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
+from robust_fairness.core.locks import LOCK, locked
 from robust_fairness.datasets import fetch
 from robust_fairness.runs.secrets import hidden
 
@@ -106,6 +106,8 @@ def record(run_id: str, **entry: Any) -> None:
         line = f"{json.dumps(entry)}\n".encode()
         with locked(manifest_path(run_id).with_name(LOCK)), journal_path(run_id).open("ab") as file:
             file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _journal(run_id: str) -> Iterator[dict[str, Any]]:

@@ -35,8 +35,8 @@ from kedro.framework.hooks import hook_impl
 from pydantic import BaseModel, ValidationError
 
 from robust_fairness.catalog import names
-from robust_fairness.compute.locks import locked
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.locks import locked
 from robust_fairness.core.numbers import exact
 from robust_fairness.core.registry import find
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell

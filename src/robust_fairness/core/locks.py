@@ -5,7 +5,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -18,9 +18,14 @@ LOCK = ".lock"
 WARNS_AFTER = 5.0  # seconds that a lock is held elsewhere
 
 
+def lock_of(path: Path) -> Path:
+    """The lock of a file that is read, changed and written, or written only if it is new."""
+    return path.with_name(f".{path.name}{LOCK}")
+
+
 @contextmanager
 def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
-    """Hold the lock of a file, which names its holder, until the block or this process ends.
+    """Hold a lock, a file that names its holder, until the block or this process ends.
 
     Raises:
         InputError: another process has held it for ``limit`` seconds.
@@ -29,8 +34,12 @@ def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
     lock, begun = FileLock(path, poll_interval=0.01, fallback_to_soft=False), time.monotonic()
 
     def held() -> str:
-        holder = path.read_text(encoding="utf-8")[:200] or "another process"
-        return f"{path}: locked by {holder} for {time.monotonic() - begun:.0f} s"
+        holder = ""
+        with suppress(FileNotFoundError):  # it has just ended
+            holder = path.read_text(encoding="utf-8")[:200]
+        return (
+            f"{path}: locked by {holder or 'another process'} for {time.monotonic() - begun:.0f} s"
+        )
 
     try:
         try:
@@ -44,5 +53,6 @@ def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
         path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield
     finally:
-        path.write_text("", encoding="utf-8")
+        with suppress(OSError):  # Windows deletes no open file; those who wait notice the new one
+            path.unlink()
         lock.release()
