@@ -4,6 +4,7 @@ import itertools
 import re
 import shutil
 import tarfile
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -484,13 +485,13 @@ def test_every_environment_is_valid_and_every_node_gets_its_model(environment):
         assert parameters[generator.name]["generator"].name == generator.name
 
 
-def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environment):
+def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environment, monkeypatch):
     from kedro.io import DataCatalog
 
     from robust_fairness.pipelines import robust_fairness
     from robust_fairness.runs import configuration
 
-    configuration.use(environment)
+    monkeypatch.setattr(configuration, "_loader", ContextVar("loader", default=environment))
     pipeline = robust_fairness.create_pipeline()
     free = {name for name in pipeline.inputs() if not name.startswith("params:")}
     assert free == {"manifest"}

@@ -9,6 +9,7 @@ import tarfile
 import time
 import urllib.request
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import distribution
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +22,8 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 from nbclient import NotebookClient
 
-from robust_fairness.runs import notebooks
+from robust_fairness.catalog import names
+from robust_fairness.runs import notebooks, provenance
 from tests.project import COMMANDS, ROOT, Project
 
 SMOKE = {"KEDRO_ENV": "smoke"}
@@ -168,16 +170,33 @@ def test_load_node_runs_nodes_whose_inputs_kedro_cannot_bind(monkeypatch):
     assert names["outputs"] == {"y": 3}
 
 
-def test_ipython_has_the_catalog_and_the_session(project):
-    code = "print(sorted(pipelines)[-1], 'diabetes.samples' in catalog, type(session).__name__)"
-    assert "training True Session" in project.kedro("ipython", "-c", code, **SMOKE)
+def test_ipython_has_the_catalog_and_the_session_and_all_pipelines_after_a_run(project):
+    code = """
+print(sorted(pipelines)[-1], "diabetes.samples" in catalog, type(session).__name__)
+count = len(pipelines["__default__"].nodes)
+session.run(pipeline_names=["ingestion"], runtime_params={"grid": {"datasets": "diabetes"}})
+print(count == len(pipelines["__default__"].nodes))
+"""
+    printed = project.kedro("ipython", "-c", code, **SMOKE)
+    before, after = printed.split("training True Session\n")
+    assert "True\n" in after
+
+
+def trained_by(project: Project, run_id: str) -> set[str]:
+    """Labels of the cells of which a run saved models."""
+    outputs = provenance.read_manifest(manifest(project, run_id))["outputs"]
+    return {names.parse(name).label for name in outputs if name.endswith("models")}
+
+
+def manifest(project: Project, run_id: str) -> Path:
+    return project.root / "data" / "08_reporting" / "manifests" / f"{run_id}.json"
 
 
 def test_jupyter_says_in_one_line_what_is_missing(project):
     """jupyterlab is in the extra ``notebooks``, which the environment of the tests lacks."""
     printed = project.kedro("jupyter", "lab", status=1)
     command = 'pip install "robust-fairness[notebooks]"'
-    assert printed == f"Error: `jupyter` needs jupyterlab: {command}\n"
+    assert printed == f"Error: this command needs jupyterlab: {command}\n"
 
 
 @pytest.mark.slow
@@ -198,26 +217,73 @@ def test_a_notebook_has_the_catalog(project, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_server_runs_pipelines(project):
+def test_a_notebook_keeps_the_environment_that_it_reloads(project, monkeypatch):
+    """Each cell may have a context of its own."""
+    project.kedro("jupyter", "setup", JUPYTER_DATA_DIR=str(project.root / "jupyter"))
+    for name, value in project.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("JUPYTER_PATH", str(project.root / "jupyter"))
+    run = "session.run('cell', pipeline_names=['ingestion'], runtime_params={'grid': {'datasets': "
+    lines = (
+        "%reload_kedro --env=smoke",
+        "before = sorted({node.namespace for node in pipelines['training'].nodes})",
+        f"{run}'diabetes'}}}})",
+        "print(before == sorted({node.namespace for node in pipelines['training'].nodes}))",
+        "print(before)",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, lines)])
+    place = {"metadata": {"path": str(project.root)}}
+    NotebookClient(notebook, kernel_name="kedro_robust_fairness", resources=place).execute()
+    same, cells = (cell.outputs[-1].text for cell in notebook.cells[3:])
+    assert same == "True\n"
+    assert "digits_extend.rbf_svm" in cells
+
+
+def test_requests_to_the_server_at_once_train_what_each_asked_for(project):
+    """With log, lock and run id, as all runs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    server = project.start("server", "start", "--env=smoke", f"--port={address[-5:].strip(':')}")
-    request = urllib.request.Request(
-        f"{address}/run",
-        json.dumps({"pipeline_names": ["ingestion"], "tags": ["dataset.diabetes"]}).encode(),
-        {"Content-Type": "application/json"},
-    )
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+
+    def answer(path: str, **content: Any) -> dict[str, Any]:
+        body = json.dumps(content).encode() if content else None
+        asked = urllib.request.Request(address + path, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(asked) as answered:
+            told: dict[str, Any] = json.load(answered)
+        return told
+
+    def trained(method: str) -> dict[str, Any]:
+        grid = {"datasets": "diabetes", "methods": method, "seeds": 1}
+        return answer(
+            "/run",
+            pipeline_names=["ingestion", "training"],
+            params={"run_id": f"asked_{method}", "grid": grid},
+            runner="robust_fairness.runs.runners.SequentialRunner",
+        )
+
+    server = project.start("server", "start", "--env=smoke", f"--port={port}")
     try:
         wait_for(f"{address}/health")
-        with urllib.request.urlopen(request) as answer:
-            told = json.load(answer)
+        with ThreadPoolExecutor(4) as clients:
+            seen = clients.submit(answer, "/snapshot?params=grid.datasets%3Ddiabetes_continuous")
+            told = [*clients.map(trained, ("erm", "cuma", "erm"))]
+        whole = answer("/snapshot")
     finally:
         server.terminate()
         server.communicate()
-    assert told["status"] == "success", told
-    made = project.root / "data" / "08_reporting" / "manifests" / f"{told['run_id']}.json"
-    assert json.loads(made.read_text())["state"] == "finished"
+    assert sorted(run["status"] for run in told) == ["failure", "success", "success"], told
+    (refused,) = (run for run in told if run["status"] == "failure")
+    assert refused["error"]["message"].startswith("run asked_erm exists")
+    for method in ("erm", "cuma"):
+        assert trained_by(project, f"asked_{method}") == {method}
+        assert "run asked" in manifest(project, f"asked_{method}").with_suffix(".log").read_text()
+    nodes = [
+        {node["name"] for pipeline in made["pipelines"] for node in pipeline["nodes"]}
+        for made in (seen.result(), whole)
+    ]
+    assert nodes[0] < nodes[1]
+    assert "digits_extend.rbf_svm.train" in nodes[1] - nodes[0]
 
 
 def wait_for(address: str) -> None:

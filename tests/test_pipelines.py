@@ -3,14 +3,17 @@
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from kedro.framework.project import pipelines
 from kedro.io import DataCatalog
 from kedro.pipeline import Node, Pipeline
 from kedro_viz.data_access.repositories.modular_pipelines import ModularPipelinesRepository
@@ -100,7 +103,7 @@ def test_every_node_is_made_once(monkeypatch):
         made.append(self.name)
 
     monkeypatch.setattr(Node, "__init__", counted)
-    registered = register_pipelines()
+    registered = dict(register_pipelines())
     assert sorted(made) == sorted(node.name for node in registered["__default__"].nodes)
 
 
@@ -152,14 +155,26 @@ def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
     assert "report" in small.outputs()
 
 
-def test_pipelines_of_a_process_follow_the_grid_in_use(monkeypatch):
-    """A notebook runs one subset after the other; Kedro alone would keep the first pipelines."""
+def test_pipelines_follow_the_configuration_of_their_context(monkeypatch):
+    """One after the other, and at once in threads, as requests to a server have them."""
     monkeypatch.setattr("kedro.framework.project.PACKAGE_NAME", "robust_fairness")
-    use("base")
-    for methods in ("erm", "cuma", "erm,cuma"):
+    registered = register_pipelines()
+    barrier = Barrier(3)
+
+    def trained(methods: str, wait: Callable[[], object]) -> set[str]:
         use("smoke", datasets="diabetes", methods=methods)
-        cells = {node.namespace for node in pipelines["training"].nodes}
-        assert cells == {f"diabetes.{method}" for method in methods.split(",")}
+        wait()
+        return {str(node.namespace) for node in registered["training"].nodes}
+
+    grids = ("erm", "cuma", "erm,cuma")
+    expected = [{f"diabetes.{method}" for method in methods.split(",")} for methods in grids]
+    use("base")
+    whole = len(registered["__default__"].nodes)
+    here = copy_context()
+    assert [here.run(trained, methods, int) for methods in grids] == expected
+    with ThreadPoolExecutor(3) as threads:
+        assert [*threads.map(trained, grids, [barrier.wait] * 3)] == expected
+    assert len(registered["__default__"].nodes) == whole > 100
 
 
 def test_lineage_opens_to_few_boxes_that_open_to_datasets_cells_and_nodes():

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -131,9 +132,9 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
     }
     manager = _create_hook_manager()
     _register_hooks(manager, (RunRecord(),))
-    manager.hook.after_context_created(context=SimpleNamespace(config_loader=loader))
     arguments = {"run_params": told, "pipeline": what or pipeline(), "catalog": data}
-    manager.hook.before_pipeline_run(**arguments)
+    with patch("robust_fairness.runs.hooks.loader", lambda: loader):
+        manager.hook.before_pipeline_run(**arguments)
     try:
         SequentialRunner().run(
             arguments["pipeline"], data, manager, run_id, only_missing_outputs=only_missing

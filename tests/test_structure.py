@@ -74,7 +74,6 @@ PRIVATE_OF_KEDRO = {
     "_get_executor": "abstract method of a runner",
     "_run": "likewise",
     "_read_dir_configs": "environments of the package and of the project",
-    "_requested_pipelines": "only the requested pipelines are made",
 }
 
 

@@ -1,5 +1,6 @@
 """The registry of pipelines, by name of their package."""
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -8,26 +9,50 @@ from kedro.framework import project
 from kedro.pipeline import Pipeline
 
 from robust_fairness.pipelines.robust_fairness.pipeline import PARTS
+from robust_fairness.runs.configuration import loader
 
 END_TO_END = "robust_fairness"
+DEFAULT = "__default__"
 
 
-def register_pipelines() -> dict[str, Pipeline]:
-    """The requested pipelines, or all; the default is the end-to-end pipeline.
+class Registered(Mapping[str, Pipeline]):
+    """The pipelines of the experiment that is configured, each made when it is first used.
 
-    They are those of this package and those below ``pipelines`` in the package of the project.
+    They are those of this package and those below ``pipelines`` in the package of the project; the
+    default is the end-to-end pipeline.
     """
-    requested = project.pipelines._requested_pipelines
-    if requested is None or "__default__" in requested:
-        requested = [END_TO_END, *_added()]
-    names = PARTS if END_TO_END in requested else PARTS.keys() & requested
-    created = {name: PARTS[name].create_pipeline() for name in names}
-    if END_TO_END in requested:
-        created[END_TO_END] = created["__default__"] = Pipeline(list(created.values()))
-    for name in _added() & {*requested}:
-        module = import_module(f"{project.PACKAGE_NAME}.pipelines.{name}")
-        created[name] = module.create_pipeline()
-    return created
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*PARTS, END_TO_END, DEFAULT, *_added()))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, name: str) -> Pipeline:
+        made = loader().pipelines
+        if name not in made:
+            made[name] = self._made(name)
+        pipeline: Pipeline = made[name]
+        return pipeline
+
+    def _made(self, name: str) -> Pipeline:
+        if name == DEFAULT:
+            return self[END_TO_END]
+        if name == END_TO_END:
+            return Pipeline([self[part] for part in PARTS])
+        if name in PARTS:
+            return PARTS[name].create_pipeline()
+        if name not in _added():
+            raise KeyError(name)
+        return import_module(f"{project.PACKAGE_NAME}.pipelines.{name}").create_pipeline()
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def register_pipelines() -> Mapping[str, Pipeline]:
+    """The pipelines of the project."""
+    return Registered()
 
 
 def _added() -> set[str]:

@@ -3,10 +3,12 @@
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.session import Session
+from robust_fairness.runs.session import change_server as change_kedro_server
 from robust_fairness.runs.tracking import MlflowTracking
 from robust_fairness.runs.viz import FileSizes, RunTimes, change_server
 
 change_server()
+change_kedro_server()
 # Hooks of Kedro-Viz are listed here: loaded as a plugin, it records no times of our runner.
 HOOKS = (RunRecord(), MlflowTracking(), FileSizes(), RunTimes())
 SESSION_CLASS = Session

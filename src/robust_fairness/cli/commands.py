@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.extras import needed_by
+from robust_fairness.core.extras import command, extra_of, needed_by
 from robust_fairness.core.files import atomic_paths
 from robust_fairness.core.locks import lock_of, locked
 
@@ -28,7 +28,7 @@ force_option = click.option("--force", is_flag=True, help="Overwrite existing fi
 
 
 class Command(click.Command):
-    """A command that reports a user's mistake in one line instead of a traceback.
+    """A command, or a group, that reports a user's mistake in one line instead of a traceback.
 
     Exit status: 1 for a mistake, ``FAULT`` for an error that nobody expected.
     """
@@ -39,8 +39,10 @@ class Command(click.Command):
                 return super().invoke(ctx)
         except InputError as error:
             raise click.ClickException(str(error)) from None
-        except (click.ClickException, click.Abort, click.exceptions.Exit):
-            raise
+        except (click.ClickException, click.Abort, click.exceptions.Exit) as error:
+            if (text := _kedros_own(error)) is None:
+                raise
+            raise click.ClickException(text) from None
         except KeyboardInterrupt as error:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends
             click.echo(f"Interrupted. {error}".rstrip(), err=True)
@@ -53,6 +55,20 @@ class Command(click.Command):
             if reason is None:
                 raise fault(error) from None
             raise click.ClickException(reason) from None
+
+
+def _kedros_own(error: Exception) -> str | None:
+    """The text of an error of Kedro's commands, which would print "NoneType: None" before it."""
+    if "kedro" not in sys.modules:
+        return None
+    from kedro.framework.cli.utils import KedroCliError
+
+    if not isinstance(error, KedroCliError) or KedroCliError.VERBOSE_ERROR:
+        return None
+    if isinstance(error.__cause__, ImportError):
+        name, extra = error.__cause__.name, extra_of(str(error.__cause__.name))
+        return f"this command needs {name}: {command(extra or 'all')}"
+    return error.message
 
 
 def fault(error: Exception) -> SystemExit:

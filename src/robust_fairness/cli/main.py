@@ -15,11 +15,11 @@ from robust_fairness.core.extras import command, needed_by
 
 # Where the commands are, imported when one is used; CORE are those that need no extra.
 COMMANDS = {
-    "answers": "finished_run", "audit": "audit", "check": "check", "cite": "finished_run",
-    "convert-edm": "data", "demo": "project", "fetch": "data",
-    "init": "init", "jupyter": "notebooks", "list": "listing", "new": "project", "prune": "prune",
-    "report": "finished_run", "rerun": "run", "run": "run", "site": "finished_run",
-    "table": "finished_run",
+    "answers": "finished_run", "audit": "audit", "catalog": "of_kedro", "check": "check",
+    "cite": "finished_run", "convert-edm": "data", "demo": "project", "fetch": "data",
+    "init": "init", "jupyter": "of_kedro", "list": "listing", "new": "project", "prune": "prune",
+    "registry": "of_kedro", "report": "finished_run", "rerun": "run", "run": "run",
+    "server": "of_kedro", "site": "finished_run", "table": "finished_run",
 }  # fmt: skip
 FUNCTIONS = {"convert-edm": "convert_edm", "list": "list_names"}
 CORE = ("audit", "cite", "init", "list")

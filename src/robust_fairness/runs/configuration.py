@@ -4,8 +4,8 @@ A node gets a model as a parameter of its own namespace: ``params:<dataset>.data
 ``params:<dataset>.shifted.<test set>``, ``params:<dataset>.<label>.cell``,
 ``params:<generator>.generator``.
 
-Kedro does not pass the environment to ``create_pipeline()``, so the loader in use is kept here;
-every way into the project (run, registry, viz, notebooks) makes one.
+Kedro passes no configuration to ``create_pipeline()``: ``loader()`` returns that of the context (in
+the sense of ``contextvars``). Each request to a server has a context, and each run of a session.
 """
 
 import atexit
@@ -13,6 +13,7 @@ import os
 import tarfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
@@ -77,7 +78,8 @@ class ConfigLoader(OmegaConfigLoader):
         if env is not None and env not in known:
             raise unknown_name("environment", env, known)
         super().__init__(folder, env, ignore_hidden=False, **options)
-        use(self)
+        self.pipelines: dict[str, Any] = {}  # made of this configuration, by name
+        _loader.set(self)
 
     def _unpacked(self, archive: Path) -> Path:
         """The folder ``conf`` of an archive, unpacked until the process ends."""
@@ -141,14 +143,16 @@ class ConfigLoader(OmegaConfigLoader):
             written = {
                 name: value for name, value in self.written_parameters.items() if name != "grid"
             }
-            if not written or _only_lists():
-                return written
-            return written | node_parameters(self.validated_experiment)
+            return written and written | self.of_nodes()
         if key != "catalog":
             return super().__getitem__(key)
         with self._resolving(key):
             catalog: dict[str, Any] = super().__getitem__(key)
         return catalog
+
+    def of_nodes(self) -> dict[str, Any]:
+        """The models that nodes get."""
+        return node_parameters(self.validated_experiment)
 
     @contextmanager
     def _resolving(self, key: str) -> Iterator[None]:
@@ -323,14 +327,18 @@ class ConfigLoader(OmegaConfigLoader):
 
 
 def loader_of(environment: str | None, grid: Mapping[str, Any] | None = None) -> ConfigLoader:
-    """A loader of the project in the current folder; ``grid`` selects a part of the experiment."""
+    """A loader of the project in the current folder; ``grid`` selects a part of the experiment.
+
+    The loader of this context remains the one that it is.
+    """
     from kedro.framework.project import settings
     from kedro.utils import find_kedro_project
 
     root = find_kedro_project(Path.cwd()) or Path.cwd()
     source = str(root / settings.CONF_SOURCE)
     selected = {"grid": dict(grid)} if grid else {}
-    return ConfigLoader(source, environment, runtime_params=selected, **settings.CONFIG_LOADER_ARGS)
+    options = {"runtime_params": selected, **settings.CONFIG_LOADER_ARGS}
+    return copy_context().run(ConfigLoader, source, environment, **options)
 
 
 def node_parameters(experiment: Experiment) -> dict[str, Any]:
@@ -348,27 +356,13 @@ def node_parameters(experiment: Experiment) -> dict[str, Any]:
     return parameters
 
 
-def _only_lists() -> bool:
-    """Whether a command of ``kedro catalog`` runs, none of which shows or reads a parameter."""
-    command = click.get_current_context(silent=True)
-    group = command.parent if command else None
-    return group is not None and group.info_name == "catalog"
-
-
-_loader: ConfigLoader | None = None
-
-
-def use(loader: ConfigLoader) -> None:
-    """Use this configuration loader from now on."""
-    global _loader  # noqa: PLW0603 - Kedro gives create_pipeline() no argument to pass it by
-    if _loader is not None:
-        from kedro.framework.project import pipelines
-
-        # Kedro keeps pipelines for the whole process, but these were made of another experiment
-        pipelines.configure("robust_fairness.pipeline_registry")
-    _loader = loader
+_loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)
 
 
 def loader() -> ConfigLoader:
-    """The configuration loader in use; one of the environment KEDRO_ENV where none was made."""
-    return loader_of(os.getenv("KEDRO_ENV")) if _loader is None else _loader
+    """The newest loader of this context; one of the environment KEDRO_ENV where none was made."""
+    newest = _loader.get()
+    if newest is None:
+        newest = loader_of(os.getenv("KEDRO_ENV"))
+        _loader.set(newest)
+    return newest

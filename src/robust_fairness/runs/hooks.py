@@ -19,6 +19,7 @@ from robust_fairness.core.code import code_id
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
+from robust_fairness.runs.configuration import loader
 from robust_fairness.runs.runners import FAN_IN, reason_of, remove
 
 logger = logging.getLogger(__name__)
@@ -37,29 +38,25 @@ class RunRecord:
     """
 
     def __init__(self) -> None:
-        self._loader: Any = None
         self._folder = Path.cwd()
         self._recorded: dict[tuple[str, str], Mapping[str, str]] = {}
         self._run: tuple[str, Any] = ("", None)  # id and catalog
-
-    @hook_impl
-    def after_context_created(self, context: Any) -> None:
-        self._loader = context.config_loader
 
     @hook_impl
     def before_pipeline_run(
         self, run_params: dict[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
     ) -> None:
         """Check that raw files are available, pin the versions and write the first manifest."""
+        configured = loader()
         if not run_params["only_missing_outputs"]:  # those may need no raw files
             nodes = {node.name: node.namespace for node in pipeline.nodes}
             read = {
                 of for name, of in nodes.items() if of and name == names.of_dataset(of, "ingest")
             }
-            self._loader.require_raw_files(read)
+            configured.require_raw_files(read)
         self._recorded.clear()
         run_id = run_params["run_id"]
-        manifest = provenance.new_manifest(run_params, self._loader, pipeline.all_outputs())
+        manifest = provenance.new_manifest(run_params, configured, pipeline.all_outputs())
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
                 dataset._version = Version(run_id, run_id)

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,8 @@ FOLDERS = {
     "ROBUST_FAIRNESS_CHECKPOINTS": "data/checkpoints",
     "ROBUST_FAIRNESS_PLUGINS": "plugins",
 }
+# Environment variables, the current folder and torch's threads belong to the process.
+ONE_RUN = threading.RLock()
 RUN_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # part of file names
 
 
@@ -53,7 +56,11 @@ class Session(KedroServiceSession):
         runtime_params: dict[str, Any] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Run pipelines as the owner of the run id; the manifest of an interrupted run says so."""
+        """Run pipelines as the owner of the run id; the manifest of an interrupted run says so.
+
+        Runs of a process, as of ``kedro server``, wait for each other. Each has a configuration and
+        pipelines of its own.
+        """
         parameters = dict(runtime_params or {})
         run_id = parameters.pop("run_id", run_id)
         if run_id is not None and not RUN_ID.fullmatch(str(run_id)):
@@ -68,27 +75,43 @@ class Session(KedroServiceSession):
         chosen |= {SWITCHES[name]: "yes" for name in SWITCHES if parameters.pop(name, False)}
         options["runner"] = options.get("runner") or SequentialRunner()
         with (
+            ONE_RUN,
             interrupted_once(),
             owned(run_id),
             environment(chosen),
             logged(run_id),
             only_regular_exits(),
         ):
-            try:
-                return super().run(run_id, runtime_params=parameters, **options)
-            except ValueError as error:
-                _require_known(options)
-                if "contains no nodes" in str(error):
-                    raise InputError(
-                        "the pipelines and filters of this run have no node in common; `kedro "
-                        "registry describe PIPELINE` lists nodes"
-                    ) from None
+            return copy_context().run(self._run_alone, run_id, parameters, options)
+
+    def _run_alone(
+        self, run_id: str, parameters: dict[str, Any], options: dict[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            return super().run(run_id, runtime_params=parameters, **options)
+        except ValueError as error:
+            _require_known(options)
+            if "contains no nodes" in str(error):
+                raise InputError(
+                    "the pipelines and filters of this run have no node in common; `kedro "
+                    "registry describe PIPELINE` lists nodes"
+                ) from None
+            raise
+        except KeyboardInterrupt:  # Kedro calls no hook for it
+            if not provenance.manifest_path(run_id).exists():
                 raise
-            except KeyboardInterrupt:  # Kedro calls no hook for it
-                if not provenance.manifest_path(run_id).exists():
-                    raise
-                provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
-                raise KeyboardInterrupt(f"Continue with: {completion(run_id)}") from None
+            provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
+            raise KeyboardInterrupt(f"Continue with: {completion(run_id)}") from None
+
+
+def change_server() -> None:
+    """Let ``kedro server`` run pipelines in our session, if this process is one.
+
+    It imports the settings of the project when it starts, of which it ignores ``SESSION_CLASS``.
+    """
+    server = sys.modules.get("kedro.server.http_server")
+    if server is not None:
+        server.KedroServiceSession = Session  # type: ignore[attr-defined]
 
 
 @contextmanager
