@@ -162,7 +162,7 @@ LINEAR = {f"{name}_linear": attribute for name, attribute in kernel_fairness.TRA
 SEARCHED = {f"{name}_searched": attribute for name, attribute in kernel_fairness.TRADE_OFF.items()}
 ESTIMATED = [
     f"{kernel_fairness.SCORES[notion]}(rows={rows})"
-    for notion in ("dp", "eo")
+    for notion in kernel_fairness.NOTIONS
     for rows in (64, 128, 256, 512, 1024, 2048, 4096)
 ]
 QUALITY = ("accuracy", "constant_accuracy", "balanced_accuracy", "roc_auc")

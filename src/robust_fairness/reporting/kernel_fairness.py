@@ -50,8 +50,17 @@ REGRESSION = ("communities_continuous", "students")
 SEARCHED = {f"{name}_searched": SENSITIVE[name] for name in REGRESSION}
 # Table 13 does not name its dataset.
 TRADE_OFF = {name: SENSITIVE[name] for name in ("compas", "german", "drugs")}
+# Splits whose scores no claim was written with, of one weight or of all methods.
+FURTHER = {f"{name}_new_splits": attribute for name, attribute in TRADE_OFF.items()} | {
+    "adult_compared": SENSITIVE["adult_complete"],
+    "law_school_compared": SENSITIVE["law_school"],
+}
 GAPS = {"eo": "delta_eo", "dp": "disparate_impact"}  # beside the score in Table 13
-ESTIMATION = {"adult_estimation": "sex", "german_estimation": "foreign_worker"}
+ESTIMATION = {
+    "adult_estimation": "sex",
+    "adult_estimation_new_splits": "sex",
+    "german_estimation": "foreign_worker",
+}
 SCORES = {notion: f"faircocco_{notion}" for notion in NOTIONS}  # metrics by notion
 P_VALUES = {notion: f"{score}_p_value" for notion, score in SCORES.items()}
 SHOWN_WEIGHTS = (0.0, 0.5, 1.0)  # of Figure 3
@@ -304,7 +313,7 @@ def frontier(trials: pd.DataFrame, dataset: str, attribute: str, notion: str) ->
 
 
 def measured(results: Results) -> pd.DataFrame:
-    """What claims are about: scores of the attributes of ``SENSITIVE``, ``SEARCHED`` and so on.
+    """What claims are about: scores of the attributes of ``SENSITIVE``, ``FURTHER`` and so on.
 
     With the columns ``notion``; ``selected``, whether they are those of the trials that validation
     selected; ``weight`` of the others; ``estimated_from``, rows that a score is estimated from.
@@ -319,6 +328,6 @@ def measured(results: Results) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True).assign(trial=DEFAULT_TRIAL)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
     joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
-    attributes = {**joint, **SENSITIVE, **SEARCHED, **ESTIMATION}
+    attributes = {**joint, **SENSITIVE, **SEARCHED, **FURTHER, **ESTIMATION}
     kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
     return claimed.with_row_variances(rows[kept], results)
