@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.auditing import Options
-from robust_fairness.auditing.predictions import check
+from robust_fairness.auditing.door import check
 from robust_fairness.inference.counts import rates_of
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.gaps import row_values

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 import robust_fairness as rf
 from robust_fairness.auditing.command import TableFile, audit_file
-from robust_fairness.auditing.predictions import Options, check
+from robust_fairness.auditing.door import check
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 
@@ -70,21 +71,22 @@ def test_texts_that_may_mean_missing_are_named(tmp_path: Path) -> None:
     frame.to_csv(path, index=False)
     words = ["audit", str(path), "--target=y", "--prediction=p", "--attributes=sex,race", "--force"]
     words.append(f"--output={tmp_path}")
-    hint = "hint: race: group 'NA'; if it means missing: --missing 'NA' (in Python: None)"
+    rows = (race == "NA").sum()
+    hint = f"hint: race: 'NA' is a group of {rows} rows; if it means a missing value: --missing NA"
     said = CliRunner().invoke(cli, words).output
     assert hint in said.splitlines()
     assert hint.removeprefix("hint: ") in html.unescape((tmp_path / "t_audit.html").read_text())
     audit = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["race"])
-    assert hint.removeprefix("hint: ") in audit.remarks
+    assert hint[6:].replace("--missing NA", "missing='NA'") in audit.remarks
+    of_table = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["race"], missing=["NA"])
+    assert of_table.hints == () and "NA" not in of_table.by_group.index
     cleaned = frame.assign(race=frame["race"].replace("NA", None))
-    assert rf.audit(cleaned, y_true="y", y_pred="p", sensitive_features=["race"]).hints == []
+    assert rf.audit(cleaned, y_true="y", y_pred="p", sensitive_features=["race"]).hints == ()
     declared = CliRunner().invoke(cli, [*words, "--missing", "NA"])
     assert declared.exit_code == 0 and "hint" not in declared.output
     classes = frame.assign(y=race, p=race)
     audit = rf.audit(classes, y_true="y", y_pred="p", sensitive_features=["sex"])
-    assert audit.hints == [
-        "target: class 'NA'; if it means missing: --missing 'NA' (in Python: None)"
-    ]
+    assert audit.hints == ("target: 'NA' is a class; if it means a missing value: missing='NA'",)
     frame.assign(p=frame["p"].astype(object).mask(frame.index == 5, "NA")).to_csv(path, index=False)
     said = CliRunner().invoke(cli, [*words, "--prediction-is=probability"]).output
     assert (
@@ -92,11 +94,14 @@ def test_texts_that_may_mean_missing_are_named(tmp_path: Path) -> None:
     )
 
 
-def test_spellings_are_refused_with_a_remedy_that_the_audit_has() -> None:
+def test_spellings_in_a_table_are_groups_of_their_own_and_named() -> None:
     frame = table(code=np.resize(["1", "01", "2"], 400), p=np.resize([0, 1], 400))
-    with pytest.raises(InputError, match="one spelling of each in the table") as caught:
-        rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["code"])
-    assert "values" not in str(caught.value)
+    audit = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["code"])
+    assert {*audit.by_group.index} == {"1", "01", "2"}
+    assert audit.hints == (
+        "code: '1' (134 rows), '01' (133 rows) are groups of their own; if they are one, write "
+        "one name",
+    )
 
 
 @pytest.mark.parametrize(

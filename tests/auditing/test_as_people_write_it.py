@@ -87,13 +87,9 @@ def test_errors_name_the_arguments_of_the_function_and_the_options_of_the_comman
     with pytest.raises(rf.InputError, match=r"declare which is positive \(pos_label\)"):
         rf.audit(frame, y_true="y", y_pred="p", sensitive_features="sex")
     assert "declare which is positive (--positive)" in run(tmp_path, frame).output
-    for values in (
-        pd.cut(frame["p"], 3),
-        pd.to_datetime("2024-01-01") + pd.to_timedelta(frame.index % 3, "D"),
-    ):
-        with pytest.raises(rf.InputError, match=r"\.astype\(str\)"):
-            rf.audit(frame.assign(sex=values), y_true="y", y_pred="p", sensitive_features="sex",
-                     pos_label="good")  # fmt: skip
+    with pytest.raises(rf.InputError, match=r"\.astype\(str\)"):
+        rf.audit(frame.assign(sex=pd.cut(frame["p"], 3)), y_true="y", y_pred="p",
+                 sensitive_features="sex", pos_label="good")  # fmt: skip
     with pytest.raises(rf.InputError, match="pos_label, the positive one"):
         rf.metrics.selection_rate(["1", "2", "2"], ["1", "2", "1"])
 

@@ -12,9 +12,10 @@ from click.testing import CliRunner
 import robust_fairness as rf
 from robust_fairness.auditing import Audit
 from robust_fairness.auditing.control import strata_of, within
+from robust_fairness.auditing.door import check
 from robust_fairness.auditing.export import record
 from robust_fairness.auditing.intervals import compared_in_counts
-from robust_fairness.auditing.predictions import Options, check
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from scipy import stats
 
 import robust_fairness as rf
+from robust_fairness.auditing.door import check
 from robust_fairness.auditing.export import SCHEMA
-from robust_fairness.auditing.predictions import Options, check
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.search import searched
 from robust_fairness.cli.audit import audit as command
 from robust_fairness.core.errors import InputError

@@ -12,13 +12,14 @@ import pandas as pd
 from robust_fairness.auditing.changes import changes, require_comparable, verdicts
 from robust_fairness.auditing.control import controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
+from robust_fairness.auditing.door import check, with_bins_of
 from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
-from robust_fairness.auditing.predictions import Options, Predictions, attribute_name, check
+from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
@@ -198,12 +199,13 @@ def audited_tables(
         options = replace(options, y_true=None)
     if reference is None:
         return audited(check(table, options, name), options, name)
-    options = options.with_edges_of(reference, reference_name)
-    now = check(table, options, name)
-    before = options
+    earlier = options
     if options.label_probability is not None and options.label_probability not in reference:
-        before = replace(options, labels="all", label_probability=None)
-    return audited(now, options, name, check(reference, before, reference_name), reference_name)
+        earlier = replace(options, labels="all", label_probability=None)
+    earlier = with_bins_of(earlier, reference, reference_name)
+    options = replace(options, bins=earlier.bins)
+    then = check(reference, earlier, reference_name)
+    return audited(check(table, options, name), options, name, then, reference_name)
 
 
 def audited(

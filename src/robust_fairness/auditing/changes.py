@@ -12,6 +12,7 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.raw.columns import require_same_spelling
 from robust_fairness.inference.verdicts import judged
 
 CHANGES = {
@@ -48,6 +49,9 @@ def require_comparable(now: Predictions, then: Predictions, names: tuple[str, st
                 f"{names[0]} has {what} {current}, {names[1]} has {earlier}; allowed: the same in "
                 f"both (see {option('pos_label')}, {option('prediction_is')}, {option('types')})"
             )
+    for column in now.groups_by_column:
+        here, there = (period.groups_by_column[column] for period in (now, then))
+        require_same_spelling(here, there, [f"{name}, column {column}," for name in names])
 
 
 def _kind(values: pd.Series) -> str:

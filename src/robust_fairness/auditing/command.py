@@ -1,5 +1,6 @@
 """The audit of a file: now, or now and then; gates, tables and page."""
 
+import codecs
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.audit import Audit, audited, audited_tables
-from robust_fairness.auditing.changes import MIX, changes
+from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.door import check, with_bins_of, without_labels
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.few_labels import Plan
@@ -17,7 +19,7 @@ from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.periods import Length, periods_of
-from robust_fairness.auditing.predictions import Options, Predictions, check, without_labels
+from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import SELECTIONS, SETS, scored, selected
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
@@ -33,12 +35,12 @@ class TableFile:
     Attributes:
         path: the file, CSV or Parquet.
         delimiter: column separator of a CSV file; found out if None.
-        missing: texts of missing values, besides empty cells.
+        encoding: of a CSV file; found out if None.
     """
 
     path: Path
     delimiter: str | None = None
-    missing: Sequence[str] = ()
+    encoding: str | None = None
 
     def columns(self, options: Options, period: Sequence[str] = ()) -> pd.DataFrame:
         """The columns of the options; units and periods may have any number of distinct values."""
@@ -49,9 +51,18 @@ class TableFile:
         if not self.path.is_file():
             raise InputError(f"{self.path}: no such file")
         files, wanted = Files(self.path.absolute().parent), list(dict.fromkeys(names))
-        delimiter = self.delimiter or delimiter_of(files, self.path.name, wanted)
-        missing = ("", *self.missing)
-        return read_columns(files, self.path.name, wanted, delimiter, missing, text)
+        try:
+            encoding = self.encoding and codecs.lookup(self.encoding).name
+        except LookupError:
+            raise InputError(
+                f"encoding: {self.encoding!r}, allowed: a name such as utf-8, cp1252 or utf-16"
+            ) from None
+        delimiter = self.delimiter or delimiter_of(files, self.path.name, wanted, encoding)
+        missing = ("", *options.missing)
+        return read_columns(
+            files, self.path.name, wanted, delimiter, missing, text, encoding=encoding,
+            decimal=options.decimal,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -228,7 +239,7 @@ def _of_periods(
 def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     """The audit of unlabelled predictions, estimated with a reference and compared with it."""
     earlier = replace(source, path=reference).columns(options)
-    options = options.with_edges_of(earlier, reference.name)
+    options = with_bins_of(options, earlier, reference.name)
     then = check(earlier, options, str(reference))
     if then.kind not in ("probability", "score") or len(then.samples.classes) != TWO:
         raise InputError(
@@ -243,6 +254,7 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     unlabelled = replace(options, y_true=None)
     table = source.columns(unlabelled)
     now = check(table, unlabelled, str(source.path), then)
+    require_comparable(now, then, (source.path.name, reference.name))
     current = _scored(now, options)
     labelled = replace(_scored(then, options), y=then.samples.y)
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]

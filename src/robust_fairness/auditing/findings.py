@@ -11,8 +11,8 @@ from robust_fairness.auditing import gates
 from robust_fairness.auditing.changes import MIX
 from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.gates import Judgement, Rule
-from robust_fairness.auditing.missing import marks_of_missing
 from robust_fairness.auditing.monitor import Monitor
+from robust_fairness.auditing.naming import as_category
 from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import offered_names
@@ -80,9 +80,19 @@ class AuditFindings:
         judgements: list[Judgement] = []
         for gate in gates_of(conditions, self.options):
             rows = gates.as_values(self.changes()) if gate.change else self.rows
-            judgements += gate.judgements(rows, rule)
+            judgements += gate.judgements(rows, rule, self.without_groups)
         judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
         return replace(self, judgements=judgements)
+
+    @property
+    def without_groups(self) -> dict[str, str]:
+        """What to do about attributes that were asked for and have no groups, by attribute."""
+        groups = self.predictions.groups_by_column
+        return {
+            name: f"{name} is taken for a number and has no groups; allowed: {as_category(name)}"
+            for name in self.options.sensitive_features
+            if name not in groups and name not in self.options.types
+        }
 
     @property
     def failed(self) -> list[str]:
@@ -95,9 +105,9 @@ class AuditFindings:
         return trivial_predictor(self.predictions)
 
     @property
-    def hints(self) -> list[str]:
-        """A line per column in which a text such as NA, which may mean missing, is a value."""
-        return marks_of_missing(self.predictions)
+    def hints(self) -> Sequence[str]:
+        """What columns and cells were taken for, and texts that may mean missing values."""
+        return self.predictions.notes
 
 
 def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Gate]:

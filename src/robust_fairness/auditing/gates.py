@@ -5,7 +5,7 @@ A condition on a change is ``change(equalized_odds_difference[sex])>0.05``, one 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal
 
@@ -39,6 +39,7 @@ ANY_GROUPS = {
     "delta_eo": "equalized_odds_difference",
     "disparate_impact": "demographic_parity_ratio",
 }
+EMPTY: Mapping[str, str] = {}
 COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
 
 Rule = Literal["estimate", "evidence", "doubt"]
@@ -68,7 +69,9 @@ class Gate:
     change: bool = False
     group: str = ""
 
-    def judgements(self, rows: pd.DataFrame, rule: Rule = "estimate") -> Iterator["Judgement"]:
+    def judgements(
+        self, rows: pd.DataFrame, rule: Rule = "estimate", lacking: Mapping[str, str] = EMPTY
+    ) -> Iterator["Judgement"]:
         """The judgement of each value of the metric.
 
         Args:
@@ -76,12 +79,19 @@ class Gate:
             rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
                 without interval is its own; the estimate of a small group needs evidence.
+            lacking: attributes without groups, and why; a gate on groups fails on each of them.
         """
         if self.change and "change" not in rows:
             raise InputError(f"gate {self.text!r}: a change needs an earlier period")
         judged = rows[rows["metric"] == self.metric]
         if self.attribute:
             judged = judged[judged["attribute"] == self.attribute]
+        of_groups = judged.empty or (judged["attribute"] != "").any()
+        unjudged = [
+            reason for name, reason in lacking.items()
+            if of_groups and self.attribute in ("", name) and name not in {*judged["attribute"]}
+        ]  # fmt: skip
+        yield from (Judgement(self, "FAIL", f"{self.text}: {reason}") for reason in unjudged)
         if self.group:
             known = rows.loc[(rows["attribute"] == self.attribute) & (rows["group"] != ""), "group"]
             if self.group not in {*known}:
@@ -92,7 +102,7 @@ class Gate:
                     f"gate {self.text!r}: {self.metric} has no value of a group; allowed: metrics "
                     "such as accuracy_by_group"
                 )
-        if judged.empty:
+        if judged.empty and not unjudged:
             yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
         if "small" not in judged:  # changes
             judged = judged.assign(small=False)

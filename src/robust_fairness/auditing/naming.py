@@ -37,3 +37,21 @@ def option(name: str, value: str = "") -> str:
     flag = COMMAND.get(name, f"--{name.replace('_', '-')}")
     plain = "" if value == "True" else value.strip("'")
     return f"{flag} {plain}".strip()
+
+
+def bins_of(attribute: str, cuts: str) -> str:
+    """How bins of an attribute are written: edges with commas, a number, or a unit of dates.
+
+    >>> bins_of("age", "30,60"), bins_of("born", "year")
+    ("bins={'age': [30, 60]}", "bins={'born': 'year'}")
+    """
+    if _of_command.get():
+        return f"--bins '{attribute}={cuts}'"
+    written = f"[{cuts.replace(',', ', ')}]" if "," in cuts else cuts
+    return f"bins={{{attribute!r}: {written if cuts[0].isdigit() else repr(cuts)}}}"
+
+
+def as_category(attribute: str) -> str:
+    """How an attribute is declared a category."""
+    types = f"types={{{attribute!r}: 'category'}}"
+    return f"--category {attribute}" if _of_command.get() else types

@@ -10,7 +10,6 @@ from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.naming import option
-from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.scores import ALL_VALUES, MISSING, SHARE
 from robust_fairness.core.numbers import exact
 from robust_fairness.inference.answers import answer, gated, grew_in
@@ -32,7 +31,6 @@ GAPS_OF_CLASSES = {
     "delta_eo_one_vs_rest": "equalized odds gap of a group and the rest",
     "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
-MISSING_TEXTS = ("na", "n/a", "nan", "null", "none", "missing", "?", "-", "#n/a")
 SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
 MARGIN = 0.05  # change of a gap that is immaterial, see ``inference.verdicts``
 NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
@@ -192,14 +190,9 @@ def of_strata(audit: AuditFindings) -> list[str]:
 
 
 def lacking(audit: AuditFindings) -> list[str]:
-    """What the audit could not compare: missing values, small groups, continuous attributes."""
+    """What the audit could not compare: missing values and small groups."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
     lines = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
-    lines += [
-        f"{name}: {value!r} is a group of {count:,} rows; if it means a missing value: "
-        f"{option('missing', repr(value)) if option('missing') != 'missing' else 'make it NaN'}"
-        for name, value, count in _like_missing(audit.predictions)
-    ]
     for attribute, of_attribute in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
         shares = of_attribute[of_attribute["metric"] == SHARE]
         missing = of_attribute[(of_attribute["metric"] == MISSING) & (of_attribute["value"] > 0)]
@@ -219,32 +212,7 @@ def lacking(audit: AuditFindings) -> list[str]:
             few = shares.loc[shares["small"], "group"]
             some = ", ".join(few.head(MOST_GATES)) + (", ..." if len(few) > MOST_GATES else "")
             lines.append(f"{attribute}: too few rows of {some}; gaps contain them")
-        if shares.empty and (of_attribute["metric"] == MISSING).any():
-            lines.append(
-                f"{attribute} is continuous and has no groups, allowed: "
-                f"{_bins(str(attribute), '30,60')} (edges) or "
-                f"{_bins(str(attribute), '4')} (quantiles)"
-            )
     return lines
-
-
-def _like_missing(predictions: Predictions) -> Iterator[tuple[str, str, int]]:
-    """Attributes with values that other programs write for missing ones, and their rows."""
-    for name, values in predictions.samples.attributes.select_dtypes("category").items():
-        counts = values.value_counts()
-        for value in counts.index[counts > 0]:
-            if str(value).strip().casefold() in MISSING_TEXTS:
-                yield str(name), str(value), int(counts[value])
-
-
-def _bins(attribute: str, cuts: str) -> str:
-    """How bins of an attribute are written."""
-    of_function = {"30,60": "[30, 60]"}.get(cuts, cuts)
-    return (
-        option("bins", f"'{attribute}={cuts}'")
-        if option("bins") != "bins"
-        else (f"bins={{{attribute!r}: {of_function}}}")
-    )
 
 
 class Lack(NamedTuple):

@@ -15,6 +15,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.locks import lock_of, locked
 
+DATE_UNITS = ("decade", "year", "quarter", "month", "day")
 INTERRUPTED = 130  # exit status, as of a shell
 
 
@@ -101,12 +102,17 @@ def _cuts(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict
     bins: dict[str, Any] = {}
     for text in texts:
         name, _equals, cuts = text.rpartition("=")
+        if cuts in DATE_UNITS:
+            bins[name] = cuts
+            continue
         try:
             number = "," not in cuts and cuts.strip().isdigit()
             edges = () if number else tuple(float(cut) for cut in cuts.split(",") if cut.strip())
             bins[name] = int(cuts) if number else edges
         except ValueError:
-            raise InputError(f"bins {text!r}, allowed: age=30,60 or age=4") from None
+            raise InputError(
+                f"bins {text!r}, allowed: age=30,60, age=4 or, of dates, born=year"
+            ) from None
     return bins
 
 
@@ -180,12 +186,17 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     show_default=True,
     help="Kind of the predictions.",
 )
+@click.option(
+    "--positive-prediction",
+    help="The prediction that is positive, where predictions are two decisions such as approve "
+    "and decline.",
+)
 @click.option("--threshold", type=float, help="Lowest probability or score of the positive class.")
 @click.option(
     "--bins",
     multiple=True,
     callback=_cuts,
-    help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles).",
+    help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles); of dates born=year.",
 )
 @click.option("--number", "numbers", multiple=True, help="A numeric attribute.")
 @click.option("--category", "categories", multiple=True, help="A categorical attribute.")
@@ -203,8 +214,16 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     show_default=True,
     help="Groups with fewer rows are flagged.",
 )
-@click.option("--missing", multiple=True, help="Text of a missing value, besides empty cells.")
+@click.option("--missing", multiple=True, help="Text of a missing value, besides blank cells.")
 @click.option("--delimiter", help="Column separator of a CSV file; default: found out.")
+@click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="Decimal separator of numbers in text; default: found out for each column.",
+)
+@click.option(
+    "--encoding", help="Encoding of a CSV file, such as cp1252; default: UTF-8, or found out."
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path),

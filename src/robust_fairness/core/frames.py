@@ -11,6 +11,8 @@ import pandas as pd
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
 
+EXACT = 2**53  # up to which every whole number is one of float64
+
 
 def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
     """Check that arrays have the same number of rows, and the same ones as far as indices tell.
@@ -50,7 +52,7 @@ def _is_default(index: pd.Index) -> bool:
 def as_pandas(frame: Any) -> pd.DataFrame:
     """A data frame of any library that narwhals reads, or columns by name, in pandas.
 
-    Lazy frames of polars and relations of DuckDB are computed.
+    Lazy frames of polars and relations of DuckDB are computed. Whole numbers stay exact.
 
     Raises:
         InputError: it is neither, columns do not have the same rows, or two have the same name.
@@ -62,9 +64,14 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         return pd.DataFrame({name: column.array for name, column in columns.items()}, index=index)
     try:
         with needed_by(f"a table of type {type(frame).__name__}"):
-            table = narwhals.from_native(frame)
-            converted: pd.DataFrame = table.lazy().collect("pandas").to_native()
-            return converted
+            table = narwhals.from_native(frame).lazy().collect()
+            converted = table.to_pandas()
+            exact = {
+                name: _integers(table[name])
+                for name, kind in table.schema.items()
+                if kind.is_integer() and converted[name].dtype.kind == "f"
+            }
+            return converted.assign(**exact) if exact else converted
     except TypeError:
         raise InputError(
             f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars, "
@@ -72,6 +79,14 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         ) from None
     except narwhals.exceptions.DuplicateError:
         raise InputError("table: two columns have the same name") from None
+
+
+def _integers(cells: Any) -> np.ndarray | pd.arrays.IntegerArray:
+    """Whole numbers with missing values: float64, or exact ones of pandas where float64 is not."""
+    values, missing = cells.fill_null(0).to_numpy(), cells.is_null().to_numpy()
+    if max(abs(int(values.min())), abs(int(values.max()))) > EXACT:
+        return pd.arrays.IntegerArray(values.copy(), missing.copy())
+    return np.where(missing, np.nan, values)
 
 
 def _column(name: str, values: Any) -> Any:

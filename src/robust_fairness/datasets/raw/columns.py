@@ -10,7 +10,7 @@
 
 import json
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -19,20 +19,19 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import as_decimal, exact
+from robust_fairness.datasets.raw.cleaning import MOST_CODES, DateUnit, is_placeholder
 
-MOST_CODES = 10  # distinct numbers of an attribute that are taken for codes of groups
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
-# Texts that tables use for a missing value.
-MARKS = ("?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
 MOST_DECIMALS = 16  # of a short float that is found by arithmetic; 10 ** 16 is exact in float64
 WHOLE = 2**11  # below which each whole number is one of float16 and float32
 
 Kind = Literal["number", "category"]
 Period = Literal["year", "quarter", "month", "day", "number"]
 PANDAS_PERIODS = {"year": "Y", "quarter": "Q", "month": "M", "day": "D"}
-Bins = int | tuple[float, ...]
+NumberBins = int | tuple[float, ...]
+Bins = NumberBins | DateUnit
 
 
 def row_of(places: np.ndarray) -> int:
@@ -69,7 +68,7 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     if wrong.any():
         row = row_of(wrong)
         text = str(cells.iloc[row - 1])
-        hint = "; if it means missing, declare it (missing)" if text.strip() in MARKS else ""
+        hint = "; if it means missing, declare it (missing)" if is_placeholder(text) else ""
         raise InputError(f"{place}, row {row}: {text!r}, allowed: a finite number{hint}")
     too_large = np.abs(values) > LARGEST
     if too_large.any():
@@ -81,18 +80,6 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
     if not known.any():
         raise InputError(f"{place}: no cell has a value")
     return pd.Series(values, index=cells.index, name=cells.name)
-
-
-def percentages(cells: pd.Series) -> pd.Series:
-    """The cells, as shares if each of them is text such as 45 % or 45%."""
-    if is_numeric_dtype(cells.dtype) or is_bool_dtype(cells.dtype):
-        return cells
-    codes, values = pd.factorize(cells)
-    texts = [str(value).strip() for value in values]
-    if not texts or not all(text.endswith("%") for text in texts):
-        return cells
-    numbers = _parsed(np.array([text.removesuffix("%").strip() for text in texts], dtype=object))
-    return pd.Series(np.append(numbers / 100, np.nan)[codes], index=cells.index, name=cells.name)
 
 
 def canonical(name: str) -> str:
@@ -121,20 +108,43 @@ def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) 
         InputError: it has the rows of each spelling, and how to merge them.
     """
     counts = values.value_counts()
+    for names in alike(values):
+        rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
+        merged = ""
+        if by_values:
+            merged = f" or by values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
+        raise InputError(
+            f"{place}: {rows} differ only in case, blanks or invisible characters, or in "
+            f"how a number is written, allowed: one spelling of each in the table{merged}"
+        )
+    return values
+
+
+def alike(values: pd.Series) -> list[list[str]]:
+    """The categories that differ in nothing that has a meaning, see ``canonical``, together."""
+    counts = values.value_counts()
     spellings: dict[str, list[str]] = {}
     for name in counts.index[counts > 0]:
         spellings.setdefault(canonical(str(name)), []).append(str(name))
-    for names in spellings.values():
-        if len(names) > 1:
-            rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
-            merged = ""
-            if by_values:
-                merged = f" or by values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
+    return [names for names in spellings.values() if len(names) > 1]
+
+
+def require_same_spelling(here: Iterable[str], there: Iterable[str], places: Sequence[str]) -> None:
+    """Refuse a name of one table that is another spelling of a name of another.
+
+    Args:
+        here: names of a table.
+        there: of the other one.
+        places: of both, for the message.
+    """
+    new, old = set(here) - set(there), set(there) - set(here)
+    spelled = {canonical(name): name for name in sorted(old)}
+    for name in sorted(new):
+        if canonical(name) in spelled:
             raise InputError(
-                f"{place}: {rows} differ only in case, blanks or invisible characters, or in "
-                f"how a number is written, allowed: one spelling of each in the table{merged}"
+                f"{places[0]} has {name!r}, {places[1]} has {spelled[canonical(name)]!r}; allowed: "
+                "one spelling in both"
             )
-    return values
 
 
 def merged_spellings(cells: pd.Series, names: Mapping[str, Sequence[str]], place: str) -> pd.Series:
@@ -182,22 +192,27 @@ def typed(
 
 
 def attribute(
-    cells: pd.Series,
-    place: str,
-    kind: Kind | None = None,
-    bins: Bins | None = None,
-    by_values: bool = True,
+    cells: pd.Series, place: str, kind: Kind | None = None, bins: NumberBins | None = None
 ) -> pd.Series:
-    """A sensitive attribute: categories that define groups, or float64."""
+    """A sensitive attribute: categories of one spelling each that define groups, or float64."""
+    values = as_groups(cells, place, kind, bins)
+    if isinstance(values.dtype, pd.CategoricalDtype) and bins is None:
+        values = require_one_spelling(values, place)
+    return values
+
+
+def as_groups(
+    cells: pd.Series, place: str, kind: Kind | None = None, bins: NumberBins | None = None
+) -> pd.Series:
+    """Categories that define groups, or float64."""
     if bins is not None:
         values = binned(as_numbers(cells, place), place, bins)
+    elif kind is None and is_numeric_dtype(cells.dtype) and has_at_most(cells, MOST_CODES):
+        values = as_categories(cells, place)
     else:
         values = typed(cells, place, kind)
-        codes = kind is None and has_at_most(values, MOST_CODES)
-        if codes and not isinstance(values.dtype, pd.CategoricalDtype):
+        if kind is None and is_float_dtype(values.dtype) and has_at_most(cells, MOST_CODES):
             values = as_categories(cells, place)
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            values = require_one_spelling(values, place, by_values)
     return require_two_values(values, place)
 
 
@@ -223,7 +238,7 @@ def as_periods(cells: pd.Series, place: str, period: Period, form: str = "ISO860
     return pd.Series(pd.Categorical(result), index=cells.index, name=cells.name)
 
 
-def binned(values: pd.Series, place: str, bins: Bins) -> pd.Series:
+def binned(values: pd.Series, place: str, bins: NumberBins) -> pd.Series:
     """Numbers as categories such as ``age < 30``, ``30 <= age < 60`` and ``age >= 60``.
 
     Edges are compared, and named, without any rounding.

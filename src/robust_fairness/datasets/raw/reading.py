@@ -8,6 +8,7 @@ import codecs
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -17,7 +18,9 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
+from robust_fairness.core.frames import as_pandas
 from robust_fairness.datasets.files import BLOCK, FEWER, MOST_BYTES, Files, require_size
+from robust_fairness.datasets.raw.cleaning import BLANK, READ_AS, Cleaning, Decimals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +31,11 @@ PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
 MOST_TEXTS = 10_000  # distinct values of a column that is kept as text
 BLOCK_ROWS = 2**11  # that are parsed at once
+UTF_8, WINDOWS = "utf-8-sig", "cp1252"
+
+
+class NoTextError(InputError):
+    """Bytes are no text of an encoding."""
 
 
 def read_columns(
@@ -37,13 +45,18 @@ def read_columns(
     delimiter: str = ",",
     missing: Sequence[str] = ("",),
     text: Collection[str] | None = (),
+    *,
+    encoding: str | None = None,
+    decimal: Decimals | None = None,
 ) -> pd.DataFrame:
     """Columns of a user's CSV or Parquet file: text as categories, all else as in the file.
 
     A CSV file has a header and quoted cells (RFC 4180). Its cells are text without any change,
     spaces included; empty lines are skipped. A text column with more than ``MOST_TEXTS`` distinct
     values must be numeric and becomes float64, unless it is one of ``text`` (None: every column).
-    ``missing`` are texts of missing values.
+    ``missing`` are texts of missing values, ``decimal`` is the decimal separator. Without an
+    ``encoding`` a file is UTF-8, UTF-16 or, if it is neither, Windows-1252, which ``attrs`` of the
+    table say.
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
@@ -53,9 +66,11 @@ def read_columns(
         kind = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
         raise InputError(f"{name}: is {kind}, which does not match its name")
 
+    notes: list[str] = []
+
     def collector(column: str) -> _Column:
         is_text = text is None or column in text
-        return _Column(f"{name}, column {column}", missing, is_text)
+        return _Column(f"{name}, column {column}", missing, is_text, decimal, notes)
 
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
@@ -63,13 +78,42 @@ def read_columns(
         with needed_by(f"{name}: a Parquet file"):
             table = _parquet_columns(files, name, columns, collector)
     else:
-        rows = records(_lines(files.blocks(name)), name, delimiter=delimiter, strict=True)
-        header = _header(rows, name)
-        wanted = _wanted(header, columns, name)
-        table = _collected(rows, name, header, wanted, collector)
+
+        def read(encoding: str) -> pd.DataFrame:
+            lines = _lines(files.blocks(name), encoding)
+            rows = records(lines, name, delimiter=delimiter, strict=True)
+            header = _header(rows, name)
+            return _collected(rows, name, header, _wanted(header, columns, name), collector)
+
+        likely = encoding or encoding_of(first)
+        try:
+            table = read(likely)
+        except NoTextError as error:
+            if likely != UTF_8 or encoding is not None:
+                raise InputError(
+                    f"{error}; declare its encoding, such as cp1252 or utf-16"
+                ) from None
+            likely = WINDOWS
+            try:
+                table = read(likely)
+            except NoTextError:
+                raise InputError(f"{error}; declare its encoding") from None
+        if likely != (encoding or UTF_8):
+            notes.append(f"{name}: is no UTF-8 text and read as {likely} (encoding)")
+        table.attrs["encoding"] = likely
     if not len(table):
         raise InputError(f"{name}: has no rows")
+    table.attrs[READ_AS] = notes
     return table
+
+
+def encoding_of(first: bytes) -> str:
+    """The encoding that the first bytes of a file show: UTF-16, or UTF-8 without any sign of it."""
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if first[1:2] == b"\0":
+        return "utf-16-le"
+    return "utf-16-be" if first[:1] == b"\0" else UTF_8
 
 
 def read_cells(
@@ -110,7 +154,9 @@ def read_cells(
     return table
 
 
-def delimiter_of(files: Files, name: str, columns: Sequence[str] = ()) -> str:
+def delimiter_of(
+    files: Files, name: str, columns: Sequence[str] = (), encoding: str | None = None
+) -> str:
     """The column separator with which the header of a CSV file has most of the columns.
 
     Of several, the one that gives the header most columns.
@@ -122,7 +168,7 @@ def delimiter_of(files: Files, name: str, columns: Sequence[str] = ()) -> str:
         return DELIMITERS[0]
 
     def header(delimiter: str) -> list[str]:
-        lines = io.StringIO(first.decode("utf-8-sig", errors="replace"), newline="")
+        lines = io.StringIO(first.decode(encoding or encoding_of(first), "replace"), newline="")
         return next(csv.reader(lines, delimiter=delimiter), [])
 
     headers = {delimiter: header(delimiter) for delimiter in DELIMITERS}
@@ -153,16 +199,17 @@ def records(
         raise InputError(f"{name}, {reason}") from error
     except UnicodeDecodeError as error:
         line = reader.line_num + error.object.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text"
+        raise NoTextError(
+            f"{name}, line {line}: byte 0x{error.object[error.start]:02x} is not "
+            f"{error.encoding.upper()} text"
         ) from error
 
 
-def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """UTF-8 text, with or without a byte order mark, line by line, whatever ends a line."""
+def _lines(blocks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
+    """Text, with or without a byte order mark, line by line, whatever ends a line."""
     pieces = (block[at : at + BLOCK] for block in blocks for at in range(0, len(block), BLOCK))
     rest = ""  # the last line may go on in the next piece
-    for text in codecs.iterdecode(pieces, "utf-8-sig"):
+    for text in codecs.iterdecode(pieces, encoding):
         lines = io.StringIO(rest + text, newline="")
         rest = next(lines)
         for line in lines:
@@ -180,8 +227,16 @@ def _require_rows(rows: int, name: str) -> None:
 class _Column:
     """Collects the cells of one column from blocks."""
 
-    def __init__(self, place: str, missing: Sequence[str], text: bool) -> None:
+    def __init__(
+        self,
+        place: str,
+        missing: Sequence[str],
+        text: bool,
+        decimal: Decimals | None = None,
+        notes: list[str] | None = None,
+    ) -> None:
         self.place, self.missing = place, frozenset(missing)
+        self.cleaning, self.notes = Cleaning(missing, decimal), notes
         self.most_texts = MOST_ROWS if text else MOST_TEXTS
         self.codes: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
@@ -215,10 +270,16 @@ class _Column:
 
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
-        parsed = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
+        points, how = self.cleaning.names(texts, self.place, numbers=True)
+        if how and not self.numeric:
+            comma = any("," in text for text in texts)
+            self.cleaning = replace(self.cleaning, decimal="," if comma else ".")
+            if self.notes is not None:
+                self.notes.append(how)
+        parsed = pd.to_numeric(pd.Series(points, dtype=object), errors="coerce")
         values = np.append(parsed.to_numpy(np.float64), np.nan)
         for number, text in enumerate(texts):
-            if text in self.missing:
+            if text in self.missing or BLANK.fullmatch(text):
                 values[number] = np.nan
             elif not np.isfinite(values[number]):
                 raise InputError(
@@ -289,7 +350,7 @@ def _parquet_columns(
             for column in wanted if metadata.num_rows else ():
                 cells = file.read([column], use_threads=False).column(0)
                 if column not in texts:
-                    table[column] = cells.to_pandas()
+                    table[column] = as_pandas(pa.table({column: cells}))[column]
                     continue
                 collected = collector(column)
                 for chunk in cells.chunks:

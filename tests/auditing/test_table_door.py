@@ -1,0 +1,241 @@
+"""The door of tables: what people write is taken for what it is, or refused in one line."""
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import robust_fairness as rf
+from robust_fairness.cli.main import cli
+from robust_fairness.core.errors import InputError
+
+RNG = np.random.default_rng(3)
+ROWS = 900
+SEX = np.where(RNG.random(ROWS) < 0.5, "f", "m")
+Y = RNG.integers(0, 2, ROWS)
+P = np.clip(0.3 + 0.3 * Y + 0.15 * (SEX == "m") + RNG.normal(0, 0.2, ROWS), 0, 1).round(4)
+FRAME = pd.DataFrame({"sex": SEX, "y": Y, "p": P})
+PARITY = "demographic_parity_difference"
+
+
+def parity(groups: pd.Series, positive: np.ndarray) -> float:
+    """The largest difference of selection rates, by pandas; rows without a group have none."""
+    rates = pd.Series(positive, groups.index).groupby(groups).mean()
+    return float(rates.max() - rates.min())
+
+
+def gap(rows: pd.DataFrame, metric: str = PARITY) -> float:
+    return float(rows.loc[(rows["metric"] == metric) & (rows["group"] == ""), "value"].item())
+
+
+def audited(folder, frame: pd.DataFrame, *words: str, encoding: str = "utf-8", **form):
+    """The command on a CSV file."""
+    (folder / "t.csv").write_bytes(frame.to_csv(index=False, **form).encode(encoding))
+    arguments = ["audit", str(folder / "t.csv"), "--target=y", "--prediction=p", "--force"]
+    if not any(word.startswith("--attributes") for word in words):
+        arguments.append("--attributes=sex")
+    return CliRunner().invoke(cli, [*arguments, f"--output={folder}", *words])
+
+
+def with_comma(values: pd.Series) -> pd.Series:
+    return values.map(lambda value: f"{value:.4f}".replace(".", ","))
+
+
+def percent(values: pd.Series) -> pd.Series:
+    return values.map(lambda value: f"{100 * value:.2f} %".replace(".", ","))
+
+
+BLANKS = FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 60, " ").mask(FRAME.index < 30, "\u00a0"))
+DECIDED = FRAME.assign(p=np.where(P >= 0.5, "approve", "decline"))
+BORN = pd.to_datetime("1950-01-01") + pd.to_timedelta(RNG.integers(0, 15_000, ROWS), "D")
+UMLAUT = FRAME.assign(sex=np.where(SEX == "m", "männlich", "weiblich"))
+MANY = pd.concat(
+    [FRAME.assign(p=(P * 0.9 + k / 10**6).round(6)) for k in range(20)], ignore_index=True
+)
+# Table, options, groups with their true values by pandas, what is said.
+TAKEN = {
+    "decimal commas": (FRAME.assign(p=with_comma(FRAME["p"])), [], FRAME["sex"], "are read as 0."),
+    "percent": (FRAME.assign(p=percent(FRAME["p"])), [], FRAME["sex"], " %' are read as 0."),
+    "a decimal point": (FRAME, ["--decimal=."], FRAME["sex"], ""),
+    "blanks": (BLANKS, [], FRAME["sex"].mask(FRAME.index < 60), "60 rows have no value"),
+    "a placeholder": (
+        FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 90, "-")), [],
+        FRAME["sex"].mask(FRAME.index < 90, "-"),
+        "hint: sex: '-' is a group of 90 rows; if it means a missing value: --missing -",
+    ),
+    "placeholders declared": (
+        FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 90, "-").mask(FRAME.index < 9, "unknown")),
+        ["--missing=-", "--missing", "unknown"], FRAME["sex"].mask(FRAME.index < 90),
+        "90 rows have no value",
+    ),
+    "two spellings": (
+        FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 200, "F")), [],
+        FRAME["sex"].mask(FRAME.index < 200, "F"), "(200 rows)",
+    ),
+    "codes as floats": (
+        FRAME.assign(sex=np.where(SEX == "m", "1.0", np.where(FRAME.index % 2, "2", "2.0"))), [],
+        FRAME["sex"], "",
+    ),
+    "decisions": (DECIDED, ["--positive-prediction=approve"], FRAME["sex"], ""),
+    "dates": (
+        FRAME.assign(born=BORN.strftime("%Y-%m-%d")), ["--attributes=born"],
+        pd.Series(BORN.year // 10), "divided into groups by decade",
+    ),
+    "dates with points": (
+        FRAME.assign(born=BORN.strftime("%d.%m.%Y")), ["--attributes=born", "--bins=born=decade"],
+        pd.Series(BORN.year // 10), "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_people_write_is_taken_for_what_it_is(tmp_path, name: str) -> None:
+    frame, words, groups, said = TAKEN[name]
+    done = audited(tmp_path, frame, *words)
+    assert done.exit_code == 0, done.output
+    assert said in done.output
+    value = gap(pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False))
+    assert value == pytest.approx(parity(groups, P >= 0.5))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "latin1", "utf-16", "utf-16-le"])
+def test_encodings_are_found_out_and_said(tmp_path, encoding: str) -> None:
+    done = audited(tmp_path, UMLAUT, encoding=encoding, sep=";")
+    assert done.exit_code == 0, done.output
+    assert ("read as" in done.output) == (encoding != "utf-8-sig")
+    rows = pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False)
+    assert gap(rows) == pytest.approx(parity(FRAME["sex"], P >= 0.5))
+    assert "männlich" in {*rows["group"]}
+    declared = audited(tmp_path, UMLAUT, f"--encoding={encoding}", encoding=encoding, sep=";")
+    assert declared.exit_code == 0 and "read as" not in declared.output
+
+
+def test_many_numbers_with_commas_in_a_file_are_those_with_points(tmp_path) -> None:
+    frame = MANY.assign(p=MANY["p"].map(lambda value: f"{value:.6f}".replace(".", ",")))
+    assert frame["p"].nunique() > 10_000
+    done = audited(tmp_path, frame, sep=";")
+    assert "are read as" in done.output
+    rows = pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False)
+    assert gap(rows) == pytest.approx(parity(MANY["sex"], MANY["p"].round(6) >= 0.5))
+
+
+REFUSED: dict[str, tuple[Callable[[], pd.DataFrame], list[str], str]] = {
+    "decisions": (lambda: DECIDED, [], "values approve and decline, the target has 0 and 1; "
+                  "declare which of them is the positive prediction (--positive-prediction)"),
+    "no such decision": (lambda: DECIDED, ["--positive-prediction=aprove"], "did you mean 'approve'?"),
+    "thousands": (
+        lambda: FRAME.assign(w=[f"{k % 7 + 1},{k % 900 + 100}" for k in range(ROWS)]),
+        ["--weight=w"], "may separate decimals or thousands",
+    ),
+    "encoding": (lambda: FRAME, ["--encoding=klingon"], "encoding: 'klingon', allowed"),
+    "bins of dates": (lambda: FRAME.assign(a=np.arange(ROWS)), ["--attributes=a", "--bins=a=year"],
+                      "need a column of dates"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_may_be_two_things_is_one_line(tmp_path, name: str) -> None:
+    frame, words, message = REFUSED[name]
+    done = audited(tmp_path, frame(), *words)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert done.output.count("\n") == 1
+
+
+def test_thousands_are_read_as_declared(tmp_path) -> None:
+    weight = np.arange(ROWS) % 900 + 1000
+    frame = FRAME.assign(w=[f"{number:,}" for number in weight])
+    assert audited(tmp_path, frame, "--weight=w", "--decimal=.").exit_code == 0
+    rows = pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False)
+    rates = [np.average(P[group == SEX] >= 0.5, weights=weight[group == SEX]) for group in "fm"]
+    assert gap(rows) == pytest.approx(abs(rates[0] - rates[1]))
+
+
+CODES = 2**60 + np.where(SEX == "m", 1, 2)
+
+
+@pytest.mark.parametrize("form", ["parquet", "polars", "arrow", "pandas"])
+def test_whole_numbers_stay_exact_beside_missing_ones(tmp_path, form: str) -> None:
+    """Codes that float64 does not tell apart, one of them missing."""
+    site = pd.array([None, *CODES[1:]], dtype="Int64")
+    frame = FRAME.assign(sex=site)
+    truth = parity(FRAME["sex"].where(FRAME.index > 0), P >= 0.5)
+    if form == "parquet":
+        frame.to_parquet(tmp_path / "t.parquet")
+        words = ["audit", str(tmp_path / "t.parquet"), "--target=y", "--prediction=p"]
+        done = CliRunner().invoke(cli, [*words, "--attributes=sex", f"--output={tmp_path}"])
+        assert done.exit_code == 0, done.output
+        assert gap(pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False)) == (
+            pytest.approx(truth)
+        )
+        return
+    arrow = pa.Table.from_pandas(frame)
+    table = {"polars": polars.from_arrow, "arrow": lambda some: some, "pandas": lambda _: frame}
+    done = rf.audit(table[form](arrow), y_true="y", y_pred="p", sensitive_features=["sex"])
+    assert gap(done.to_frame()) == pytest.approx(truth)
+    assert {*done.by_group.index} == {*map(str, CODES)}
+
+
+def test_an_attribute_without_groups_fails_the_gates_that_name_none(tmp_path) -> None:
+    race = np.resize(np.arange(1, 16), ROWS)
+    frame = FRAME.assign(race=race)
+    gate = f"--fail-if={PARITY}>0.9"
+    done = audited(tmp_path, frame, "--attributes=race,sex", gate)
+    assert done.exit_code == 1
+    assert "race is taken for a number and has no groups; allowed: --category race" in done.stderr
+    for words in (["--category=race"], ["--number=race"], ["--bins=race=5,10"]):
+        assert audited(tmp_path, frame, "--attributes=race,sex", gate, *words).exit_code == 0
+    assert (
+        audited(tmp_path, frame, "--attributes=race,sex", "--fail-if=accuracy<0.1").exit_code == 0
+    )
+    audit = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["race", "sex"])
+    assert any("types={'race': 'category'}" in remark for remark in audit.remarks)
+    assert len(audit.failures(f"{PARITY}>0.9")) == 1
+    categories = rf.audit(frame, y_true="y", y_pred="p", sensitive_features=["race"],
+                          types={"race": "category"})  # fmt: skip
+    assert gap(categories.to_frame()) == pytest.approx(parity(pd.Series(race), P >= 0.5))
+
+
+@pytest.mark.parametrize("labels", [[], ["--labels=none"]])
+@pytest.mark.parametrize(
+    ("now", "then", "message"),
+    [
+        (("1.0", "2.0"), ("1", "2"), ""), (("01", "02"), ("1", "2"), "'01', "),
+        (("F", "M"), ("f", "m"), "'F', "), (("f ", "m"), ("f", "m"), "'f ', "),
+        (("f", "m"), ("f", "m"), ""),
+    ],
+)  # fmt: skip
+def test_spellings_of_two_tables_are_one_or_refused(tmp_path, labels, now, then, message) -> None:
+    frame = FRAME.assign(sex=np.where(SEX == "f", *then))
+    frame.to_csv(tmp_path / "then.csv", index=False)
+    current = FRAME.assign(sex=np.where(SEX == "f", *now))
+    done = audited(tmp_path, current, f"--reference={tmp_path / 'then.csv'}", *labels)
+    assert done.exit_code == (2 if message else 0), done.output
+    if message:
+        assert f"t.csv, column sex, has {message}then.csv, column sex, has" in done.output
+        assert done.output.count("\n") == 1
+        return
+    rows = pd.read_csv(tmp_path / "t_changes.csv", keep_default_na=False)
+    row = rows[(rows["metric"] == PARITY) & (rows["group"] == "")].iloc[0]
+    assert float(row["change"]) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_empty_text_is_no_group_and_never_all_rows() -> None:
+    frame = FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 7, ""), p=(P >= 0.5).astype(int))
+    read = pd.read_csv(io.StringIO(frame.to_csv(index=False)), keep_default_na=False)
+    audit = rf.audit(read, y_true="y", y_pred="p", sensitive_features=["sex"], suppress=20)
+    assert not any("_by_group" in name for name in audit.metrics())
+    assert {*audit.by_group.index} == {"f", "m"}
+
+
+def test_decisions_without_labels_and_wrong_options_in_python() -> None:
+    columns = {"y_pred": "p", "sensitive_features": ["sex"]}
+    audit = rf.audit(DECIDED, **columns, positive_prediction="approve")
+    assert gap(audit.to_frame()) == pytest.approx(parity(FRAME["sex"], P >= 0.5))
+    with pytest.raises(InputError, match="positive prediction"):
+        rf.audit(DECIDED, y_true="y", **columns)
