@@ -27,9 +27,9 @@ import pandas as pd
 from _results import FOLDER, Row, rounded, save
 
 import robust_fairness as rf
+from robust_fairness.auditing.door import check
 from robust_fairness.auditing.few_labels import planned
 from robust_fairness.auditing.intervals import Compared, compared_in_counts, wilson
-from robust_fairness.auditing.door import check
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.inference.counts import Counts
 from robust_fairness.inference.partly import partly_labelled

@@ -45,10 +45,23 @@ OPTIONS = Options("y", "p", ["sex"])
         (pd.to_datetime(["2024-02-01", "2024-01-01"]), None, "month", ["2024-01", "2024-02"],
          [1, 0]),
         (["spring", "spring", "autumn"], None, "name", ["spring", "autumn"], [0, 0, 1]),
-        (["v1.9", "v1.10"], None, "name", ["v1.9", "v1.10"], [0, 1]),
-        (["1.2.3", "1.2.10"], None, "name", ["1.2.3", "1.2.10"], [0, 1]),
-        (["may", "june", "1234-5678"], None, "name", ["may", "june", "1234-5678"], [0, 1, 2]),
-        (["a ", "a"], None, "name", ["a ", "a"], [0, 1]),
+        (["v1.10", "v1.9"], None, "numbered", ["v1.9", "v1.10"], [1, 0]),
+        (["1.2.10", "1.2.3"], None, "numbered", ["1.2.3", "1.2.10"], [1, 0]),
+        (["may", "june"], None, "name", ["may", "june"], [0, 1]),
+        (["a ", "a"], None, "name", ["a"], [0, 0]),
+        (["2024Q4", "Q1 2024", "2024-Q3"], None, "quarter", ["2024Q1", "2024Q3", "2024Q4"],
+         [2, 0, 1]),
+        (["2024Q4", "2024-02", "2023-12-31"], "quarter", "quarter",
+         ["2023Q4", "2024Q1", "2024Q4"], [2, 1, 0]),
+        (["2024H2", "H1 2024"], None, "half", ["2024H1", "2024H2"], [1, 0]),
+        (["2024Q4", "2023Q1"], "year", "year", ["2023", "2024"], [1, 0]),
+        (["FY2025", "FY2024"], None, "numbered", ["FY2024", "FY2025"], [1, 0]),
+        (["wave 10", "wave 9"], None, "numbered", ["wave 9", "wave 10"], [1, 0]),
+        (["Q1", "Q2", "Q4"], None, "numbered", ["Q1", "Q2", "Q4"], [0, 1, 2]),
+        (["2024.10", "2024.09"], None, "month", ["2024-09", "2024-10"], [1, 0]),
+        (["2024.13", "2024.10"], None, "number", ["2024.1", "2024.13"], [1, 0]),
+        (["March 2024", "Sept 2023", "2024 Feb"], None, "month",
+         ["2023-09", "2024-02", "2024-03"], [2, 0, 1]),
     ],
 )  # fmt: skip
 def test_periods_of_dates_numbers_and_names(cells, length, kind, names, codes) -> None:
@@ -56,7 +69,7 @@ def test_periods_of_dates_numbers_and_names(cells, length, kind, names, codes) -
     assert (periods.kind, list(periods.names), periods.codes.tolist()) == (kind, names, codes)
 
 
-FORM = r"write 2024-05-31 \(a day\), 2024-W22 \(a week\) or 2024-05 \(a month\)"
+FORM = r"write 2024-05-31 \(a day\), 2024-W22 \(a week\), 2024-05 \(a month\) or 2024Q2"
 
 
 @pytest.mark.parametrize(
@@ -73,11 +86,22 @@ FORM = r"write 2024-05-31 \(a day\), 2024-W22 \(a week\) or 2024-05 \(a month\)"
                 [
                     "31.05.2024", "5/31/2024", "31-05-2024", "2024/05/31", "2024.5.31", "2024-5-31",
                     "31.05.24", "5/31/24", "05/2024", "5-2024", "2024/05", "31 May 2024",
-                    "May 31, 2024", "31-May-24", "Sept 2024", "31.05.2024 10:00", "2024-w7",
+                    "May 31, 2024", "31-May-24", "FY24", "31.05.2024 10:00", "2024-w7",
                     "KW 7 2024",
                 ],
             )
         ),
+        *(
+            (cells, None, "row 1: .* has no clear place in the order of time; write")
+            for cells in (
+                ["Q4", "Q1"], ["pilot", "wave 1"], ["1234-5678", "may"], ["Q1/24", "Q2/24"],
+                ["wave 1", "round 2"],
+            )
+        ),
+        (["2024.9", "2024.11"], None, "row 1: '2024.9' may be a month; write 2024-05"),
+        (["2024.10", "2024.9"], None, "row 1: '2024.10' may be a month; write 2024-05"),
+        (["Spring", "spring"], None, "row 1: 'Spring' is a period in several spellings"),
+        (["a", " "], None, "row 2: no period"),
         (["05.2024", "12.2024"], None, "row 1: '05.2024' is a date; " + FORM),
         (["1.9", "1.10"], None, "row 2: '1.10' is a number or a version"),
         (["2024-W53"], None, "'2024-W53' is no date"),
@@ -87,7 +111,7 @@ FORM = r"write 2024-05-31 \(a day\), 2024-W22 \(a week\) or 2024-05 \(a month\)"
             for text, length in [
                 ("31.05.2024", "month"), ("spring", "month"), ("7", "month"), ("2024", "month"),
                 ("2024-05", "week"), ("2024-W07", "month"), ("2024-W07", "day"),
-                ("2024Q1", "quarter"),
+                ("2024Q1", "month"), ("2024H1", "quarter"),
             ]
         ),
     ],

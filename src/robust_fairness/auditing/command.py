@@ -216,6 +216,7 @@ def _of_periods(
     every = check(table.drop(columns=period), options, name)
     if state is not None and not every.labelled:
         raise InputError("state: the monitor needs a label of every row (--target)")
+    every = replace(every, notes=(*every.notes, *filter(None, [periods.note])))
     now = every.take(np.flatnonzero(periods.last))
     if len(periods.names) == 1:
         audit = audited(now, options, periods.names[-1])
