@@ -15,7 +15,7 @@ STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1b1f24}.b{font-weight:600}.h{font-size:16px;"
     "font-weight:700}.s{fill:#57606a;font-size:12px}.z{stroke:#57606a}.m{fill:#e8ebef}"
     ".i{stroke:#1b1f24;stroke-width:2.5}.o{fill:#1b1f24}.p{fill:#fff;stroke:#1b1f24;"
-    "stroke-width:1.5}.d{fill:none;stroke:#57606a}"
+    "stroke-width:1.5}.d{fill:none;stroke:#57606a}.r{fill:#fff;stroke:#1b1f24}"
 )
 
 
@@ -31,6 +31,7 @@ class Effect:
         low: lower end of the interval.
         high: upper end of the interval.
         others: further effects of the same claim.
+        reach: the largest effect that is possible, where that is less than the margin.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Effect:
     low: float = np.nan
     high: float = np.nan
     others: Sequence[float] = ()
+    reach: float = np.nan
 
 
 def effects_svg(groups: Mapping[str, Iterable[Effect]], title: str) -> Markup:
@@ -51,7 +53,7 @@ def effects_svg(groups: Mapping[str, Iterable[Effect]], title: str) -> Markup:
     """
     parts, said, y = [], [title], 4.0
     parts += _legend(y)
-    y += 5 * LINE + GAP
+    y += 8 * LINE + GAP
     for heading, effects in groups.items():
         if heading:
             y += GAP
@@ -84,9 +86,12 @@ def _legend(y: float) -> list[str]:
     sample = Effect("", "", 2.0, 1.2, 0.5, 1.9, (2.6,))
     below = y + LINE + STRIP + 2
     lines = (
-        "Square: ours with 95 % interval, of the part furthest",
-        "from the claim. Circles: its other parts. Diamond: published.",
+        "Square: ours with its 95 % interval, or the range of few seeds,",
+        "of the part furthest from the claim. Circles: its other parts.",
+        "Diamond: published.",
         f"Grey: less than the margin. The axis ends at {END:g} margins.",
+        "Black outline: effects that are possible, where they are less",
+        "than the margin (out of reach).",
     )
     return [
         _text(EDGE, y + LINE, "against the claim", "s"),
@@ -104,6 +109,11 @@ def _strip(effect: Effect, y: float) -> list[str]:
         f'<rect class="m" x="{left:g}" y="{y:g}" width="{right - left:g}" height="{STRIP}"/>',
         f'<path class="z" d="M{EDGE} {middle:g}H{WIDTH - EDGE}M{zero:g} {y:g}v{STRIP}"/>',
     ]
+    if np.isfinite(effect.reach):
+        width = max(_place(effect.reach) - zero, 1.5)
+        parts.append(
+            f'<rect class="r" x="{zero:g}" y="{y + 1:g}" width="{width:g}" height="{STRIP - 2}"/>'
+        )
     parts += [
         f'<circle class="d" cx="{_place(value):g}" cy="{middle:g}" r="3"/>'
         for value in effect.others

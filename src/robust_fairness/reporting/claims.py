@@ -3,13 +3,18 @@
 An effect is the mean of some scores minus the mean of others, paired over seeds. Its variance is
 that between seeds (*this method*), corrected by Nadeau and Bengio where the splits of seeds share
 rows, else with that of the test rows where it is known. With fewer than ``FEWEST_REFITS`` seeds it
-is that of the test rows alone (*these models*). Where scores have what every test row adds to them,
-rows are paired: the effect is a mean over rows of what a row adds to it, over all seeds and both
-sides. ``inference.claims`` decides. The gaps of models that are no more accurate than the most
-frequent class, which has none, decide nothing.
+is that of the test rows alone (*these models*), the seeds' range is shown, and seeds on both sides
+of what is claimed decide nothing. Where scores have what every test row adds to them, rows are
+paired: the effect is a mean over rows of what a row adds to it, over all seeds and both sides.
+
+``inference.claims`` decides. A part is void if a model is no more accurate than the most frequent
+class, and out of reach if its margin is more than the whole value of the other side, or what that
+lacks to 1, so that no effect of the margin is possible.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, reduce
 from importlib.resources import files
 from math import ceil
@@ -27,7 +32,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.experiment.yaml_source import FASTER
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
-from robust_fairness.inference.claims import BOUNDS, Decided, Says, decided
+from robust_fairness.inference.claims import BOUNDS, DECIDED, Says, decided
 from robust_fairness.inference.estimate import POWER
 from robust_fairness.inference.variance import (
     FEWEST_REFITS,
@@ -39,13 +44,27 @@ from robust_fairness.inference.variance import (
 from robust_fairness.rendering.effects import Effect, effects_svg
 from robust_fairness.reporting.results import CELL, UNSHIFTED, Results, where
 
-DETAILED = ("partly", "contradicted", "undecided")  # verdicts that need more words
 QUESTIONS = ("", "these models", "this method")
+MODELS, METHOD = QUESTIONS[1:]
 ANY = "any"  # value of a column that is not asked for
 USUAL = {"trial": DEFAULT_TRIAL, "group": ""}  # of columns that a claim does not name
-ROW_KEY = ["dataset", "method", "trial", "seed", "shift", "severity", "domain", "attribute"]
+MODEL = ["dataset", "method", "trial", "seed"]
+ROW_KEY = [*MODEL, "shift", "severity", "domain", "attribute"]
+QUALITY = ["accuracy", "constant_accuracy"]
 SHARES = ("accuracy", "majority_accuracy", "minority_accuracy", "accuracy_by_subgroup")
-CONSTANT = "a model is no more accurate than the most frequent class"
+# Metrics that are never negative, and those that are at most 1.
+FROM_0 = re.compile(
+    r"delta_\w+|faircocco_\w+|\w+_worst_gap|(\w+_)?accuracy(_by_subgroup)?|unshifted|recall_at"
+    r"|disparate_impact|unexplained_variance"
+)
+TO_1 = re.compile(
+    r"(\w+_)?accuracy(_by_subgroup)?|unshifted|recall_at|disparate_impact|faircocco_\w+_p_value"
+)
+WORDS = {  # of states, for one part and for several
+    "holds": ("holds", "hold"), "reversed": ("is reversed", "are reversed"),
+    "excluded": ("excluded",) * 2, "out of reach": ("out of reach",) * 2, "void": ("void",) * 2,
+    "undecided": ("open",) * 2, "not run": ("not run",) * 2,
+}  # fmt: skip
 GAPS = {"delta_eo": (0, 1), "delta_eopp": (1,)}  # classes of the rates whose differences are added
 Rows = Mapping[str, Any]
 
@@ -149,10 +168,12 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
         results: the run that they come from.
 
     Returns:
-        Columns claim, at, part, verdict (of the claim), state (of the part: holds, reversed,
-        excluded, undecided or not run), expect, published, std (of the published effect), ours,
-        low, high (95 %), p (adjusted), margin, seeds, question, needed (in words, of what is
-        undecided), effect, known, cost, command.
+        Columns claim, at, part, verdict (of the claim), state (of the part, see
+        ``inference.claims``), expect, published, std (of the published effect), ours, low, high,
+        ends (what low and high are: "95 %", or "seeds" for the range of few), p (adjusted), margin,
+        reach (the largest effect that is possible; infinite where none is known), seeds, question,
+        error (the standard error), needed (in words, of what is open), effect, known, cost,
+        command.
 
     Raises:
         InputError: the scores lack a column that a claim names.
@@ -162,87 +183,134 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     effects = [_effect(claims[number], part, rows, results) for number, part in parts]
     margin = np.array([part.size for _, part in parts])
     estimate = _together(effects)
-    known = np.isfinite(estimate.value)
-    run = pd.Series(known).groupby(numbers).transform("any").to_numpy()
-    says = [part.expect or "above" for _, part in parts]
-    verdicts = decided(estimate, numbers, says, margin)
-    low, high = estimate.interval()
+    says: list[Says] = [part.expect or "above" for _, part in parts]
+    found = decided(
+        estimate,
+        numbers,
+        says,
+        margin,
+        reach=np.array([effect.reach for effect in effects], float),
+        void=np.array([effect.constant for effect in effects], bool),
+        disagree=np.array(
+            [effect.disagrees(part) for effect, (_, part) in zip(effects, parts, strict=True)], bool
+        ),
+    )
+    of_models = np.array([effect.question == MODELS for effect in effects], bool)
+    low, high = (
+        np.where(of_models, [getattr(effect.by_seed, name)() for effect in effects], ends)
+        for name, ends in zip(("min", "max"), estimate.interval(), strict=True)
+    )
+    run = np.isfinite(estimate.value)
     shown = pd.DataFrame(
         {
             "claim": [claims[number].claim for number in numbers],
             "at": [claims[number].at for number in numbers],
             "part": [part.part for _, part in parts],
-            "verdict": np.where(
-                run, np.array(verdicts.verdicts, dtype=object)[numbers], "not run"
-            ),
-            "state": _states(verdicts, known),
+            "verdict": np.array(found.verdicts, dtype=object)[numbers],
+            "state": np.array(found.states, dtype=object),
             "expect": says,
             "published": [part.published for _, part in parts],
             "std": [part.std for _, part in parts],
             "ours": estimate.value, "low": low, "high": high,
-            "p": np.where(known, verdicts.p, np.nan),
+            "ends": np.where(of_models, "seeds", np.where(np.isfinite(low), "95 %", "")),
+            "p": np.where(run, found.p, np.nan),
             "margin": margin,
-            "seeds": [effect["seeds"] for effect in effects],
-            "question": [effect["question"] for effect in effects],
+            "reach": [effect.reach for effect in effects],
+            "seeds": [len(effect.by_seed) for effect in effects],
+            "question": [effect.question for effect in effects],
+            "error": np.where(estimate.variance > 0, estimate.error, np.nan),
         }
     )  # fmt: skip
-    tests = len(set(numbers[known]))
+    tests = len(set(numbers[run]))
     shown["needed"] = [
-        _needed(effect, size, tests) if state == "undecided" else ""
-        for effect, size, state in zip(effects, margin, shown["state"], strict=True)
+        _needed(effect, part, state, tests)
+        for effect, (_, part), state in zip(effects, parts, shown["state"], strict=True)
     ]
     for name in ("effect", "known", "cost", "command"):
         shown[name] = [getattr(claims[number], name) for number in numbers]
     return shown.astype({"published": "float64", "std": "float64"})
 
 
-def _states(verdicts: Decided, known: np.ndarray) -> np.ndarray:
-    conditions = [~known, verdicts.holds, verdicts.reversed, verdicts.excluded]
-    return np.select(conditions, ["not run", "holds", "reversed", "excluded"], "undecided")
+@dataclass(frozen=True)
+class Measured:
+    """An effect of a part.
+
+    Attributes:
+        by_seed: its value for every seed that has all of its scores.
+        question: who is judged, one of ``QUESTIONS``.
+        ratio: test rows by training rows where splits of seeds share rows, else 0.
+        constant: whether a model is no more accurate than the most frequent class.
+        reach: the largest effect that is possible in the direction of the claim.
+        components: of the variance of its mean.
+    """
+
+    by_seed: pd.Series
+    question: str = ""
+    ratio: float = 0.0
+    constant: bool = False
+    reach: float = np.inf
+    components: Mapping[str, Component] = field(default_factory=dict)
+
+    @property
+    def value(self) -> float:
+        """The mean over seeds, missing without any."""
+        return float(self.by_seed.mean())
+
+    def variance(self, name: str) -> float:
+        """A component of its variance; 0 if it has none of that name."""
+        return float(self.components[name].variance) if name in self.components else 0.0
+
+    def disagrees(self, part: Part) -> bool:
+        """Whether few seeds are on both sides of what is claimed."""
+        low, high = np.array(BOUNDS[part.expect or "above"]) * part.size
+        agree = self.by_seed.between(low, high, inclusive="neither")
+        return self.question == MODELS and agree.nunique() > 1
 
 
-def _together(effects: Sequence[Mapping[str, Any]]) -> Estimate:
+def _together(effects: Sequence[Measured]) -> Estimate:
     """All effects as one estimate; those that are not known have no variance."""
-    names = (ROWS, REFITS)
     parts = {
         name: Component(
-            np.array([effect.get(name, Component(0.0)).variance for effect in effects], float),
-            np.array([effect.get(name, Component(0.0)).df for effect in effects], float),
+            np.array([effect.variance(name) for effect in effects], float),
+            np.array([effect.components.get(name, Component(0.0)).df for effect in effects], float),
         )
-        for name in names
+        for name in (ROWS, REFITS)
     }
-    return Estimate(np.array([effect["value"] for effect in effects], float), parts)
+    return Estimate(np.array([effect.value for effect in effects], float), parts)
 
 
-def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
-    """Value, components of its variance, seeds and question of a part's effect."""
+def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> Measured:
+    """The effect of a part, or the mean of those on single datasets."""
     named = {**part.rows, **part.first, **part.second}
     if missing := [name for name in named if name not in rows]:
         raise InputError(f"claim {claim.claim!r}: scores have no column {missing[0]!r}")
-    datasets = part.rows["dataset"] if claim.average else [None]
+    if not claim.average:
+        return _on_one(part, rows, results)
+    datasets = part.rows["dataset"]
     each = [
-        _on_one(part, rows if name is None else where(rows, dataset=name), results)
+        _on_one(part, where(rows, dataset=name), results)
         for name in ([datasets] if isinstance(datasets, str) else datasets)
     ]
     count = len(each)
-    result = {
-        "value": np.mean([effect["value"] for effect in each]),
-        "seeds": min(effect["seeds"] for effect in each),
-        "constant": any(effect["constant"] for effect in each),
-        "ratio": max(effect["ratio"] for effect in each),
-        "question": min(
-            (effect["question"] for effect in each), key=["", "these models", "this method"].index
-        ),
+    components = {
+        name: reduce(
+            add,
+            [
+                Component(effect.variance(name) / count**2, effect.components[name].df)
+                for effect in each
+            ],
+        )
+        for name in (ROWS, REFITS)
+        if all(name in effect.components for effect in each)
     }
-    for name in () if result["constant"] else (ROWS, REFITS):
-        components = [
-            Component(effect[name].variance / count**2, effect[name].df)
-            for effect in each
-            if name in effect
-        ]
-        if len(components) == count:
-            result[name] = reduce(add, components)
-    return result
+    return Measured(
+        pd.concat([effect.by_seed for effect in each], axis=1, join="inner").mean(axis=1),
+        min((effect.question for effect in each), key=QUESTIONS.index),
+        max(effect.ratio for effect in each),
+        any(effect.constant for effect in each),
+        float(np.mean([effect.reach for effect in each])),
+        components,
+    )
 
 
 def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
@@ -251,14 +319,14 @@ def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
     return where(rows, **{name: value for name, value in asked.items() if value != ANY})
 
 
-def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
+def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> Measured:
     first = _chosen(rows, part.rows, part.first)
     sides = [first, *([_chosen(rows, part.rows, part.second)] if part.second else [])]
     if any(side.empty for side in sides):  # not run
-        return {"value": np.nan, "seeds": 0, "ratio": 0.0, "question": "", "constant": False}
+        return Measured(pd.Series(dtype=np.float64))
     both = pd.concat(map(_by_seed, sides), axis=1, join="inner", keys=range(len(sides)))
     value = both[0]["value"] - (both[1]["value"] if part.second else 0)
-    seeds = len(value)
+    value = value.astype(np.float64)
     splits = results.sizes_of_splits.reindex(first["dataset"].unique())
     ratio = float(splits["ratio"].fillna(0).max()) if len(splits) else 0.0
     if not ratio and (by_row := _by_row(sides, value.index)) is not None:
@@ -269,19 +337,37 @@ def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> dict[str, Any]:
         error = np.sqrt((deviation**2).sum(1))
         # certain, and not 0, which stands for a variance that is not known
         error[_of_the_same_models(sides, value.index)] = np.sqrt(np.finfo(np.float64).tiny)
-        by_rows = float(error.mean() ** 2) if seeds else np.nan
-    constant = any(side["constant"].any() for side in sides if "constant" in side)
-    result = {
-        "value": np.nan, "seeds": seeds, "ratio": ratio, "question": "", "constant": constant
-    }  # fmt: skip
-    if seeds >= FEWEST_REFITS:
-        between = between_refits(value.to_numpy(np.float64), ratio)
-        result |= {"value": value.mean(), "question": "this method", REFITS: between}
+        by_rows = float(error.mean() ** 2) if len(value) else np.nan
+    components, question = {}, ""
+    if len(value) >= FEWEST_REFITS:
+        question = METHOD
+        components[REFITS] = between_refits(value.to_numpy(), ratio)
         if not ratio and np.isfinite(by_rows):
-            result[ROWS] = Component(by_rows)
-    elif seeds:
-        result |= {"value": value.mean(), "question": "these models", ROWS: Component(by_rows)}
-    return result
+            components[ROWS] = Component(by_rows)
+    elif len(value):
+        question, components[ROWS] = MODELS, Component(by_rows)
+    constant = any(_constant(side) for side in sides)
+    reach = _reach(part, sides[1], both[1]["value"].mean()) if part.second else np.inf
+    return Measured(value, question, ratio, constant, reach, components)
+
+
+def _constant(side: pd.DataFrame) -> bool:
+    """Whether some method, mean over seeds, is no more accurate than the most frequent class."""
+    return "edge" in side and bool((side.groupby(CELL)["edge"].mean() <= 0).any())
+
+
+def _reach(part: Part, other: pd.DataFrame, value: float) -> float:
+    """The largest effect that the other side leaves room for; infinite where none is known.
+
+    Accuracy can fall to that of the most frequent class.
+    """
+    metric = str({**part.rows, **part.second}.get("metric", ""))
+    if part.expect == "below" and FROM_0.fullmatch(metric):
+        edge = other["edge"].mean() if metric == "accuracy" and "edge" in other else np.nan
+        return float(value if np.isnan(edge) else edge)
+    if part.expect == "above" and TO_1.fullmatch(metric):
+        return float(1 - value)
+    return np.inf
 
 
 def _by_seed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -323,23 +409,31 @@ def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None
     return np.asarray(reduce(np.subtract, means))
 
 
-def _needed(effect: Mapping[str, Any], margin: float, tests: int) -> str:
-    """What would show an effect of the margin with a power of ``POWER``, in words."""
-    target = (margin / (special.ndtri(1 - LEVEL / (2 * tests)) + special.ndtri(POWER))) ** 2
-    rows, refits = (
-        float(effect[name].variance) if name in effect else 0.0 for name in (ROWS, REFITS)
-    )
-    seeds, ratio = effect["seeds"], effect["ratio"]
-    if effect["constant"]:
-        return CONSTANT
+def _needed(effect: Measured, part: Part, state: str, tests: int) -> str:
+    """What would decide an open part, in words."""
+    return {
+        "void": "models that are more accurate than the most frequent class",
+        "out of reach": f"data on which {part.size:.3f} is possible, here at most "
+        f"{effect.reach:.3f}",
+        "undecided": _seeds_or_rows(effect, part, tests),
+    }.get(state, "")
+
+
+def _seeds_or_rows(effect: Measured, part: Part, tests: int) -> str:
+    """How many seeds, or rows, would show an effect of the margin with a power of ``POWER``."""
+    seeds = len(effect.by_seed)
+    rows, refits = effect.variance(ROWS), effect.variance(REFITS)
+    if effect.disagrees(part):
+        return f"{FEWEST_REFITS} seeds, since these {seeds} are on both sides"
     if not np.isfinite(rows + refits) or rows + refits == 0:
-        return "rows were not counted"
-    single = refits / (1 / seeds + ratio)
-    rest = target - rows - ratio * single
+        return "counts of rows" if effect.question == MODELS else "seeds that differ"
+    target = (part.size / (special.ndtri(1 - LEVEL / (2 * tests)) + special.ndtri(POWER))) ** 2
+    single = refits / (1 / seeds + effect.ratio)
+    rest = target - rows - effect.ratio * single
     if refits and rest > 0:
-        return f"{max(ceil(single / rest), seeds + 1)} seeds would decide"
+        return f"{max(ceil(single / rest), seeds + 1)} seeds"
     factor = max((rows + refits) / target, 1.1)
-    return f"{_rounded(factor)} times as many rows would decide"
+    return f"{_rounded(factor)} times as many rows"
 
 
 def _rounded(factor: float) -> str:
@@ -353,8 +447,8 @@ def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """Scores with their variance by the test rows, as ``variance``, where it can be known.
 
     Of accuracies from their number of rows, of sums of differences of rates from the counts. With
-    these, ``constant`` is whether a score is a gap of a model whose accuracy without a shift, mean
-    over seeds, is at most that of the most frequent class.
+    ``edge``, by how much the model is more accurate without a shift than the most frequent class,
+    where that was counted or stored.
     """
     known = rows["variance"] if "variance" in rows else pd.Series(np.nan, rows.index)
     share = rows["metric"].isin(SHARES) & rows["value"].notna()
@@ -365,9 +459,8 @@ def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
         keys = [*ROW_KEY, "metric"]
         of_gaps = rows[keys].merge(counted, how="left", on=keys)["variance"].to_numpy()
         variance = variance.fillna(pd.Series(of_gaps, rows.index))
-    constant = rows.set_index([*CELL, "trial"]).index.isin(_constant(results.counts))
-    constant &= rows["metric"].isin([*GAPS, "delta_er"])
-    return rows.assign(variance=variance, constant=constant)
+    edge = rows[MODEL].merge(_edges(results), how="left", on=MODEL)["edge"].to_numpy()
+    return rows.assign(variance=variance, edge=edge)
 
 
 def of_small(value: np.ndarray, n: np.ndarray) -> np.ndarray:
@@ -394,66 +487,73 @@ def _counted(results: Results) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def _constant(counts: pd.DataFrame) -> pd.Index:
-    """The trials that are no more accurate than the most frequent class."""
-    counts = where(counts, attribute="", shift=UNSHIFTED)
-    cell = [*CELL, "trial"]
-    labels = counts.groupby([*cell, "seed", "label"])["n"].sum()
-    right = counts[counts["decision"] == counts["label"]].groupby(cell)["n"].sum()
-    most = labels.groupby(level=[*cell, "seed"]).max().groupby(level=cell).sum()
-    return most.index[right.reindex(most.index, fill_value=0) <= most]
+def _edges(results: Results) -> pd.DataFrame:
+    """Accuracy minus that of the most frequent class, without a shift: ``MODEL`` and ``edge``."""
+    counts = where(results.counts, attribute="", shift=UNSHIFTED, domain="")
+    labels = counts.groupby([*MODEL, "label"])["n"].sum().groupby(level=MODEL)
+    right = counts[counts["decision"] == counts["label"]].groupby(MODEL)["n"].sum()
+    n = labels.sum()
+    counted = (right.reindex(n.index, fill_value=0) - labels.max()) / n
+    scores = where(results.unshifted, metric=[*QUALITY], attribute="", group="")
+    wide = scores.pivot_table("value", MODEL, "metric").reindex(columns=QUALITY)
+    stored = wide[QUALITY[0]] - wide[QUALITY[1]]
+    return counted.combine_first(stored.dropna()).rename("edge").reset_index()
 
 
 def judged(parts: pd.DataFrame) -> pd.DataFrame:
     """A row per claim of ``table``, with its verdict in words and the part furthest from the claim.
 
     Returns:
-        Columns claim, at, verdict, says (the verdict in words), part, published, ours, low, high,
-        margin, seeds and question, of the part furthest from the claim by standard errors.
+        Columns claim, at, verdict, says (the verdict in words), whom ("these models" if any part
+        that decides is about these only), and part, state, published, ours, low, high, margin,
+        reach, seeds and question of the part furthest from the claim by standard errors.
     """
     result = []
     for _, rows in parts.groupby("claim", sort=False):
         order = _nearness(rows).sort_values(kind="stable").index
         furthest = rows.loc[order[0]]
-        names = ["claim", "at", "verdict", "part", "published", "ours", "low", "high", "margin",
-                 "seeds", "question"]  # fmt: skip
-        result.append({**furthest[names], "says": _in_words(rows, furthest)})
+        names = ["claim", "at", "verdict", "part", "state", "published", "ours", "low", "high",
+                 "margin", "reach", "seeds", "question"]  # fmt: skip
+        decides = rows[rows["state"].isin(DECIDED)]
+        whom = MODELS if (decides["question"] == MODELS).any() else ""
+        says = _in_words(rows, decides)
+        result.append({**furthest[names], "says": says, "whom": whom})
     return pd.DataFrame(result)
 
 
 def _nearness(rows: pd.DataFrame) -> pd.Series:
-    """How far inside of what is claimed the effects are, in half-widths; unknown ones come last."""
+    """How far inside of what is claimed the effects are, in errors; unknown ones come last."""
     bounds = np.array([BOUNDS[name] for name in rows["expect"]]) * rows[["margin"]].to_numpy()
     ours = rows[["ours"]].to_numpy()
     inside = np.minimum(ours[:, 0] - bounds[:, 0], bounds[:, 1] - ours[:, 0])
-    half = (rows["high"] - rows["low"]).to_numpy() / 2
-    return pd.Series(inside / half, rows.index)
+    return pd.Series(inside / rows["error"].to_numpy(), rows.index)
 
 
-def _in_words(rows: pd.DataFrame, furthest: pd.Series) -> str:
-    verdict, count = str(furthest["verdict"]), rows["state"].value_counts()
-    asked = rows.loc[rows["question"] != "", "question"]
-    models = (asked == "these models").sum()
-    some = f" in {models} of {len(rows)}" if models < len(asked) else ""
-    whom = f" (these models{some})" if models else ""
-    if verdict == "not run":
-        cost = furthest["cost"] or "no scores"
-        return f"not run: {cost}"
-    names = {
-        "holds": "holds", "reversed": "reversed", "excluded": "less than the margin",
-        "not run": "not run",
-    }  # fmt: skip
-    of = f" of {len(rows)}" if len(rows) > 1 else ""
-    decided = [f"{text} in {count[name]}{of}" for name, text in names.items() if name in count]
+def _in_words(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
+    """The verdict, whom it is about, the states of several parts and what would decide the rest."""
+    verdict, total = str(rows["verdict"].iloc[0]), len(rows)
+    models = (decides["question"] == MODELS).sum()
+    some = f" in {models} of {len(decides)}" if models < len(decides) else ""
+    text = verdict + (f" (these models{some})" if models else "")
+    count = rows["state"].value_counts()
+    said = []
+    if len(count) > 1 or (verdict == "undecided" and total > 1):
+        said += [
+            f"{count[state]} of {total} {words[count[state] > 1]}"
+            for state, words in WORDS.items()
+            if state in count
+        ]
     unclear = rows[rows["state"] == "undecided"]
     if verdict == "undecided" and len(unclear):
-        number = int(np.argsort(_nearness(unclear).to_numpy())[0])
-        furthest = unclear.iloc[number]
+        furthest = unclear.iloc[int(np.argsort(_nearness(unclear).to_numpy())[0])]
         ends = "" if np.isnan(furthest["low"]) else "{low:.3f} to {high:.3f}".format(**furthest)
-        where_open = f" in {furthest['part']}" if ends and furthest["part"] else ""
-        decided.append("; ".join(filter(None, [ends + where_open, str(furthest["needed"])])))
-    text = f"{verdict}{whom}"
-    return f"{text}: {', '.join(decided)}" if decided and verdict in DETAILED else text
+        where_open = f" in {furthest['part']}" if furthest["part"] else ""
+        said.append("; ".join(filter(None, [ends + where_open, f"needs {furthest['needed']}"])))
+    elif verdict in ("undecided", "out of reach"):
+        said.append(f"needs {rows['needed'][rows['needed'] != ''].iloc[0]}")
+    elif verdict == "not run":
+        said.append(str(rows["cost"].iloc[0]) or "no scores")
+    return f"{text}: {', '.join(said)}" if said else text
 
 
 def drawn(papers: Mapping[str, pd.DataFrame]) -> Markup:
@@ -483,4 +583,5 @@ def _line(claim: tuple[Any, pd.DataFrame]) -> Effect:
     return Effect(
         furthest.claim, furthest.says, scale * furthest.published, scale * furthest.ours,
         low, high, tuple(others),
+        abs(scale) * furthest.reach if furthest.state == "out of reach" else np.nan,
     )  # fmt: skip

@@ -325,9 +325,9 @@ def measured(results: Results) -> pd.DataFrame:
     names = {text: notion for notion, text in NOTIONS.items()}
     of_rows = estimates(results).rename(columns={"rows": "estimated_from"})
     parts.append(of_rows.assign(selected=False, notion=of_rows["notion"].replace(names)))
-    rows = pd.concat(parts, ignore_index=True).assign(trial=DEFAULT_TRIAL)
+    rows = pd.concat(parts, ignore_index=True)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
     joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
     attributes = {**joint, **SENSITIVE, **SEARCHED, **FURTHER, **ESTIMATION}
     kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
-    return claimed.with_row_variances(rows[kept], results)
+    return claimed.with_row_variances(rows[kept], results).assign(trial=DEFAULT_TRIAL)
