@@ -27,23 +27,34 @@ class Page:
             ``<!-- table: name -->``, is a CSV file in the folder ``tables`` beside the page.
         data: reads what the functions of tables take; by default they take nothing.
         figures: functions that make files that the page shows.
+        sentences: functions that make its sentences between ``<!-- sentence: name -->`` and
+            ``<!-- end of sentence -->``, by name.
     """
 
     path: Path
     tables: Mapping[str, Callable[..., pd.DataFrame]]
     data: Callable[[], Any] | None = None
     figures: Mapping[Path, Callable[[], str]] = field(default_factory=dict)
+    sentences: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
     def files(self) -> dict[Path, str]:
         """The page and the files of its other tables and figures, as they have to be."""
         text = self.path.read_text()
         given = [self.data()] if self.data else []
         made = {name: partial(make, *given) for name, make in self.tables.items()}
-        files = {self.path: tables.in_page(text, made)}
+        files = {self.path: self._said(tables.in_page(text, made))}
         for name, make in made.items():
             if f"<!-- table: {name} -->" not in text:
                 files[self.csv(name)] = as_csv(make())
         return files | {path: draw() for path, draw in self.figures.items()}
+
+    def _said(self, text: str) -> str:
+        for name, say in self.sentences.items():
+            start, end = f"<!-- sentence: {name} -->", "<!-- end of sentence -->"
+            before, found, rest = text.partition(start)
+            if found:
+                text = f"{before}{start}{say()}{end}{rest.partition(end)[2]}"
+        return text
 
     def csv(self, name: str) -> Path:
         """The file of a table that is not in the page."""

@@ -86,7 +86,8 @@ def effects_of(paper: str) -> pd.DataFrame:
 def effects(paper: str, _: Results | None = None) -> pd.DataFrame:
     """The effects of a paper's claims with their verdicts, for a CSV."""
     shown = effects_of(paper).drop(columns=["effect", "known", "cost", "command"])
-    numbers = ["published", "std", "ours", "low", "high", "margin"]
+    shown["reach"] = shown["reach"].replace(np.inf, np.nan)
+    numbers = ["published", "std", "ours", "low", "high", "margin", "reach", "error"]
     digits = dict.fromkeys(numbers, plain) | {"p": partial(plain, digits=4)}
     return shown.assign(**{name: shown[name].map(form) for name, form in digits.items()})
 
@@ -608,15 +609,48 @@ PAPERS = {
 
 SENSITIVE_OF_COUNTS = [*set(equalized_robustness.SENSITIVE.values())]
 CLAIMED = tuple(claims.listed())
-VERDICTS = ("supported", "partly", "contradicted", "excluded", "undecided", "not run")
+VERDICTS = {  # in words, for one claim and for several
+    "supported": ("is supported", "are supported"),
+    "partly": ("holds in part and is open in the rest", "hold in part and are open in the rest"),
+    "mixed": (
+        "holds in part and fails in another",
+        "hold in some parts and fail in others",
+    ),
+    "partly contradicted": ("is contradicted in part", "are contradicted in part"),
+    "contradicted": ("is contradicted", "are contradicted"),
+    "excluded": (
+        "has an effect smaller than its margin",
+        "have effects smaller than their margins",
+    ),
+    "undecided": ("is undecided", "are undecided"),
+    "out of reach": ("is out of reach of our data", "are out of reach of our data"),
+    "not run": ("was not run", "were not run"),
+}
+
+
+@cache
+def all_judged() -> pd.DataFrame:
+    """The verdicts on all claims, with their ``paper``."""
+    return pd.concat([claims.judged(effects_of(name)).assign(paper=name) for name in CLAIMED])
+
+
+def counted() -> str:
+    """How many claims have each verdict, as a sentence without its end."""
+    count = all_judged()["verdict"].value_counts()
+    said = [
+        f"{count[verdict]} {words[int(count[verdict] > 1)]}"
+        for verdict, words in VERDICTS.items()
+        if verdict in count
+    ]
+    return f"Of {count.sum()} claims {', '.join(said[:-1])} and {said[-1]}"
 
 
 def by_paper() -> pd.DataFrame:
     """Numbers of claims by verdict and paper; in brackets those about these models only."""
     rows = []
     for name in CLAIMED:
-        found = claims.judged(effects_of(name))
-        models = found["says"].str.contains("(these models)", regex=False)
+        found = where(all_judged(), paper=name)
+        models = found["whom"] == claims.MODELS
         counts = {}
         for verdict in VERDICTS:
             mask = found["verdict"] == verdict
@@ -660,7 +694,10 @@ PAGES = [
         RESULTS / "claims.md",
         {"by_paper": by_paper, "list": claims_list},
         figures={IMAGES / "claims.svg": partial(plot, *CLAIMED)},
+        sentences={"counted": counted},
     ),
+    Page(RESULTS / "index.md", {}, sentences={"counted": counted}),
+    Page(RESULTS.parents[1] / "README.md", {}, sentences={"counted": counted}),
 ]
 
 

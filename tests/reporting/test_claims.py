@@ -327,7 +327,7 @@ def test_rows_that_both_sides_share_are_paired():
 
 def test_what_selects_the_same_model_changes_nothing_without_an_error():
     """Criteria select among the trials of one seed: the same one, an equal one, another."""
-    rows = made_up({"a": [0.9], "b": [0.9], "c": [0.9], "d": [0.7]})
+    rows = made_up({"a": [0.8], "b": [0.8], "c": [0.8], "d": [0.6]})
     run = results(rows)
     scores = claims.with_row_variances(run.metrics, run).assign(method="m", trial="default")
     scores = scores.assign(alpha=[-1, 2, 3, 4], model=[("m", 1), ("m", 1), ("m", 2), ("m", 3)])
@@ -340,12 +340,13 @@ def test_what_selects_the_same_model_changes_nothing_without_an_error():
         }
     )
     effects = claims.table(claims.read(text)["p"], scores, run)
-    width = effects["high"] - effects["low"]
-    assert [*effects["ours"].round(9)] == [0, 0, 0.2] and width[0] < 1e-9
-    assert width[1] > 0.03 and width[2] > width[1]
+    error = effects["error"]
+    assert [*effects["ours"].round(9)] == [0, 0, 0.2] and error[0] < 1e-9
+    assert error[1] > 0.015 and error[2] > error[1]
+    assert (effects["low"] == effects["ours"]).all() and (effects["ends"] == "seeds").all()
     assert effects["verdict"][0] == "excluded"
     unknown = claims.table(claims.read(text)["p"], scores.assign(model=np.nan), run)
-    assert (unknown["high"] - unknown["low"])[0] == width[1]
+    assert unknown["error"][0] == error[1]
     apart = claims.table(claims.read(text)["p"], scores.assign(seed=[0, 1, 1, 1]), run)
     assert apart["ours"].isna().all() and set(apart["verdict"]) == {"not run"}
 
@@ -356,7 +357,7 @@ def test_few_seeds_answer_for_these_models_only_and_without_rows_for_nothing():
     assert (effect["verdict"], effect["question"]) == ("supported", "these models")
     of_other = made_up(levels, "roc_auc")
     effect = table_of(results(of_other), rows={"metric": "roc_auc"}).iloc[0]
-    assert effect["verdict"] == "undecided" and effect["needed"] == "rows were not counted"
+    assert effect["verdict"] == "undecided" and effect["needed"] == "counts of rows"
     nothing = table_of(results(made_up({"a": [0.9, 0.9]}))).iloc[0]
     assert nothing["verdict"] == nothing["state"] == "not run"
 
@@ -404,9 +405,10 @@ def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
     assert variances["delta_eopp"] == pytest.approx(np.var(gaps[1]), rel=0.1)
 
 
-@pytest.mark.parametrize(("right", "verdict"), [(70, "undecided"), (71, "excluded")])
-def test_gaps_of_a_model_that_is_no_better_than_a_constant_decide_nothing(right, verdict):
-    """70 of 100 rows are of the first class."""
+@pytest.mark.parametrize(("right", "state"), [(70, "void"), (71, "excluded")])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_model_that_is_no_better_than_a_constant_decides_nothing(right, state, stored):
+    """70 of 100 rows are of the first class, as counted or as stored."""
     written = [(0, 0, right - 5), (0, 1, 75 - right), (1, 1, 5), (1, 0, 25)]
     shared = {"dataset": "adult", "trial": "default", "shift": "none", "severity": 0.0}
     shared |= dict.fromkeys(("domain", "attribute", "group", "class"), "")
@@ -417,19 +419,86 @@ def test_gaps_of_a_model_that_is_no_better_than_a_constant_decide_nothing(right,
          for method in "ab" for seed in range(6) for label, decision, n in written],
     )  # fmt: skip
     gaps = made_up({"a": [0.01, 0.02] * 3, "b": [0.02, 0.01] * 3}, "delta_eo")
-    run = results(gaps, counts=counts)
-    effect = table_of(run, rows={"metric": "delta_eo"}).iloc[0]
-    assert effect["verdict"] == verdict and abs(effect["ours"]) < 1e-9
-    assert (effect["needed"] == claims.CONSTANT) == np.isnan(effect["low"]) == (right == 70)
+    shares = {"accuracy": right / 100, "constant_accuracy": 0.7}
+    for metric, share in shares.items() if stored else ():
+        gaps += made_up({"a": [share] * 6, "b": [share] * 6}, metric)
+    run = results(gaps) if stored else results(gaps, counts=counts)
+    effect = table_of(run, rows={"metric": "delta_eo"}, expect="below", margin=0.015).iloc[0]
+    assert effect["state"] == state and abs(effect["ours"]) < 1e-9
+    assert effect["verdict"] == {"void": "undecided"}.get(state, state)
+    assert ("most frequent class" in effect["needed"]) == (state == "void")
+
+
+@pytest.mark.parametrize(
+    ("metric", "expect", "other", "state"),
+    [
+        ("delta_eo", "below", 0.09, "out of reach"),
+        ("delta_eo", "below", 0.11, "excluded"),
+        ("delta_eo", "above", 0.95, "excluded"),  # a sum of two differences
+        ("accuracy", "above", 0.91, "out of reach"),
+        ("accuracy", "above", 0.89, "excluded"),
+        ("accuracy", "below", 0.09, "out of reach"),
+        ("accuracy", "not below", 0.09, "holds"),
+        ("recall_at_majority_gap", "below", 0.09, "excluded"),  # may be negative
+        ("faircocco_dp", "within", 0.09, "holds"),
+    ],
+)
+def test_what_the_other_side_leaves_no_room_for_is_out_of_reach(metric, expect, other, state):
+    """A margin of .1 and an effect of about 0."""
+    levels = {"a": other + np.array([0.001, -0.001] * 3), "b": [other] * 6}
+    fields = {"rows": {"metric": metric}, "expect": expect, "margin": 0.1}
+    rows = [line | {"n": 10**6} for line in made_up(levels, metric)]
+    assert table_of(results(rows), **fields).iloc[0]["state"] == state
+    # with an effect that holds, the room does not matter
+    if state == "out of reach":
+        half = {"below": other / 2, "above": (1 + other) / 2}[expect]
+        holding = made_up(levels | {"a": half + np.array([0.001, -0.001] * 3)}, metric)
+        rows = [line | {"n": 10**6} for line in holding]
+        assert table_of(results(rows), **fields).iloc[0]["state"] == "holds"
+
+
+def test_accuracy_falls_at_most_to_that_of_a_constant():
+    """.82 where the most frequent class is .75, and a fall of .1 is asked for."""
+    levels = {"a": [0.82, 0.821] * 3, "b": [0.821, 0.82] * 3}
+    rows = made_up(levels) + made_up({"a": [0.75] * 6, "b": [0.75] * 6}, "constant_accuracy")
+    effect = table_of(results(rows), expect="below").iloc[0]
+    assert effect["state"] == "out of reach" and effect["reach"] == pytest.approx(0.0705)
+    assert effect["needed"] == "data on which 0.100 is possible, here at most 0.070"
+
+
+@pytest.mark.parametrize(
+    ("expect", "effects", "state"),
+    [
+        ("above", [0.22, 0.2], "holds"),
+        ("above", [0.22, -0.01], "undecided"),
+        ("below", [-0.22, 0.01], "undecided"),
+        ("below", [0.22, 0.01, 0.3], "reversed"),
+        ("not below", [0.05, -0.05], "holds"),
+        ("not below", [0.4, -0.15], "undecided"),
+        ("within", [0.01, 0.12, 0.0], "undecided"),
+        ("above", [0.3, 0.3, 0.3, 0.3, -0.01], "holds"),  # five: their variance
+    ],
+)
+def test_few_seeds_on_both_sides_decide_nothing(expect, effects, state):
+    levels = {"a": 0.5 + np.array(effects), "b": [0.5] * len(effects)}
+    rows = [line | {"n": 10**5} for line in made_up(levels)]
+    effect = table_of(results(rows), expect=expect).iloc[0]
+    assert effect["state"] == state
+    if len(effects) < 5:
+        assert effect[["low", "high"]].tolist() == pytest.approx([min(effects), max(effects)])
+        assert effect["ends"] == "seeds" and effect["question"] == "these models"
+    else:
+        assert effect["ends"] == "95 %" and effect["low"] > min(effects)
 
 
 def test_faces_decide_nothing_since_cuma_has_not_learned(paper_tables):
     name = "CUMA is fairer than the other methods under shift on CelebA"
     judged = claims.judged(paper_tables.effects_of("equalized_robustness")).set_index("claim")
-    assert judged["says"][name] == f"undecided: {claims.CONSTANT}"
+    assert judged["says"][name].startswith("undecided: 6 of 6 void, needs models that are more")
     run = paper_tables.results_of("equalized_robustness")
     rows = section("equalized_robustness").measured(run)
-    constant = rows[rows["constant"].fillna(False).astype(bool)]
+    of_cells = rows.groupby(["dataset", "method"], as_index=False)["edge"].mean()
+    constant = of_cells[of_cells["edge"] <= 0]
     assert set(constant["dataset"]) == {"celeba_chubby", "celeba_eyeglasses"}
     assert set(constant["method"]) == {"cuma"}
 
@@ -536,17 +605,17 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_table
         parts = paper_tables.effects_of(name)
         for line in claims.judged(parts).itertuples():
             if line.verdict == "undecided":
-                assert re.search(r"decide|not counted", line.says), line.says
+                assert "needs " in line.says, line.says
             assert line.verdict != "not run" or "not run" in line.says
     parts = paper_tables.effects_of("kernel_fairness")
     small = parts[parts["claim"] == "The penalty is fairer than plain training under calibration"]
     states = ["excluded", "not run"]
-    half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan])
+    half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan], needed="", cost="x")
     said = claims.judged(half)["says"].tolist()
-    assert said == ["undecided: less than the margin in 1 of 2, not run in 1 of 2"]
+    assert said == ["undecided: 1 of 2 excluded, 1 of 2 not run, x"]
     mixed = claims.judged(paper_tables.effects_of("bias_mitigation")).set_index("claim")["says"]
     of_both = mixed["The position of the digit is exploited less than the other variables"]
-    assert of_both.startswith("partly (these models in 1 of 2): holds in 1 of 2")
+    assert of_both == "mixed (these models in 1 of 2): 1 of 2 holds, 1 of 2 excluded"
     assert mixed["Gains for blond hair cost accuracy on other hair in CelebA"].startswith(
         "partly (these models): "
     )
@@ -711,28 +780,19 @@ def test_the_searched_baseline_of_faircocco_is_the_stored_one():
 
 
 def test_numbers_of_claims_are_those_of_the_verdicts(paper_tables):
-    verdicts = pd.concat([claims.judged(paper_tables.effects_of(name)) for name in LISTED])
-    count = verdicts["verdict"].value_counts()
-    favour, left = count[["supported", "partly"]].sum(), count[["undecided", "not run"]].sum()
-    text = " ".join((BESIDE / "claims.md").read_text().split())
-    assert (
-        f"**{len(verdicts) - left} of {len(verdicts)} claims are decided, {favour} of them" in text
-    )
-    for sentence, verdict in (
-        ("{} hold, ", "supported"), ("{} hold in some of their parts", "partly"),
-        ("{} is contradicted", "contradicted"), ("{} are excluded", "excluded"),
-        ("{} are undecided", "undecided"), ("{} were not run", "not run"),
-    ):  # fmt: skip
-        assert sentence.format(count[verdict]) in text
-    readme = " ".join((ROOT / "README.md").read_text().split())
-    decided = f"{len(verdicts) - left} are decided, "
-    assert f"of [{len(verdicts)} claims](docs/results/claims.md) {decided}" in readme
-    assert (
-        f"{decided}{count['undecided']} are undecided and {count['not run']} were not run" in readme
-    )
-    index = (BESIDE / "index.md").read_text()
-    assert f"{decided}{favour} of them" in index
-    assert f"{count['undecided']} are undecided, {count['not run']} not run" in index
+    """The sentence is where it has to be, and its numbers are those of the tables of effects."""
+    verdicts = []
+    for name in LISTED:
+        parts = pd.read_csv(BESIDE / "tables" / f"{name}_effects.csv")
+        verdicts += parts.groupby("claim")["verdict"].first().tolist()
+    said = paper_tables.counted()
+    numbers = [int(number) for number in re.findall(r"\d+", said)]
+    assert numbers[0] == len(verdicts) == sum(numbers[1:])
+    for verdict, (alone, several) in paper_tables.VERDICTS.items():
+        count = verdicts.count(verdict)
+        assert (f"{count} {several if count > 1 else alone}" in said) == (count > 0)
+    for path in (BESIDE / "claims.md", BESIDE / "index.md", ROOT / "README.md"):
+        assert said in path.read_text() and "are decided" not in path.read_text()
 
 
 @pytest.mark.parametrize("page", LISTED)

@@ -86,9 +86,9 @@ def _legend(y: float) -> list[str]:
     sample = Effect("", "", 2.0, 1.2, 0.5, 1.9, (2.6,))
     below = y + LINE + STRIP + 2
     lines = (
-        "Square: ours with its 95 % interval, or the range of few seeds,",
-        "of the part furthest from the claim. Circles: its other parts.",
-        "Diamond: published.",
+        "Square: ours with its 95 % interval, or the range of few",
+        "seeds, of the part furthest from the claim. Circles: its other",
+        "parts. Diamond: published.",
         f"Grey: less than the margin. The axis ends at {END:g} margins.",
         "Black outline: effects that are possible, where they are less",
         "than the margin (out of reach).",

@@ -539,7 +539,7 @@ def _in_words(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
     said = []
     if len(count) > 1 or (verdict == "undecided" and total > 1):
         said += [
-            f"{count[state]} of {total} {words[count[state] > 1]}"
+            f"{count[state]} of {total} {words[int(count[state] > 1)]}"
             for state, words in WORDS.items()
             if state in count
         ]
@@ -549,9 +549,9 @@ def _in_words(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
         ends = "" if np.isnan(furthest["low"]) else "{low:.3f} to {high:.3f}".format(**furthest)
         where_open = f" in {furthest['part']}" if furthest["part"] else ""
         said.append("; ".join(filter(None, [ends + where_open, f"needs {furthest['needed']}"])))
-    elif verdict in ("undecided", "out of reach"):
+    elif verdict in ("undecided", "out of reach") and (rows["needed"] != "").any():
         said.append(f"needs {rows['needed'][rows['needed'] != ''].iloc[0]}")
-    elif verdict == "not run":
+    elif verdict in ("undecided", "not run"):
         said.append(str(rows["cost"].iloc[0]) or "no scores")
     return f"{text}: {', '.join(said)}" if said else text
 
