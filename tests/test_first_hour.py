@@ -101,6 +101,45 @@ def test_lists_have_the_names_that_the_grid_may_use(run) -> None:
     assert any(line.startswith("equalized_odds_difference ") for line in metrics)
 
 
+@pytest.mark.parametrize(("encoding", "named"), [("utf-8", None), ("cp1252", "cp1252")])
+def test_a_table_as_spreadsheets_write_it_is_drafted_and_read(
+    run, tmp_path: Path, encoding: str, named: str | None
+) -> None:
+    """Decimal commas, semicolons, an old encoding; a data root elsewhere is asked about."""
+    source, root = tmp_path / "elsewhere" / "excel.csv", tmp_path / "data" / "01_raw"
+    source.parent.mkdir()
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["männlich", "weiblich"], ROWS), "value": rng.random(ROWS).round(3),
+            "paid": rng.choice(["ja", "nein"], ROWS),
+        }
+    )  # fmt: skip
+    source.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode(encoding))
+    run("init", str(source), "--target=paid", "--positive=ja", "--sensitive=sex")
+    written = yaml.safe_load((tmp_path / "conf/local/parameters_excel.yml").read_text())
+    fields = written["datasets"]["excel"]
+    assert (fields["decimal"], fields.get("encoding")) == (",", named)
+    assert "drop" not in fields and fields.pop("source") == "table"
+    samples = TableOfColumns(TableOfColumns.Parameters(**fields)).load(Files(root), 2)
+    np.testing.assert_array_equal(samples.x[:, 0], frame["value"].astype(np.float32))
+    assert {*samples.attributes["sex"]} == {"männlich", "weiblich"}
+
+
+def test_a_table_is_not_copied_into_a_shared_data_root_without_a_word(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, root = tmp_path / "elsewhere" / "visits.csv", tmp_path.parent / f"{tmp_path.name}_root"
+    source.parent.mkdir()
+    visits().to_csv(source, index=False)
+    monkeypatch.setenv("ROBUST_FAIRNESS_DATA", str(root))
+    said = run("init", str(source), status=1).output
+    assert "is outside the data root" in said and "--copy" in said
+    assert not root.exists()
+    run("init", str(source), "--copy")
+    assert (root / "visits.csv").read_bytes() == source.read_bytes()
+
+
 def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_path: Path) -> None:
     source = tmp_path / "elsewhere" / "visits.csv"
     source.parent.mkdir()

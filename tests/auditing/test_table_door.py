@@ -239,3 +239,88 @@ def test_decisions_without_labels_and_wrong_options_in_python() -> None:
     assert gap(audit.to_frame()) == pytest.approx(parity(FRAME["sex"], P >= 0.5))
     with pytest.raises(InputError, match="positive prediction"):
         rf.audit(DECIDED, y_true="y", **columns)
+
+
+def month(spell: dict[str, str], when: object, grown: float = 0.0, seed: int = 0, rows: int = 2000):
+    """Decisions of a month, in which the gap of selection rates may be larger."""
+    rng = np.random.default_rng(seed)
+    sex, y = rng.choice([*spell], rows), rng.integers(0, 2, rows)
+    rate = np.where(y, 0.7, 0.3) + np.where(sex == max(spell), grown, 0.0)
+    decided = (rng.random(rows) < rate).astype(int)
+    return pd.DataFrame({"sex": [spell[name] for name in sex], "y": y, "p": decided, "t": when})
+
+
+PLAIN = {"1": "1", "2": "2"}
+FIT = {
+    # Later month, status, what is said.
+    "the same": (month(PLAIN, 2, seed=1), 0, "monitor: no alarm"),
+    "grown": (month(PLAIN, 2, 0.3, seed=1), 1, "alarm in 2"),
+    "codes as floats": (month({"1": "1.0", "2": "2.0"}, 2, 0.3, seed=1), 1, "alarm in 2"),
+    "leading zeros": (
+        month({"1": "01", "2": "02"}, 2, 0.3, seed=1), 2,
+        "the table, column sex, has '01', s.json, attribute sex, has '1'; allowed: one spelling",
+    ),
+    "other groups": (
+        month({"1": "m", "2": "n"}, 2, 0.3, seed=1), 1,
+        "sex is not followed: the reference has too few rows of m, n; make the state again",
+    ),
+    "a new group": (
+        pd.concat([month(PLAIN, 2, seed=1), month({"3": "3"}, 2, rows=100)]), 1,
+        "the reference has too few rows of 3",
+    ),
+    "a new small group": (
+        pd.concat([month(PLAIN, 2, seed=1), month({"3": "3"}, 2, rows=9)]), 0, "no alarm",
+    ),
+    "one group": (
+        pd.concat([month({"1": "1"}, 2, seed=1), month({"3": "3"}, 2, rows=9)]), 1,
+        "fewer than two of its groups have rows in 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIT)
+def test_a_monitor_follows_or_fails(tmp_path, name: str) -> None:
+    later, status, said = FIT[name]
+    words = ["--period=t", f"--state={tmp_path / 's.json'}", "--fail-on-growth"]
+    assert audited(tmp_path, month(PLAIN, 1), *words).exit_code == 0
+    before = (tmp_path / "s.json").read_bytes()
+    done = audited(tmp_path, later, *words)
+    assert done.exit_code == status, done.output
+    assert said in done.output.replace(f"{tmp_path}/", "")
+    assert ("no alarm" in done.output) == (status == 0)
+    assert ((tmp_path / "s.json").read_bytes() == before) == (status == 2)
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "kinds"),
+    [
+        ("2024Q4", "Q1 2025", ("quarter", "quarter")), ("spring", "summer", ("name", "name")),
+        ("v1.9", "v1.10", ("numbered", "numbered")),
+    ],
+)  # fmt: skip
+def test_periods_go_on_in_their_order(tmp_path, first, then, kinds) -> None:
+    words = ["--period=t", f"--state={tmp_path / 's.json'}", "--fail-on-growth"]
+    assert audited(tmp_path, month(PLAIN, first), *words).exit_code == 0
+    assert audited(tmp_path, month(PLAIN, then, 0.3, seed=1), *words).exit_code == 1
+    earlier = audited(tmp_path, month(PLAIN, f"{first} "), *words)  # the same rows again
+    assert earlier.exit_code == 1, earlier.output
+    other = audited(tmp_path, month(PLAIN, first.upper().replace("Q4", "Q3"), seed=2), *words)
+    assert other.exit_code == 2 and other.output.count("\n") == 1
+
+
+def test_newest_first_is_oldest_first(tmp_path) -> None:
+    parts = [month(PLAIN, f"2024Q{k}", 0.3 * (k == 4), seed=k) for k in range(1, 5)]
+    words = ["--period=t", "--fail-on-growth"]
+    said = [audited(tmp_path, pd.concat(order), *words) for order in (parts, parts[::-1])]
+    assert [done.exit_code for done in said] == [1, 1]
+    assert said[0].output == said[1].output
+    assert "2024Q4 against 2024Q1 to 2024Q3" in said[0].output
+    assert audited(tmp_path, pd.concat(parts), *words, "--by=quarter").output == said[0].output
+
+
+def test_groups_without_labels_are_one_line_where_values_are_estimated(tmp_path) -> None:
+    FRAME.to_csv(tmp_path / "then.csv", index=False)
+    now = FRAME.assign(sex=np.where(FRAME.index < 50, "x", FRAME["sex"])).drop(columns="y")
+    done = audited(tmp_path, now, "--labels=none", f"--reference={tmp_path / 'then.csv'}")
+    assert done.exit_code == 2
+    assert "t.csv: group 'x' of sex has no labels in then.csv" in done.output

@@ -18,6 +18,7 @@ from robust_fairness.auditing.findings import gates_of
 from robust_fairness.auditing.gates import Rule
 from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
+from robust_fairness.auditing.naming import bins_of, option
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import SELECTIONS, SETS, scored, selected
@@ -203,10 +204,14 @@ def _of_periods(
     name, state = source.path.name, monitored.state
     if period in options.columns:
         raise InputError(f"column {period} has two roles; the period is a column of its own")
-    quantiles = [attribute for attribute, bins in options.bins.items() if isinstance(bins, int)]
-    if state is not None and quantiles:
-        raise InputError(f"bins of {quantiles[0]}: quantiles change with the table; give edges")
     table = source.columns(options, [period])
+    if state is not None:
+        for attribute, bins in with_bins_of(options, table, name).bins.items():
+            if bins != options.bins.get(attribute):
+                raise InputError(
+                    f"bins of {attribute}: quantiles and spans of dates change with the table; "
+                    f"give edges, or {bins_of(attribute, 'year')} of dates"
+                )
     periods = periods_of(table[period], monitored.by, f"{name}, column {period}")
     if len(periods.names) == 1 and state is None:
         raise InputError(
@@ -256,6 +261,14 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     table = source.columns(unlabelled)
     now = check(table, unlabelled, str(source.path), then)
     require_comparable(now, then, (source.path.name, reference.name))
+    known = then.groups(options.intersections)
+    for attribute, groups in now.groups(options.intersections).items():
+        for group in set(groups.names) - set(known[attribute].names):
+            raise InputError(
+                f"{source.path.name}: group {group!r} of {attribute} has no labels in "
+                f"{reference.name}; allowed: groups of the reference, or missing values "
+                f"({option('missing', repr(group))})"
+            )
     current = _scored(now, options)
     labelled = replace(_scored(then, options), y=then.samples.y)
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]

@@ -160,7 +160,7 @@ class _Door:
         cleaning, cleaned = Cleaning(options.missing, options.decimal), {}
         for column in options.columns:
             cells, place = table[column], self.place(column)
-            cleaned[column], how = cleaning.cleaned(cells, place, self._may_be_numbers(cells))
+            cleaned[column], how = cleaning.cleaned(cells, place, self._names(column))
             self.notes += [how] if how else []
         self.table = pd.DataFrame(cleaned, copy=False).reset_index(drop=True)
 
@@ -172,15 +172,14 @@ class _Door:
         """The numbers of a column, float64 ``[n]``."""
         return as_numbers(self.table[column], self.place(column)).to_numpy()
 
-    def _may_be_numbers(self, cells: pd.Series) -> bool:
-        """Whether 0,5 or 50 % in a column is a number: not if it is the name of a group."""
-        options, column = self.options, str(cells.name)
+    def _names(self, column: str) -> float:
+        """Up to how many distinct texts such as 0,5 or 50 % in a column are names of groups."""
+        options = self.options
         declared = options.types.get(column)
         if column == options.unit or declared == "category":
-            return False
+            return np.inf
         groups = column in (*options.sensitive_features, *options.control_features)
-        numeric = declared == "number" or column in options.bins
-        return numeric or not (groups and has_at_most(cells, MOST_CODES))
+        return MOST_CODES if groups and declared is None and column not in options.bins else 0
 
     def _require_columns(self, table: pd.DataFrame) -> None:
         """Check that there are rows and that each column exists and has one role."""

@@ -10,11 +10,10 @@ by all gaps; an e-process, which is averaged over groups, rates, sizes and start
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 import pandas as pd
@@ -24,11 +23,13 @@ from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.intervals import bounds_of_gap
-from robust_fairness.auditing.periods import Periods, span
+from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import checksum
+from robust_fairness.datasets.raw.cleaning import plain_code
+from robust_fairness.datasets.raw.columns import require_same_spelling
 from robust_fairness.inference import LEVEL, Rates
 from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.inference.sequential import Batches, Growth, growth, lower_bound
@@ -127,13 +128,43 @@ class Monitor:
         periods = self.periods[self.reference :]
         return [(gap.attribute, periods[gap.since]) for gap in self.gaps if gap.alarm is not None]
 
-    def sentences(self) -> list[tuple[str, bool]]:
-        """A line per alarm and one for all other gaps; whether each is an alarm."""
+    @property
+    def not_followed(self) -> dict[str, str]:
+        """A line per attribute of which a gap is not followed, where there are periods to follow.
+
+        No two groups have enough rows in the reference, or have rows in the last period; or a group
+        that the reference lacks has enough rows since then.
+        """
         since = self.periods[self.reference :]
-        said, quiet = [], []
+        lines = {}
+        for attribute, counts in self.counts.items() if since else ():
+            gaps = [gap for gap in self.gaps if gap.attribute == attribute]
+            left_out = [name for name in counts.groups if any(name in gap.left_out for gap in gaps)]
+            rows = dict(zip(counts.groups, counts[self.reference :].sum().known(), strict=True))
+            new = [name for name in left_out if rows[name] >= FEWEST]
+            if not gaps:
+                problem = f"fewer than two groups have {FEWEST} rows of each rate in the reference"
+            elif new:
+                problem = f"the reference has too few rows of {', '.join(new)}"
+            elif any((gap.counts.known()[-1] > 0).sum() < TWO for gap in gaps):
+                problem = f"fewer than two of its groups have rows in {since[-1]}"
+            else:
+                continue
+            lines[attribute] = f"{attribute} is not followed: {problem}; make the state again"
+        return lines
+
+    def sentences(self) -> list[tuple[str, bool]]:
+        """A line per alarm, per attribute that is not followed, and one for all other gaps.
+
+        With each line whether the monitor fails by it.
+        """
+        since = self.periods[self.reference :]
+        lacking = self.not_followed
+        said = [(line, True) for line in lacking.values()]
+        quiet = []
         for gap in self.gaps:
             if gap.alarm is None:
-                quiet.append((gap.attribute, gap.metric))
+                quiet += [] if gap.attribute in lacking else [(gap.attribute, gap.metric)]
                 continue
             line = (
                 f"{gap.attribute}: {gap.name} grew, most likely in {since[gap.since]}, from at "
@@ -160,6 +191,8 @@ class Monitor:
             InputError: both are of other columns or kinds of periods, a period of both has other
                 rows here, or a new one is earlier than the last one of the state.
         """
+        if state.kind == "name" != self.kind:
+            state = state.in_order(place)
         for name in sorted({*self.about, *state.about, "periods"}):
             here, there = (
                 monitor.kind if name == "periods" else monitor.about.get(name, "none")
@@ -172,8 +205,8 @@ class Monitor:
                 f"{place}: attributes {', '.join(state.counts)}, this table has "
                 f"{', '.join(self.counts)}"
             )
+        require_same_spelling(self.periods, state.periods, ["the table", place])
         new = [name for name in self.periods if name not in state.periods]
-        key: Callable[[str], Any] = Decimal if self.kind == "number" else str
         for name in new:
             rounded = f"{float(name):g}" if self.kind == "number" else name
             if rounded in state.periods and ("e" in rounded or "." in name):
@@ -181,14 +214,20 @@ class Monitor:
                     f"{place}: period {name} may be in {rounded}, a name that an earlier version "
                     "rounded; make the state again from the tables"
                 )
-            if self.kind != "name" and key(name) <= key(state.periods[-1]):
+            last = order_of(self.kind, state.periods[-1])
+            if self.kind != "name" and order_of(self.kind, name) <= last:
                 raise InputError(
                     f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "
                     "allowed: later periods, or all periods without a state"
                 )
         joined = {}
-        for attribute, counts in state.counts.items():
+        for attribute, kept_counts in state.counts.items():
             added = self.counts[attribute]
+            plain = tuple(map(plain_code, kept_counts.groups))  # 1.0 of a state is 1
+            unique = len({*plain}) == len(plain)
+            counts = replace(kept_counts, groups=plain) if unique else kept_counts
+            places = [f"the table, column {attribute},", f"{place}, attribute {attribute},"]
+            require_same_spelling(added.groups, counts.groups, places)
             groups = tuple(sorted({*counts.groups, *added.groups}))
             rows, old = added.of_groups(groups), counts.of_groups(groups)
             for place_here, name in enumerate(self.periods):
@@ -206,6 +245,16 @@ class Monitor:
         return replace(
             state, periods=periods, counts=joined, margin=self.margin, metrics=self.metrics
         )
+
+    def in_order(self, place: str) -> "Monitor":
+        """The monitor with periods of which an earlier version knew the names only."""
+        periods = periods_of(pd.Series(self.periods), None, place)
+        if (np.diff(periods.codes) <= 0).any():
+            raise InputError(
+                f"{place}: periods {', '.join(self.periods)} are not in their order; make the "
+                "state again from the tables"
+            )
+        return replace(self, kind=periods.kind, periods=periods.names)
 
     def to_json(self) -> str:
         """The state as JSON: counts only, with a version and a checksum."""

@@ -1,7 +1,9 @@
 """The command ``audit``."""
 
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
@@ -372,14 +374,16 @@ def audit(
         files = {(output or Path.cwd()) / name: text for name, text in made.items()}
         changed = {state: done.monitor.to_json()} if state and done.monitor else {}
         write_files(files, force, changed)
-    if form == "json":
-        click.echo(json.dumps(record(done), indent=1))
-    else:
-        for line, failed in console(done):
+    lines = [(json.dumps(record(done), indent=1), False)]
+    if form == "text":
+        further = [] if rows_to_label is None else [str(rows_to_label)]
+        further.append(f"wrote {', '.join(map(str, files))}")
+        lines = [*console(done), *((line, False) for line in further)]
+    try:
+        for line, failed in lines:
             click.echo(line, err=failed)
-        if rows_to_label is not None:
-            click.echo(str(rows_to_label))
-        click.echo(f"wrote {', '.join(map(str, files))}")
+    except BrokenPipeError:  # a reader such as head has enough; the status is that of the gates
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     grown = done.monitor is not None and any(alarm for _, alarm in done.monitor.sentences())
     if done.failed or (fail_on_growth and grown):
         raise SystemExit(1)

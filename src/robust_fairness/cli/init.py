@@ -32,8 +32,9 @@ QUESTIONS = {
 @click.option("--domain", help="Column of domains, such as hospitals or years; none: no domains.")
 @click.option("--unit", help="Column of persons or the like, kept in one part; none: no units.")
 @click.option("--name", help="Name of the dataset; default: that of the file.")
+@click.option("--copy", is_flag=True, help="Copy the table into a data root outside this folder.")
 @click.option("--force", is_flag=True, help="Overwrite the files of an earlier draft.")
-def init(table: Path, name: str | None, force: bool, **given: str | None) -> None:
+def init(table: Path, name: str | None, copy: bool, force: bool, **given: str | None) -> None:
     """Draft the configuration of a table of your own.
 
     The table is CSV or Parquet, the draft in conf/local. Asks on a terminal; elsewhere, what
@@ -66,7 +67,7 @@ def init(table: Path, name: str | None, force: bool, **given: str | None) -> Non
     roles.unit = _optional("unit", roles.unit, given, described)
     used = {roles.target, roles.domain, roles.unit, *roles.sensitive}
     roles.ignored = [column for column in [*roles.ignored, key] if column and column not in used]
-    file = _below_the_root(table, force)
+    file = _below_the_root(table, copy, force)
     texts = {
         files["parameters"]: draft.parameters(described, roles, name, file)
         + draft.protocol(described, name),
@@ -121,7 +122,7 @@ def _asked(option: str, suggestion: str, given: Mapping[str, str | None]) -> str
     stated = given[option]
     if stated is not None:
         return stated
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if _asks():
         answer: str = click.prompt(f"  {QUESTIONS[option]}", default=suggestion or None)
         return answer
     if not suggestion:
@@ -143,9 +144,9 @@ def _column(name: str, table: "Profile") -> str:
     return name
 
 
-def _below_the_root(table: Path, force: bool) -> str:
+def _below_the_root(table: Path, copy: bool, force: bool) -> str:
     """The path of a table below the data root, into which it is copied if it is elsewhere."""
-    from robust_fairness.datasets.files import default_root
+    from robust_fairness.datasets.files import ROOT_VARIABLE, default_root
 
     root = default_root()
     if table.is_relative_to(root.resolve()):
@@ -154,7 +155,18 @@ def _below_the_root(table: Path, force: bool) -> str:
         raise InputError(
             f"{root / table.name}: exists, allowed: --force to replace it, or another name"
         )
+    shared = not root.resolve().is_relative_to(Path.cwd())
+    question = f"{table.name} is outside the data root, {root}, where runs look for it"
+    if shared and not copy and not (_asks() and click.confirm(f"  {question}. Copy it?")):
+        raise InputError(
+            f"{question}, allowed: --copy to copy it there, or {ROOT_VARIABLE}={table.parent}"
+        )
     root.mkdir(parents=True, exist_ok=True)
     shutil.copy(table, root / table.name)
     click.echo(f"Copied {table.name} into the data root, {root}.")
     return table.name
+
+
+def _asks() -> bool:
+    """Whether a person is at the terminal."""
+    return sys.stdin.isatty() and sys.stdout.isatty()

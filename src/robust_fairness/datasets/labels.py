@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from robust_fairness.core.errors import Collected, InputError, unknown_name
 from robust_fairness.datasets.base import EACH_ONCE, TypedTable
 from robust_fairness.datasets.files import Files, RawPath
+from robust_fairness.datasets.raw.cleaning import READ_AS, Cleaning, Decimals
 from robust_fairness.datasets.raw.columns import (
     Kind,
     Period,
@@ -67,6 +68,8 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
         file: path of the table (``.csv``, ``.csv.gz`` or ``.parquet``) below the data root, so that
             a configuration works on every machine.
         delimiter: column separator of a CSV file.
+        encoding: of a CSV file; default: UTF-8, or found out.
+        decimal: decimal separator of numbers in text.
         missing: texts of missing values, besides the missing values of Parquet.
         incomplete: rows that lack a value in a column that is used: ``refuse`` (an error),
             ``drop`` (logged), or ``impute``: a missing number is replaced by a value of the
@@ -97,6 +100,8 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
 
     file: RawPath
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    encoding: str | None = None
+    decimal: Decimals | None = None
     missing: Texts = ("",)
     incomplete: Literal["refuse", "drop", "impute"] = "refuse"
     missing_sensitive: Literal["no_group", "group"] = "no_group"
@@ -153,7 +158,16 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
             *text, *filter(None, named), *self.suffixes,
             *(k for k, v in self.types.items() if v == "category"),
         }  # fmt: skip
-        table = read_columns(files, self.file, columns, self.delimiter, self.missing, kept)
+        table = read_columns(
+            files, self.file, columns, self.delimiter, self.missing, kept,
+            encoding=self.encoding, decimal=self.decimal,
+        )  # fmt: skip
+        for note in table.attrs[READ_AS]:
+            logger.warning(note)
+        if self.decimal == ",":
+            cleaning = Cleaning(self.missing, self.decimal)
+            for name in set(table) - kept:
+                table[name], _ = cleaning.cleaned(table[name], self.place(name), 0)
         for name in (*self.values, *self.suffixes):
             if name not in table:
                 raise InputError(f"{self.file}: {unknown_name('column', name, table.columns)}")

@@ -43,6 +43,15 @@ def is_placeholder(text: str) -> bool:
     return text.strip().casefold() in PLACEHOLDERS
 
 
+def plain_code(text: str) -> str:
+    """A whole number without decimals; other texts as they are, also numbers with leading zeros.
+
+    >>> plain_code("1.0"), plain_code("01.0"), plain_code("1.10")
+    ('1', '01.0', '1.10')
+    """
+    return exact(Decimal(text)) if CODE.fullmatch(text) else text
+
+
 @dataclass(frozen=True)
 class Cleaning:
     """How the cells of a table are written.
@@ -55,13 +64,13 @@ class Cleaning:
     missing: Sequence[str] = ()
     decimal: Decimals | None = None
 
-    def cleaned(self, cells: pd.Series, place: str, numbers: bool) -> tuple[pd.Series, str]:
+    def cleaned(self, cells: pd.Series, place: str, names: float) -> tuple[pd.Series, str]:
         """A column whose missing cells are null and whose numbers have decimal points.
 
         Args:
             cells: the column; text becomes categories.
             place: of the column, for messages.
-            numbers: whether texts such as 0,31 and 31 % are numbers; otherwise they are names.
+            names: up to so many distinct texts such as 0,31 and 31 % are names and no numbers.
 
         Returns:
             The column, and in a line how its numbers were read; "" if as they are.
@@ -81,10 +90,10 @@ class Cleaning:
             return cells, ""
         known = [not BLANK.fullmatch(text) and text not in self.missing for text in texts]
         named, how = self.names([text for text, is_ in zip(texts, known, strict=True) if is_],
-                                place, numbers)  # fmt: skip
+                                place, len(texts) > names)  # fmt: skip
         places = {text: code for code, text in enumerate(dict.fromkeys(named))}
-        names = iter(named)
-        of_text = [places[next(names)] if is_known else -1 for is_known in known]
+        order = iter(named)
+        of_text = [places[next(order)] if is_known else -1 for is_known in known]
         result = np.array([*of_text, -1], np.int32)[codes]
         kinds = pd.Index(list(places), dtype=object)
         values = pd.Categorical.from_codes(result, kinds)
@@ -104,7 +113,7 @@ class Cleaning:
                 text = next(iter(named), "")
                 how = f"{place}: numbers such as {text!r} are read as {named.get(text, '')}"
                 return [named.get(text, text) for text in texts], how
-        return [exact(Decimal(text)) if CODE.fullmatch(text) else text for text in texts], ""
+        return list(map(plain_code, texts)), ""
 
     def _points(self, texts: Sequence[str], place: str) -> list[str] | None:
         """Numbers with decimal points; None if some text is no number."""

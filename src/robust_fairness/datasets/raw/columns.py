@@ -19,7 +19,12 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import as_decimal, exact
-from robust_fairness.datasets.raw.cleaning import MOST_CODES, DateUnit, is_placeholder
+from robust_fairness.datasets.raw.cleaning import (
+    MOST_CODES,
+    WITH_COMMA,
+    DateUnit,
+    is_placeholder,
+)
 
 MOST_CATEGORIES = 100
 FIRST_ROWS = 1000
@@ -69,6 +74,8 @@ def as_numbers(cells: pd.Series, place: str) -> pd.Series:
         row = row_of(wrong)
         text = str(cells.iloc[row - 1])
         hint = "; if it means missing, declare it (missing)" if is_placeholder(text) else ""
+        if WITH_COMMA.fullmatch(text):
+            hint = "; if the comma separates decimals, declare it (decimal)"
         raise InputError(f"{place}, row {row}: {text!r}, allowed: a finite number{hint}")
     too_large = np.abs(values) > LARGEST
     if too_large.any():

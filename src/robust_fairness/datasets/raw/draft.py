@@ -41,8 +41,16 @@ def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
         "file": (file, "below the data root"),
         "target": (roles.target, ""),
     }
-    if table.delimiter != ",":
-        lines["delimiter"] = (table.delimiter, "")
+    written = {
+        "delimiter": (table.delimiter, ",", ""),
+        "encoding": (table.encoding, None, "found out"),
+        "decimal": (table.decimal, ".", "of numbers in text"),
+    }
+    lines |= {
+        name: (value, comment)
+        for name, (value, default, comment) in written.items()
+        if value != default
+    }
     outcome = outcome_of(columns[roles.target])
     if outcome == "binary":
         lines["positive"] = (roles.positive, "class 1; all other values are class 0")

@@ -11,19 +11,19 @@ import pandas as pd
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.files import Files
+from robust_fairness.datasets.raw.cleaning import MOST_CODES, Cleaning
 from robust_fairness.datasets.raw.columns import (
     FIRST_ROWS,
-    MARKS,
     MOST_CATEGORIES,
-    MOST_CODES,
     canonical,
 )
-from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
+from robust_fairness.datasets.raw.reading import UTF_8, delimiter_of, read_columns
 
 Type = Literal["constant", "binary", "category", "number", "measure", "date", "mixed", "text"]
 
 LISTED = 4  # values that are shown with their counts
-MISSING = ("", *MARKS)  # texts that tables use for a missing value
+# Texts that tables use for a missing value.
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None")
 # Formats of dates, as of ``strptime``, that a configuration has to name.
 DATE_FORMATS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")
 SENSITIVE = ("sex", "gender", "race", "ethnicity", "age", "age_group", "religion", "disability")
@@ -86,12 +86,14 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """A table in outline: its columns by name, rows, column separator, marks of missing values."""
+    """A table in outline: its columns by name, rows, and how the file is written."""
 
     columns: dict[str, ColumnProfile]
     rows: int
     delimiter: str
     missing: tuple[str, ...]
+    encoding: str | None = None
+    decimal: str = "."
 
 
 @dataclass
@@ -122,11 +124,27 @@ def profile(path: Path) -> Profile:
     marks = tuple(
         mark for mark in MISSING if any(mark in values.index for values in counts.values())
     )
-    columns = {
-        name: _column(name, values.drop(list(marks), errors="ignore"), len(cells))
-        for name, values in counts.items()
-    }
-    return Profile(columns, len(cells), delimiter, marks or ("",))
+    known = {name: values.drop(list(marks), errors="ignore") for name, values in counts.items()}
+    plain = {name: _with_points(values, name) for name, values in known.items()}
+    commas = any(plain[name] is not values for name, values in known.items())
+    columns = {name: _column(name, values, len(cells)) for name, values in plain.items()}
+    likely = cells.attrs.get("encoding", UTF_8)
+    return Profile(
+        columns, len(cells), delimiter, marks or ("",), None if likely == UTF_8 else likely,
+        "," if commas else ".",
+    )  # fmt: skip
+
+
+def _with_points(counts: pd.Series, name: str) -> pd.Series:
+    """The counts by number with a decimal point, if all values are numbers with a comma."""
+    texts = list(counts.index)
+    if not any("," in text for text in texts):
+        return counts
+    try:
+        named, how = Cleaning().names(texts, name, numbers=True)
+    except InputError:  # decimals or thousands
+        return counts
+    return counts.set_axis(pd.Index(named, dtype=object)) if how else counts
 
 
 def _counts(cells: pd.Series) -> pd.Series:
