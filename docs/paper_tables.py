@@ -529,7 +529,8 @@ PAPERS = {
             "trade_off": trade_off,
             "reproduced": reproduced,
         },
-        ("delta_er_one_shot",),
+        ("delta_er_one_shot", equalized_robustness.CURVATURE),
+        (equalized_robustness.CURVATURE,),
         beside=("metrics", "cells", "splits", "trials", "counts"),
     ),
     bias_variables.PAPER: Paper(
@@ -546,6 +547,7 @@ PAPERS = {
             "known": partial(by_data, KNOWN),
             "strengths": partial(by_data, STRENGTHS),
             "tuning_distributions": tuning_distributions,
+            "figure_a8": rounded(bias_mitigation.figure_a8),
             "celeba": partial(by_method, bias_mitigation.CELEBA, UNBIASED),
             "table_a3": celeba_subgroups,
         },

@@ -74,6 +74,13 @@ WRONG = {
         ({"color_seed": -1}, "color_seed"),
         ({"train_rows": 5}, "train_rows"),
     ],
+    "mnist": [
+        ({"size": 8}, "28, 14 or 7"),
+        ({"sensitive": ("color",)}, "color needs colors"),
+        ({"sensitive": ("class", "class")}, "class is listed twice"),
+        ({"colors": {"correlation": 2}}, "less than or equal to 1"),
+        ({"train_rows": 0}, "greater than 0"),
+    ],
     "gqa_ood": [
         ({"folder": "../gqa"}, "without '..'"),
         ({"sensitive": ("answer", "answer")}, "answer is listed twice"),

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
+from robust_fairness import metrics
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables import public
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,
+    improvement_by_group,
     in_majority,
     majority_accuracy,
     majority_minority_difference,
@@ -26,6 +28,35 @@ from robust_fairness.metrics.bias_resistance import (
 from robust_fairness.samples import Groups, Samples
 
 from .helpers import samples_of
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("no", "yes"), ("a", "b", "c")])
+def test_improvement_is_the_difference_of_accuracies_by_class_group(classes):
+    """Against scikit-learn's accuracies of both models, by hair and class, whatever codes are."""
+    generator = np.random.default_rng(len(classes[0]) if isinstance(classes[0], str) else 0)
+    y, ours, standard = np.array(classes)[generator.integers(0, len(classes), (3, 200))]
+    groups = pd.DataFrame({"hair": generator.choice(["dark", "fair"], 200), "class": y})
+    found = metrics.improvement_by_group(y, ours, y_standard=standard, sensitive_features=groups)
+    for hair in ("dark", "fair"):
+        for label in classes:
+            rows = ((groups["hair"] == hair) & (groups["class"] == label)).to_numpy()
+            expected = accuracy_score(y[rows], ours[rows]) - accuracy_score(y[rows], standard[rows])
+            (value,) = [
+                v for name, v in found.items() if set(name.split(" & ")) == {hair, str(label)}
+            ]
+            assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_improvement_has_the_variance_of_paired_rows():
+    generator = np.random.default_rng(3)
+    y, ours, standard = generator.integers(0, 2, (3, 60))
+    group = Groups.named(generator.integers(0, 2, 60), ("a", "b"))
+    scores = improvement_by_group(y, ours, y_standard=standard, sensitive_features=group)
+    for code, name in enumerate(("a", "b")):
+        rows = group.index == code
+        differences = (ours == y)[rows].astype(int) - (standard == y)[rows].astype(int)
+        assert scores[name].variance == pytest.approx(differences.var(ddof=1) / rows.sum())
+
 
 GROUPS, CLASSES = ("red", "green", "blue"), ("no", "yes")
 ALPHAS = st.floats(-2, 3)

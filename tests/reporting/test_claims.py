@@ -11,7 +11,7 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting import claims
+from robust_fairness.reporting import claims, equalized_robustness
 from robust_fairness.reporting.equalized_robustness import area_dominated
 from robust_fairness.reporting.views import published, section
 from tests.modules import module
@@ -36,6 +36,25 @@ def scores(paper: str, **values: object) -> pd.DataFrame:
         rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
     return rows.drop_duplicates(["dataset", "method", "trial", "seed", "shift", "severity",
                                  "attribute", "group", "metric"])  # fmt: skip
+
+
+def test_curvature_of_the_smallest_group_beside_the_largest():
+    """By hand, of two replicas; the group is the same although one split has it larger."""
+    values = {0: {"a": (2.0, 30), "b": (4.0, 10)}, 1: {"a": (3.0, 20), "b": (1.0, 22)}}
+    rows = [
+        row(dataset="adult", seed=seed, attribute="sex", group=group, n=n, value=value,
+            metric="curvature_by_group")
+        for seed, groups in values.items()
+        for group, (value, n) in groups.items()
+    ]  # fmt: skip
+    made = results(rows)
+    ratios = equalized_robustness.measured(made).query("metric == 'curvature_log_ratio'")
+    assert ratios.set_index("seed")["value"].to_dict() == pytest.approx(
+        {0: np.log(2), 1: -np.log(3)}
+    )
+    (shown,) = equalized_robustness.minority_curvature(made).to_dict("records")
+    assert (shown["minority mean"], shown["majority mean"]) == (2.5, 2.5)
+    assert (shown["larger"], shown["seeds"]) == (1, 2)
 
 
 def effect_of(paper_tables, paper: str, claim: str, part: str) -> pd.Series:

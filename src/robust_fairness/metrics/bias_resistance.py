@@ -28,11 +28,12 @@ from robust_fairness.metrics.base import (
     measure,
 )
 from robust_fairness.metrics.evaluation import by_attribute
-from robust_fairness.metrics.groups import as_groups_of_both, missing, rates, subgroups
+from robust_fairness.metrics.groups import as_groups, as_groups_of_both, missing, rates, subgroups
 from robust_fairness.samples import Groups
 
 SIDES = ("minority", "majority")
 TRAINED = ("y_true", "y_pred", "sensitive_features", "y_train", "sensitive_features_train")
+BESIDE_STANDARD = ("y_true", "y_pred", "y_standard", "sensitive_features")
 OF_ALL = ("y_true", "y_pred", "attributes", "y_train", "attributes_train")
 
 
@@ -110,6 +111,19 @@ def majority_minority_difference(y_true: Array, y_pred: Array, **groups: Any) ->
 def mean_majority_minority_difference(y_true: Array, y_pred: Array, **frames: Any) -> Score:
     """Mean of ``majority_minority_difference`` over all categorical attributes."""
     return _mean(majority_minority_difference, y_true, y_pred, **frames)
+
+
+@measure(better="higher", needs=BESIDE_STANDARD)
+def improvement_by_group(
+    y_true: Array, y_pred: Array, *, y_standard: Array, sensitive_features: Any
+) -> dict[str, Score]:
+    """Accuracy minus that of ``y_standard``, the standard model's predictions, by group (IOSM, 2).
+
+    The class groups of the source are combinations of an attribute and the class. As rows are
+    paired, the variance is that of the differences of the same rows.
+    """
+    improved = (y_pred == y_true).astype(np.float64) - (y_standard == y_true)
+    return mean_scores(RowValues(improved), as_groups(sensitive_features))
 
 
 def in_majority(y: Array, group: Array, y_train: Array, group_train: Array) -> Array:

@@ -21,7 +21,10 @@ from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, show
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
-OF = dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives")
+OF = {
+    **dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives"),
+    "y_standard": "predictions of the standard model",
+}
 DECISION = "decision"  # probability of deciding class 1, of predictions that are decided at random
 COLUMNS = "sensitive_columns"
 OF_SCORES = frozenset(("y_score", "outputs"))

@@ -84,7 +84,7 @@ def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, 
     unknown = sorted({*rows} - {"y_true", "y_pred", *metric.needs})
     if unknown:
         raise InputError(f"metric {metric.name}: takes no {', '.join(unknown)}")
-    decided = () if metric.task == "regression" else ("y_true", "y_pred")
+    decided = () if metric.task == "regression" else ("y_true", "y_pred", "y_standard")
     labels = {key: _labelled(metric.name, key, rows[key]) for key in decided if key in rows}
     numbers = {
         key: _numbers(metric.name, key, array) for key, array in rows.items() if key not in labels

@@ -21,6 +21,7 @@ FAIR_METHODS = ("adv_debias", "laftr", "cuma")
 METHODS = ("erm", *FAIR_METHODS)
 FEWEST_SEEDS = 3  # of a correlation
 DEFAULT_ALPHA = 1.0
+CURVATURE = "curvature_by_group"
 LOWEST_ACCURACY = 0.7  # of the area of a trade-off: the most frequent class of C&C
 
 
@@ -30,11 +31,42 @@ def measured(results: Results) -> pd.DataFrame:
     ``rank_correlation``: Spearman's, of Delta-ER without shift and Delta-EO on a test set, over the
     four methods, by seed. ``trade_off_area``: of accuracy above ``LOWEST_ACCURACY`` and Delta-EO
     below 1 that the trials of a method with other alpha dominate, by seed and test set.
+    ``curvature_log_ratio``: logarithm of the minority's mean loss curvature over the majority's.
     """
     names = ["accuracy", "delta_eo", "delta_er"]
     rows = of_studies(results, where(results.scores, metric=names))
     rows = claimed.with_row_variances(rows, results)
-    return pd.concat([rows, _rank_correlations(rows), _areas(results, rows)], ignore_index=True)
+    curved = curvatures(results).assign(metric="curvature_log_ratio", group="", shift=UNSHIFTED)
+    curved = curved.assign(value=np.log(curved["minority"] / curved["majority"]))
+    parts = [rows, _rank_correlations(rows), _areas(results, rows), curved]
+    return pd.concat(parts, ignore_index=True)
+
+
+def curvatures(results: Results) -> pd.DataFrame:
+    """Mean loss curvature of the smallest and of the largest group of test rows, by replica (1).
+
+    Columns dataset, method, trial, seed, minority, majority.
+    """
+    rows = of_studies(results, where(results.unshifted, metric=CURVATURE))
+    sizes = rows.groupby(["dataset", "group"])["n"].transform("mean")
+    rows = rows.assign(size=sizes).sort_values("size", kind="stable")
+    keys = ["dataset", "method", "trial", "seed"]
+    sides = {"minority": "first", "majority": "last"}
+    ends = {
+        side: rows.drop_duplicates(keys, keep=kept).set_index(keys)["value"]
+        for side, kept in sides.items()
+    }
+    return pd.DataFrame(ends).reset_index()
+
+
+def minority_curvature(results: Results) -> pd.DataFrame:
+    """Means of ``curvatures`` over seeds, and in how many of them the minority's is larger."""
+    rows = curvatures(results)
+    rows = rows.assign(larger=rows["minority"] > rows["majority"])
+    by_trial = rows.groupby(["dataset", "method", "trial"], sort=False)
+    means = by_trial[["minority", "majority"]].agg(["mean", "std"])
+    means.columns = [" ".join(names) for names in means]
+    return means.assign(larger=by_trial["larger"].sum(), seeds=by_trial.size()).reset_index()
 
 
 def _rank_correlations(rows: pd.DataFrame) -> pd.DataFrame:

@@ -171,7 +171,7 @@ class BiasedMnist(ImageDataset):
 
 def _mnist(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
     """MNIST: training digits are shuffled into training and validation rows."""
-    images, y = zip(*(_read_mnist(files, name) for name in ("train", "t10k")), strict=True)
+    images, y = zip(*(read_mnist(files, name) for name in ("train", "t10k")), strict=True)
     first, second = map(len, y)
     shuffled = _shuffled(first, parameters)
     validation = first // 6
@@ -184,7 +184,7 @@ def _mnist(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:
     return _Digits(masks, np.concatenate(y).astype(np.int64), _limited(rows, parameters))
 
 
-def _read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
+def read_mnist(files: Files, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Images uint8 ``[n, 28, 28]`` and digits ``[n]`` of a pair of files."""
     images = read_idx(files, f"mnist/{name}-images-idx3-ubyte", MNIST_SIZE, MNIST_SIZE)
     labels = read_idx(files, f"mnist/{name}-labels-idx1-ubyte")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, NonNegativeInt
+from pydantic import BaseModel, Field, NonNegativeInt
 
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.core.errors import InputError
@@ -33,30 +33,35 @@ DRAWS = 1  # stream of the seed, beside that of the splits
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+class Colors(BaseModel, extra="forbid", frozen=True):
+    """Which ink digits have.
+
+    Attributes:
+        frequencies: relative frequencies of the colors.
+        correlation: probability that a digit has the color of its class, and not a drawn one; 0
+            makes color and class independent, 1 makes the color a function of the class.
+        color_seed: seed of the colors.
+    """
+
+    frequencies: Annotated[tuple[Weight, ...], Field(min_length=6, max_length=6)] = (
+        0.35, 0.25, 0.18, 0.11, 0.07, 0.04,
+    )  # fmt: skip
+    correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
+    color_seed: NonNegativeInt = 0
+
+
 class ColouredDigits(ImageDataset):
     """1,797 digits as images of three channels, split within each class.
 
     The color of a row depends on its place in the bundled file and on ``color_seed`` alone.
     """
 
-    class Parameters(ClassSplitParameters):
-        """Parameters of the digits in colours.
-
-        Attributes:
-            frequencies: relative frequencies of the colors.
-            correlation: probability that a digit has the color of its class, and not a drawn one; 0
-                makes color and class independent, 1 makes the color a function of the class.
-            color_seed: seed of the colors.
-        """
+    class Parameters(Colors, ClassSplitParameters):
+        """Parameters of the digits in colours."""
 
         sensitive: Annotated[
             tuple[Literal["color", "class"], ...], EACH_ONCE, Field(min_length=1)
         ] = ("color",)
-        frequencies: Annotated[tuple[Weight, ...], Field(min_length=6, max_length=6)] = (
-            0.35, 0.25, 0.18, 0.11, 0.07, 0.04,
-        )  # fmt: skip
-        correlation: Annotated[float, Field(ge=0, le=1)] = 0.3
-        color_seed: NonNegativeInt = 0
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters
@@ -69,7 +74,7 @@ class ColouredDigits(ImageDataset):
         return labelled(coloured(grey, codes), labels, subset, frame, parameters.sensitive, files)
 
 
-def drawn_colors(classes: np.ndarray, parameters: ColouredDigits.Parameters) -> np.ndarray:
+def drawn_colors(classes: np.ndarray, parameters: Colors) -> np.ndarray:
     """Color of every row by its place in ``COLORS``, int64 ``[n]``."""
     seed = (parameters.color_seed, DRAWS)
     draws = uniform_rows(seed, np.arange(len(classes)), (2,)).astype(np.float64)
