@@ -53,7 +53,7 @@ def test_curvature_of_the_smallest_group_beside_the_largest():
         {0: np.log(2), 1: -np.log(3)}
     )
     (shown,) = equalized_robustness.minority_curvature(made).to_dict("records")
-    assert (shown["minority mean"], shown["majority mean"]) == (2.5, 2.5)
+    assert (shown["minority"], shown["majority"]) == (2.5, 2.5)
     assert (shown["larger"], shown["seeds"]) == (1, 2)
 
 

@@ -50,13 +50,11 @@ def curvatures(results: Results) -> pd.DataFrame:
     rows = of_studies(results, where(results.unshifted, metric=CURVATURE))
     sizes = rows.groupby(["dataset", "group"])["n"].transform("mean")
     rows = rows.assign(size=sizes).sort_values("size", kind="stable")
-    keys = ["dataset", "method", "trial", "seed"]
-    sides = {"minority": "first", "majority": "last"}
-    ends = {
-        side: rows.drop_duplicates(keys, keep=kept).set_index(keys)["value"]
-        for side, kept in sides.items()
-    }
-    return pd.DataFrame(ends).reset_index()
+    by_replica = rows.groupby(["dataset", "method", "trial", "seed"], sort=False)["value"]
+    ends = by_replica.agg(
+        minority=lambda values: values.iloc[0], majority=lambda values: values.iloc[-1]
+    )
+    return ends.reset_index()
 
 
 def minority_curvature(results: Results) -> pd.DataFrame:
@@ -65,7 +63,7 @@ def minority_curvature(results: Results) -> pd.DataFrame:
     rows = rows.assign(larger=rows["minority"] > rows["majority"])
     by_trial = rows.groupby(["dataset", "method", "trial"], sort=False)
     means = by_trial[["minority", "majority"]].agg(["mean", "std"])
-    means.columns = [" ".join(names) for names in means]
+    means.columns = pd.Index(["minority", "minority std", "majority", "majority std"])
     return means.assign(larger=by_trial["larger"].sum(), seeds=by_trial.size()).reset_index()
 
 
