@@ -12,7 +12,7 @@ from functools import partial
 import pandas as pd
 from pages import RESULTS, Page, intervals, main
 
-from robust_fairness.catalog.files import ParquetDataset
+from robust_fairness.catalog import files
 from robust_fairness.reporting.views import published
 from robust_fairness.runs import provenance
 
@@ -36,14 +36,14 @@ KEYS = ["dataset", "selection", "method", "metric", "shift", "severity", "domain
 def take(run_ids: Sequence[str]) -> None:
     """Put means over seeds of the needed scores of a run, and its budgets, beside the page."""
     (run_id,) = run_ids
-    metrics = provenance.load(run_id, "metrics", ParquetDataset)
+    metrics = provenance.load(run_id, "metrics", files.table)
     needed = metrics["metric"].isin([GAP, ACCURACY]) & (metrics["group"] == "")
     needed &= (metrics["domain"] == "") | (metrics["shift"] == "domain")
     rows = metrics[needed].drop_duplicates([*KEYS, "seed", "trial"])
     means = rows.groupby(KEYS, sort=False)["value"].agg(["mean", "std", "count"])
     means.dropna(subset="mean").reset_index().to_csv(SCORES, index=False, float_format="%.4f")
     names = ["trials", "cells"]
-    trials, cells = (provenance.load(run_id, name, ParquetDataset) for name in names)
+    trials, cells = (provenance.load(run_id, name, files.table) for name in names)
     cell = ["dataset", "method"]
     counted = trials[trials["state"] == "complete"].groupby(cell, sort=False)
     budgets = counted.agg(trials=("trial", "nunique"), epochs=("epochs", "sum")).reset_index()

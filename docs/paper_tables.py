@@ -19,8 +19,8 @@ import pandas as pd
 import paper_slice
 from pages import RESULTS, Page, across, plain, rounded, spread
 
+from robust_fairness.catalog import files
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
-from robust_fairness.catalog.files import ParquetDataset
 from robust_fairness.reporting import (
     Results,
     agreement,
@@ -712,7 +712,7 @@ def take(name: str, run_ids: Sequence[str]) -> None:
     for table in paper.beside:
         path = file_of(name, table)
         frames = [
-            correct_of(run) if table == "correct" else provenance.load(run, table, ParquetDataset)
+            correct_of(run) if table == "correct" else provenance.load(run, table, files.table)
             for run in run_ids
         ]
         if table == "counts":
@@ -734,7 +734,7 @@ def correct_of(run: str) -> pd.DataFrame:
     Raises:
         ValueError: the share of a replica and test set is not its accuracy in the scores.
     """
-    scores = provenance.load(run, "metrics", ParquetDataset)
+    scores = provenance.load(run, "metrics", files.table)
     scores = where(scores, metric="accuracy", group="", attribute="").drop_duplicates(
         [*CELL, "trial", "seed", "shift", "severity"]
     )

@@ -1,6 +1,7 @@
 """The catalog's dataset classes: what goes in comes out, and a crash leaves nothing half."""
 
 import base64
+import inspect
 import json
 import os
 import signal
@@ -23,13 +24,7 @@ from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
-from robust_fairness.catalog.files import (
-    FigureDataset,
-    ParquetDataset,
-    PictureDataset,
-    ResultsDataset,
-    TextDataset,
-)
+from robust_fairness.catalog.files import PictureDataset, ResultsDataset, table
 from robust_fairness.catalog.mapping import TYPES, mapped
 from robust_fairness.catalog.schemas import ResultsSchema, Schema
 from robust_fairness.core import tables
@@ -39,6 +34,7 @@ from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from robust_fairness.training.records import Fitted
+from tests.files import figure_file, text_file
 from tests.project import shipped_configuration
 from tests.training.conftest import make_samples
 
@@ -409,28 +405,28 @@ def test_the_newest_version_is_the_one_saved_last_whatever_its_name(tmp_path):
     """Run ids need not be times."""
     path = str(tmp_path / "page.html")
     for number, name in enumerate(("trial", "2026-01-01", "again")):
-        TextDataset(filepath=path, version=Version(None, name)).save(name)
+        text_file(filepath=path, version=Version(None, name)).save(name)
         os.utime(tmp_path / "page.html" / name / "page.html", (number, number))
-        assert TextDataset(filepath=path, version=Version(None, None)).load() == name
+        assert text_file(filepath=path, version=Version(None, None)).load() == name
 
 
 CHILD = """
 import numpy as np, sys, pathlib
-from robust_fairness.catalog import files
-class Slow(files.TextDataset):
+from robust_fairness.catalog.files import FileDataset
+class Slow(FileDataset):
     def write(self, data, path):
         with path.open("w") as file:
             while True:
                 file.write("x" * 1000); file.flush()
                 pathlib.Path({mark!r}).touch()
-Slow(filepath={path!r}).save("new")
+Slow(filepath={path!r}, dataset={{"type": "text.TextDataset"}}).save("new")
 """
 
 
 def test_killed_save_leaves_the_old_file(tmp_path):
     """A process killed while it writes: the file is the old one."""
     path, mark = tmp_path / "page.html", tmp_path / "writing"
-    TextDataset(filepath=str(path)).save("old")
+    text_file(filepath=str(path)).save("old")
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD.format(path=str(path), mark=str(mark))], env=os.environ
     )
@@ -440,7 +436,7 @@ def test_killed_save_leaves_the_old_file(tmp_path):
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    assert TextDataset(filepath=str(path)).load() == "old"
+    assert text_file(filepath=str(path)).load() == "old"
 
 
 def test_tables_and_figures_have_previews(tmp_path):
@@ -448,19 +444,25 @@ def test_tables_and_figures_have_previews(tmp_path):
     import plotly.graph_objects as go
 
     frame = pd.DataFrame({"a": range(5)})
-    table = ParquetDataset(filepath=str(tmp_path / "t.parquet"))
-    table.save(frame)
-    assert table.preview(2)["data"] == [[0], [1]]
-    figure = FigureDataset(filepath=str(tmp_path / "f.json"))
+    rows = table(filepath=str(tmp_path / "t.parquet"))
+    rows.save(frame)
+    assert rows.preview(2)["data"] == [[0], [1]]
+    rows.save(frame[:0])
+    assert rows.preview() == {"index": [], "columns": ["a"], "data": []}
+    figure = figure_file(filepath=str(tmp_path / "f.json"))
     figure.save(go.Figure(go.Scatter(y=[1, 2])))
     assert figure.preview()["data"][0]["type"] == "scatter"
     assert list(figure.load().data[0].y) == [1, 2]
-    page = TextDataset(filepath=str(tmp_path / "p.html"))
+    page = text_file(filepath=str(tmp_path / "p.html"))
     page.save("<h1>Report</h1>")
     assert page.preview() == "<h1>Report</h1>"
     # Kedro-Viz chooses how to show a preview by the name of its type
-    previews = (ParquetDataset, FigureDataset, TextDataset, PictureDataset)
-    names = [dataset.preview.__annotations__["return"].__name__ for dataset in previews]
+    picture = PictureDataset(filepath=str(tmp_path / "sheet.png"))
+    returned = [
+        inspect.signature(dataset.preview).return_annotation
+        for dataset in (rows, figure, page, picture)
+    ]
+    names = [getattr(kind, "__name__", kind) for kind in returned]
     assert names == ["TablePreview", "PlotlyPreview", "HTMLPreview", "ImagePreview"]
 
 
@@ -485,7 +487,11 @@ def test_every_table_of_the_catalog_is_checked_by_its_declaration():
         for name, entry in entries.items()
         if "options" in entry.get("validator", {})
     }
-    made = {name for name, entry in entries.items() if entry["type"].endswith("ParquetDataset")}
+    made = {
+        name
+        for name, entry in entries.items()
+        if entry.get("dataset", {}).get("type") == "pandas.ParquetDataset"
+    }
     assert made - checked.keys() == {"summary", "{generator}.loss"}
     assert all(name.rpartition(".")[2] == table for name, table in checked.items())
     assert {*checked.values(), "states"} == tables.TABLES.keys()
@@ -541,18 +547,18 @@ def test_what_a_killed_save_left_is_removed_by_the_next(tmp_path):
     path = tmp_path / "page.html"
     code = (
         "import os, signal, sys\n"
-        "from robust_fairness.catalog.files import TextDataset\n"
-        "class Killed(TextDataset):\n"
+        "from robust_fairness.catalog.files import FileDataset\n"
+        "class Killed(FileDataset):\n"
         "    def write(self, data, path):\n"
         "        super().write(data, path)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "Killed(filepath=sys.argv[1]).save('half')\n"
+        "Killed(filepath=sys.argv[1], dataset={'type': 'text.TextDataset'}).save('half')\n"
     )
     child = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert child.returncode == -signal.SIGKILL
     assert len(list(tmp_path.glob(".page.html.*.part"))) == 1
     living = tmp_path / f".page.html.{HOST}.{os.getppid()}.part"
     living.touch()
-    TextDataset(filepath=str(path)).save("whole")
+    text_file(filepath=str(path)).save("whole")
     assert path.read_text() == "whole"
     assert list(tmp_path.glob(".*.part")) == [living]

@@ -13,18 +13,20 @@ from kedro.io.core import Version
 
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.atomic import LOCAL, OBJECT_STORES
-from robust_fairness.catalog.files import FigureDataset, ParquetDataset, PictureDataset, TextDataset
+from robust_fairness.catalog.files import FileDataset, PictureDataset, table
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
+from tests.files import figure_file, text_file
 from tests.project import ROOT
 
 CATALOG = """
 metrics:
-  type: robust_fairness.catalog.files.ParquetDataset
+  type: robust_fairness.catalog.files.FileDataset
+  dataset: {type: pandas.ParquetDataset}
   filepath: dir://metrics.parquet
   versioned: true
   credentials: store
@@ -120,10 +122,11 @@ def test_tables_texts_images_and_figures_come_back(store):
     from plotly import graph_objects
 
     frame = pd.DataFrame({"a": [1.5, 2], "b": ["x", "y"]})
-    table = ParquetDataset(filepath=f"{store}/table.parquet")
-    table.save(frame)
-    pd.testing.assert_frame_equal(table.load(), frame)
-    text = TextDataset(filepath=f"{store}/page.html")
+    rows = table(filepath=f"{store}/table.parquet")
+    rows.save(frame)
+    pd.testing.assert_frame_equal(rows.load(), frame)
+    assert rows.preview(1)["data"] == [[1.5, "x"]]
+    text = text_file(filepath=f"{store}/page.html")
     text.save("größer")
     assert text.load() == "größer"
     pixels = np.arange(4 * 5 * 3, dtype=np.uint8).reshape(4, 5, 3)
@@ -131,7 +134,7 @@ def test_tables_texts_images_and_figures_come_back(store):
     picture.save(pixels)
     assert np.array_equal(picture.load(), pixels)
     assert picture.preview()
-    figure = FigureDataset(filepath=f"{store}/figure.json")
+    figure = figure_file(filepath=f"{store}/figure.json")
     figure.save(graph_objects.Figure(graph_objects.Scatter(y=[1, 2])))
     assert figure.preview()["data"][0]["y"] == list(figure.load().data[0].y) == [1, 2]
 
@@ -139,11 +142,11 @@ def test_tables_texts_images_and_figures_come_back(store):
 def test_the_newest_version_is_the_one_saved_last_and_each_is_saved_once(store):
     path = f"{store}/page.html"
     for run in ("b", "a"):
-        TextDataset(filepath=path, version=Version(None, run)).save(run)
-    newest = TextDataset(filepath=path, version=Version(None, None))
+        text_file(filepath=path, version=Version(None, run)).save(run)
+    newest = text_file(filepath=path, version=Version(None, None))
     assert newest.load() == "a"
     assert newest.place == f"{fsspec_form(path)}/a/page.html"
-    old = TextDataset(filepath=path, version=Version("b", "b"))
+    old = text_file(filepath=path, version=Version("b", "b"))
     assert old.load() == "b"
     with pytest.raises(DatasetError, match="must not exist"):
         old.save("again")
@@ -158,7 +161,7 @@ def fsspec_form(url: str) -> str:
     return system.unstrip_protocol(path)
 
 
-class Breaks(TextDataset):
+class Breaks(FileDataset):
     """Writes half."""
 
     def write(self, data, path):
@@ -168,18 +171,18 @@ class Breaks(TextDataset):
 
 def test_a_failed_write_leaves_what_was_there(store):
     path = f"{store}/page.html"
-    TextDataset(filepath=path).save("first")
+    text_file(filepath=path).save("first")
     with pytest.raises(DatasetError, match="No space left"):
-        Breaks(filepath=path).save("second")
-    assert TextDataset(filepath=path).load() == "first"
+        Breaks(filepath=path, dataset=text_file.keywords["dataset"]).save("second")
+    assert text_file(filepath=path).load() == "first"
     assert files(store) == {"page.html"}
 
 
 @pytest.mark.parametrize("kind", ["upload", "move"])
 def test_a_failed_transfer_leaves_what_was_there(store, monkeypatch, kind):
     path = f"{store}/page.html"
-    TextDataset(filepath=path).save("first")
-    dataset = TextDataset(filepath=path)
+    text_file(filepath=path).save("first")
+    dataset = text_file(filepath=path)
     system = dataset.system
 
     def half(here: str, there: str, **options) -> None:
@@ -194,14 +197,14 @@ def test_a_failed_transfer_leaves_what_was_there(store, monkeypatch, kind):
     with pytest.raises(DatasetError, match="gone"):
         dataset.save("second")
     monkeypatch.undo()
-    assert TextDataset(filepath=path).load() == "first"
+    assert text_file(filepath=path).load() == "first"
     assert files(store) == {"page.html"}
 
 
 def test_object_stores_get_one_upload_and_no_move(monkeypatch):
     """There a move is a copy, and an object is there whole or not at all."""
     assert {"s3", "gs", "abfs"} <= OBJECT_STORES
-    dataset = TextDataset(filepath="memory://bucket/key")
+    dataset = text_file(filepath="memory://bucket/key")
     monkeypatch.setattr(dataset, "protocol", "s3")
     calls = []
     for name in ("put_file", "mv"):
@@ -215,11 +218,11 @@ def test_object_stores_get_one_upload_and_no_move(monkeypatch):
 def test_errors_name_the_url(store):
     path = f"{store}/table.parquet"
     with pytest.raises(DatasetError) as error:
-        ParquetDataset(filepath=path).load()
+        table(filepath=path).load()
     assert str(error.value) == f"{fsspec_form(path)}: no such file"
-    TextDataset(filepath=path).save("no table")
+    text_file(filepath=path).save("no table")
     with pytest.raises(DatasetError) as error:
-        ParquetDataset(filepath=path).load()
+        table(filepath=path).load()
     assert str(error.value).startswith(f"{fsspec_form(path)}: corrupted file (")
     samples_of = SamplesDataset(filepath=path)
     with pytest.raises(DatasetError, match="corrupted file") as error:
@@ -238,12 +241,12 @@ def test_errors_name_the_url(store):
 def test_file_systems_that_are_not_there_are_one_line(path, message, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
     with pytest.raises(InputError, match=message):
-        TextDataset(filepath=path)
+        text_file(filepath=path)
 
 
 def test_a_path_of_this_machine_is_no_other_file_system(tmp_path):
     for path in (f"{tmp_path}/a.txt", f"file://{tmp_path}/a.txt"):
-        dataset = TextDataset(filepath=path)
+        dataset = text_file(filepath=path)
         dataset.save("text")
         assert dataset.protocol == LOCAL
         assert dataset.place == f"{tmp_path}/a.txt"

@@ -29,7 +29,6 @@ from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness import __version__
-from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
 from robust_fairness.runs.runners.jobs import (
@@ -42,6 +41,7 @@ from robust_fairness.runs.runners.jobs import (
     identity,
     set_up,
 )
+from tests.files import text_file
 from tests.project import ROOT
 from tests.test_runners import CELLS, OUTPUTS, catalog, pipeline, table, written
 
@@ -276,7 +276,7 @@ def test_only_nodes_that_kill_their_workers_fail_not_those_that_waited_there(tmp
     data = catalog(tmp_path, "one")
     for name in ("first", "second"):
         version = Version("one", "one")
-        data[name] = TextDataset(filepath=str(tmp_path / name), version=version)
+        data[name] = text_file(filepath=str(tmp_path / name), version=version)
     runner = OnTwoWorkers(workers=2)
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
@@ -314,12 +314,12 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
     for run_id in ("one", "zero"):
         for name in names:
             version = Version(run_id, run_id)
-            TextDataset(filepath=str(tmp_path / name), version=version).save("half")
+            text_file(filepath=str(tmp_path / name), version=version).save("half")
     data = DataCatalog(
         {
             "raw": MemoryDataset("rows"),
             **{
-                name: TextDataset(filepath=str(tmp_path / name), version=Version("one", "one"))
+                name: text_file(filepath=str(tmp_path / name), version=Version("one", "one"))
                 for name in names
             },
         }

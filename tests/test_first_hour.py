@@ -380,8 +380,7 @@ def test_a_pipeline_of_the_users_own_runs_beside_those_of_the_package(run, tmp_p
         '    return Pipeline([Node(" ".join, "params:words", "sentence", name="join")])\n'
     )
     project.configure("base/parameters_extra.yml", {"words": ["a", "b"]})
-    type_ = "robust_fairness.catalog.files.TextDataset"
-    entry = {"type": type_, "filepath": "data/08_reporting/sentence.txt"}
+    entry = {"type": "text.TextDataset", "filepath": "data/08_reporting/sentence.txt"}
     project.configure("base/catalog_extra.yml", {"sentence": entry})
     listed = set(yaml.safe_load(project.kedro("registry", "list")))
     assert {"__default__", "extra", "robust_fairness", "training"} <= listed

@@ -20,7 +20,6 @@ from mlflow import MlflowClient
 from mlflow.entities import ViewType
 
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.catalog.files import TextDataset
 from robust_fairness.cli import cli
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
@@ -33,6 +32,7 @@ from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.runs.secrets import hidden
 from robust_fairness.samples import Samples
+from tests.files import text_file
 
 CELL = {"dataset": "toy", "label": "erm", "method": "erm", "network": "mlp", "seeds": [0]}
 EXPERIMENT = Experiment.model_validate(
@@ -97,7 +97,7 @@ BOTH = Pipeline(
 
 def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, **changes) -> dict:
     """Run a pipeline as Kedro's session does, give the manifest that it leaves."""
-    kinds = {"samples": SamplesDataset, "text": TextDataset, "metrics": TextDataset}
+    kinds = {"samples": SamplesDataset, "text": text_file, "metrics": text_file}
     names = {"toy.samples": "samples", "toy.erm.text": "text", "metrics": "metrics"}
     chosen = changes.pop("load_versions", {})
     data = DataCatalog(
@@ -359,10 +359,10 @@ def test_changed_outputs_are_not_read():
     """Neither by a command nor by another run."""
     run("one")
     for name in ("metrics", "toy.erm.text"):
-        assert provenance.load("one", name, TextDataset)
+        assert provenance.load("one", name, text_file)
         changed(Path(provenance.output("one", name)))
         with pytest.raises(InputError, match=r"changed since run one saved it; to record") as error:
-            provenance.load("one", name, TextDataset)
+            provenance.load("one", name, text_file)
         assert len(str(error.value).splitlines()) == 1
     with pytest.raises(InputError, match=r"run two differs: data/text/one/text was changed"):
         run("two", Pipeline([pipeline().nodes[-1]]))

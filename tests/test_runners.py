@@ -14,7 +14,6 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import DatasetError, Version
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.catalog.files import TextDataset
 from robust_fairness.core.errors import Failure
 from robust_fairness.runs.runners import FAN_IN, FaultTolerantRunner, RunFailed, SequentialRunner
 from robust_fairness.runs.runners.fault_tolerant import (
@@ -22,6 +21,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
     completion,
     reason_of,
 )
+from tests.files import text_file
 
 
 class Threads(FaultTolerantRunner):
@@ -78,8 +78,7 @@ def pipeline(*broken: str) -> Pipeline:
 def catalog(folder: Path, run: str) -> DataCatalog:
     """Every output is a file with the run's id as its version."""
     files = {
-        name: TextDataset(filepath=str(folder / name), version=Version(run, run))
-        for name in OUTPUTS
+        name: text_file(filepath=str(folder / name), version=Version(run, run)) for name in OUTPUTS
     }
     return DataCatalog({"raw": MemoryDataset("rows"), **files})
 

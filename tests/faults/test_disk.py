@@ -12,12 +12,14 @@ import pandas as pd
 import pytest
 import torch
 from kedro.io import DatasetError
+from plotly import graph_objects
 from safetensors import SafetensorError
 
-from robust_fairness.catalog.files import FigureDataset, ParquetDataset, TextDataset
+from robust_fairness.catalog import files
 from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.generation import generator
 from robust_fairness.runs import provenance
+from tests.files import figure_file, text_file
 
 MANIFEST = dict.fromkeys(provenance.REQUIRED, "") | {"run_id": "one"}
 
@@ -41,13 +43,13 @@ def writers(folder: Path) -> dict[str, tuple[Path, Any]]:
     return {
         "table": (
             table,
-            lambda n: ParquetDataset(filepath=str(table)).save(pd.DataFrame({"x": np.arange(n)})),
+            lambda n: files.table(filepath=str(table)).save(pd.DataFrame({"x": np.arange(n)})),
         ),
-        "text": (text, lambda n: TextDataset(filepath=str(text)).save("x" * n)),
+        "text": (text, lambda n: text_file(filepath=str(text)).save("x" * n)),
         "figure": (
             figure,
-            lambda n: FigureDataset(filepath=str(figure)).save(
-                {"data": [], "layout": {"title": "x" * n}}
+            lambda n: figure_file(filepath=str(figure)).save(
+                graph_objects.Figure(layout={"title": "x" * n})
             ),
         ),
         "weights": (weights, lambda n: generator.write(weights, {}, {"w": torch.zeros(n)})),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.catalog.atomic import AtomicDataset
-from robust_fairness.catalog.files import TablePreview, first_rows
+from robust_fairness.catalog.files import TablePreview, rows_of
 from robust_fairness.catalog.mapping import Arrays, mapped, parts_of, save_parts
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import sha256_of
@@ -139,7 +139,7 @@ class SamplesDataset(ArraysDataset):
 
     def preview(self, nrows: int = 10) -> TablePreview:
         """The first rows without their inputs: labels, attributes and splits."""
-        return first_rows(self.load().table(), nrows)
+        return rows_of(self.load().table(), nrows)
 
 
 def _beside(path: Path, dataset: str) -> Path:

@@ -32,13 +32,13 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
 
     RUN is the newest finished one by default.
     """
-    from robust_fairness.catalog.files import ParquetDataset
+    from robust_fairness.catalog import files
     from robust_fairness.core import tables
     from robust_fairness.runs import provenance
 
     run_id = run_id or provenance.newest_finished_run()
     if view is None:
-        frame = provenance.load(run_id, "metrics", ParquetDataset)
+        frame = provenance.load(run_id, "metrics", files.table)
     else:
         frame = _view_rows(view, run_id)
     if form == "csv":
@@ -66,7 +66,7 @@ def results_of(run_id: str) -> Any:
     Raises:
         InputError: an earlier version made the run, and one of its tables has other columns.
     """
-    from robust_fairness.catalog.files import ParquetDataset
+    from robust_fairness.catalog import files
     from robust_fairness.core import tables
     from robust_fairness.pipelines.reporting.pipeline import FURTHER
     from robust_fairness.reporting import Results
@@ -74,7 +74,7 @@ def results_of(run_id: str) -> Any:
 
     made = provenance.load_manifest(run_id)["outputs"]
     names = ["metrics", *(name for name in FURTHER if name in made)]
-    parts = {name: provenance.load(run_id, name, ParquetDataset) for name in names}
+    parts = {name: provenance.load(run_id, name, files.table) for name in names}
     for name, rows in parts.items():
         if lacking := [column for column in tables.TABLES[name] if column not in rows]:
             raise InputError(

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
-from kedro.io import AbstractVersionedDataset, CatalogProtocol
+from kedro.io import (
+    AbstractVersionedDataset,
+    CatalogProtocol,
+    MemoryDataset,
+    SharedMemoryDataset,
+)
 from kedro.io.core import Version, VersionNotFoundError
 from kedro.pipeline import Pipeline
 
@@ -114,8 +119,9 @@ class RunRecord:
     def after_dataset_saved(self, dataset_name: str) -> None:
         """Record the file; delete the checkpoints of models and chunks of images."""
         run_id, catalog = self._run
-        if dataset := _versioned(catalog, dataset_name):
-            provenance.record(run_id, outputs={dataset_name: _recorded(dataset)})
+        dataset = _versioned(catalog, dataset_name)
+        if dataset and (recorded := _recorded(dataset)):
+            provenance.record(run_id, outputs={dataset_name: recorded})
         parsed = names.parse(dataset_name)
         if parsed.part in CHECKPOINTED:
             from robust_fairness.compute.checkpoints import drop
@@ -160,6 +166,11 @@ def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset 
     return dataset if is_versioned else None
 
 
+def _is_kept(catalog: CatalogProtocol, name: str) -> bool:
+    """Whether a dataset is of a type of the user's own that outlives the run."""
+    return not isinstance(catalog.get(name), AtomicDataset | MemoryDataset | SharedMemoryDataset)
+
+
 def _collected(pipeline: Pipeline) -> Iterator[str]:
     """Outputs of the nodes that collect cells."""
     return (name for node in pipeline.nodes if FAN_IN in node.tags for name in node.outputs)
@@ -194,26 +205,34 @@ def _close(
     run_id: str, state: str, failed: list[str], pipeline: Pipeline, catalog: CatalogProtocol
 ) -> None:
     """Write the manifest with every output that exists."""
-    outputs = provenance.load_manifest(run_id)["outputs"]
+    manifest = provenance.load_manifest(run_id)
+    outputs = manifest["outputs"]
     for name in pipeline.all_outputs() & outputs.keys():
         if not catalog.exists(name):
             del outputs[name]
+    unrecorded = pipeline.datasets() - outputs.keys() - manifest["loaded"].keys()
     provenance.update_manifest(
         run_id,
         state=state,
         ended=provenance.now(),
         failed=failed,
         outputs=dict(sorted(outputs.items())),
+        unchecked=sorted(name for name in unrecorded if _is_kept(catalog, name)),
     )
     provenance.journal_path(run_id).unlink(missing_ok=True)
 
 
 def _recorded(dataset: AbstractVersionedDataset) -> dict[str, str]:
-    """Path relative to the project or URL, checksum, and code of an output that was just saved."""
+    """Path relative to the project or URL, checksum, and code of an output that was just saved.
+
+    Empty for a folder or another machine's file of a type that is not ours.
+    """
     if isinstance(dataset, AtomicDataset):
         place, sha256 = dataset.place, dataset.sha256
     else:
         place = str(dataset._get_load_path())
+        if not Path(place).is_file():
+            return {}
         sha256 = sha256_of(Path(place))
     place = place if "://" in place else provenance.relative(Path(place))
     return {"path": place, "sha256": sha256, "code": code_id()}

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -193,7 +193,7 @@ def require_unchanged(run_id: str, recorded: Mapping[str, str], path: Path) -> N
         )
 
 
-def load(run_id: str, name: str, kind: type[AtomicDataset]) -> Any:
+def load(run_id: str, name: str, kind: Callable[..., AtomicDataset]) -> Any:
     """Load a dataset that a run saved or read.
 
     Raises:
@@ -280,6 +280,7 @@ def new_manifest(
         "failed": [],
         "expected": sorted(outputs),
         "outputs": {},
+        "unchecked": [],
         "packages": packages(),
         **machine(),
     }

@@ -95,7 +95,6 @@ def comparison(old: Mapping[str, Any], new: Mapping[str, Any], reasons: Sequence
         raise InputError(
             f"{len(differing)} of {len(names)} outputs differ: {', '.join(differing)}{why}"
         )
-    return (
-        f"{len(names)} outputs, same bits (run {new['run_id']}; without the report, "
-        "which contains the run's id)"
-    )
+    unchecked = new.get("unchecked", ())
+    without = ", ".join(["the report, which contains the run's id", *unchecked])
+    return f"{len(names)} outputs, same bits (run {new['run_id']}; without {without})"

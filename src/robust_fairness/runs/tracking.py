@@ -549,9 +549,9 @@ def _trials(cell: str, run_id: str, catalog: Any) -> Any:
     name = names.of_cell(cell, "trials")
     if name in catalog:
         return catalog.load(name)
-    from robust_fairness.catalog.files import ParquetDataset
+    from robust_fairness.catalog import files
 
-    return provenance.load(run_id, name, ParquetDataset)
+    return provenance.load(run_id, name, files.table)
 
 
 def shrink() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import shlex
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -95,13 +96,19 @@ def reason_of(error: BaseException) -> str:
 
 
 def remove(dataset: Any) -> None:
-    """Delete the file of a versioned dataset, if it exists."""
+    """Delete the file or folder of a versioned dataset, if it exists."""
     if not isinstance(dataset, AbstractVersionedDataset) or not dataset.exists():
         return
     if isinstance(dataset, AtomicDataset):
         dataset.remove()
+        return
+    path = Path(
+        dataset._get_load_path()
+    )  # of a type of the user's own, perhaps not on this machine
+    if path.is_dir():
+        shutil.rmtree(path)
     else:
-        Path(dataset._get_load_path()).unlink()
+        path.unlink(missing_ok=True)
 
 
 class Failures:
