@@ -110,7 +110,7 @@ def coverage(name: str, true: float, now: list[Counts], then: list[Counts] | Non
             assert earlier is not None and (place == before).all()
             tests = compared.tests_from(earlier)
             assert tests is not None
-            low, high = compared.changes(tests)
+            _, low, high = compared.changes(tests)
     known = np.isfinite(low)
     return float(((low <= true) & (true <= high))[known].mean())
 

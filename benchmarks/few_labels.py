@@ -29,7 +29,7 @@ from _results import FOLDER, Row, rounded, save
 import robust_fairness as rf
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.few_labels import planned
-from robust_fairness.auditing.intervals import Compared, compared_in_counts, wilson
+from robust_fairness.auditing.intervals import ALL_VALUES, Compared, compared_in_counts, wilson
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.inference.counts import Counts
 from robust_fairness.inference.partly import partly_labelled
@@ -101,7 +101,7 @@ def of_gap(compared: Compared | None) -> tuple[float, float, float]:
         return np.nan, np.nan, np.nan
     value = float(compared.gap.of(compared.rates.mean)[0])
     bound = compared.bound()
-    ends = (np.nan, np.nan) if compared.few else (bound.low, bound.high)
+    ends = (np.nan, np.nan) if bound.interval == ALL_VALUES else (bound.low, bound.high)
     return (1 - value if compared.turned else value, *ends)
 
 

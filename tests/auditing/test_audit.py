@@ -168,10 +168,12 @@ def test_a_table_by_hand() -> None:
     assert lacking["note"] == "1 rows have no value and belong to no group"
     assert value(audited, "accuracy_by_group", "sex", "f")["small"]
     assert value(audited, "delta_dp", "sex")["note"] == (
-        "m less f; f has 4 rows for the selection rate, 8 are needed; small group: f has 4 rows"
+        "m less f; f has 4 rows for the selection rate, 8 are needed; m has 4 rows for the "
+        "selection rate, 8 are needed; small group: f has 4 rows"
     )
     assert value(audited, "delta_eo", "sex")["note"] == (
-        "f has 2 rows for the true positive rate, 8 are needed; small group: f, class no has 2 rows"
+        "f has 2 rows for the true positive rate, 8 are needed; m has 2 rows for the true positive "
+        "rate, 8 are needed; small group: f, class no has 2 rows"
     )
     plenty = audit(frame, "truth", "said", ["sex"], pos_label="yes", small=2)
     small = plenty[plenty["small"]]

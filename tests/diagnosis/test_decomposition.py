@@ -14,11 +14,12 @@ from robust_fairness.diagnosis.runs import diagnose
 from robust_fairness.samples import Samples
 from robust_fairness.training.records import Prediction
 
-# P(group, x) and P(y=1 | group, x); the model decides 1 from x = 1 on.
+# P(group, x) and P(y=1 | group, x); the model decides by group and x.
 SEEN = np.array([[0.3, 0.18, 0.12], [0.12, 0.16, 0.12]])
 LIKELY = np.array([[0.2, 0.4, 0.7], [0.1, 0.6, 0.9]])
 HOME = np.stack([SEEN * (1 - LIKELY), SEEN * LIKELY], -1)  # P(group, x, y)
-DECIDED = np.array([0, 1, 1])
+DECIDED = np.array([[0, 1, 1], [0, 1, 1]])  # by group and x
+RETRAINED = np.array([[0, 0, 1], [1, 1, 1]])
 
 
 def other_labels(joint: np.ndarray) -> np.ndarray:
@@ -45,13 +46,17 @@ def other_groups(joint: np.ndarray) -> np.ndarray:
 
 SHIFTS = {
     "none": (),
+    "another model": (),
     "covariate shift": (other_x,),
     "concept shift": (other_labels,),
     "label shift": (other_classes,),
     "mix of groups": (other_groups,),
+    "x and model": (other_x,),
+    "labels and model": (other_labels,),
     "all together": (other_x, other_labels, other_groups),
+    "all and model": (other_x, other_labels, other_groups),
 }
-PARTS = ("mix", "x", "y_given_x", "whole")
+PARTS = ("mix", "x", "y_given_x", "prediction", "whole")
 
 
 def shifted(shift: str) -> np.ndarray:
@@ -61,21 +66,28 @@ def shifted(shift: str) -> np.ndarray:
     return joint
 
 
-def truth(home: np.ndarray, away: np.ndarray) -> dict[tuple[str, str], float]:
+def decided_in(shift: str) -> np.ndarray:
+    return RETRAINED if "model" in shift else DECIDED
+
+
+def truth(
+    home: np.ndarray, away: np.ndarray, decided: np.ndarray = DECIDED
+) -> dict[tuple[str, str], float]:
     """The parts of the accuracy by group, and of the differences of rates, group 1 less group 0."""
     p, t = home.sum(-1), away.sum(-1)
     s = p * t / (p + t)
     likely = [joint[..., 1] / joint.sum(-1) for joint in (home, away)]
-    four = ((p, likely[0]), (s, likely[0]), (s, likely[1]), (t, likely[1]))
+    before, after = (likely[0], DECIDED), (likely[1], decided)
+    five = ((p, *before), (s, *before), (s, likely[1], DECIDED), (s, *after), (t, *after))
 
-    def accuracy(seen: np.ndarray, y: np.ndarray) -> float:
-        right = (seen * np.where(DECIDED, y, 1 - y)).sum(1) / seen.sum(1)
+    def accuracy(seen: np.ndarray, y: np.ndarray, d: np.ndarray) -> float:
+        right = (seen * np.where(d, y, 1 - y)).sum(1) / seen.sum(1)
         return float(right @ p.sum(1))
 
     def rate(among: tuple[float, float]):
-        def difference(seen: np.ndarray, y: np.ndarray) -> float:
+        def difference(seen: np.ndarray, y: np.ndarray, d: np.ndarray) -> float:
             rows = seen * (among[0] * (1 - y) + among[1] * y)
-            rates = (rows * DECIDED).sum(1) / rows.sum(1)
+            rates = (rows * d).sum(1) / rows.sum(1)
             return float(rates[1] - rates[0])
 
         return difference
@@ -87,18 +99,21 @@ def truth(home: np.ndarray, away: np.ndarray) -> dict[tuple[str, str], float]:
         "true_positive_rate": rate((0, 1)),
         "false_positive_rate": rate((1, 0)),
     }.items():
-        values = [value(*of) for of in four]
-        elsewhere = values[3]
+        values = [value(*of) for of in five]
+        elsewhere = values[4]
         if metric == "accuracy":
-            elsewhere = float((t * np.where(DECIDED, likely[1], 1 - likely[1])).sum())
-            true[metric, "mix"] = elsewhere - values[3]
-        true[metric, "x"] = values[1] - values[0] + values[3] - values[2]
+            elsewhere = float((t * np.where(decided, likely[1], 1 - likely[1])).sum())
+            true[metric, "mix"] = elsewhere - values[4]
+        true[metric, "x"] = values[1] - values[0] + values[4] - values[3]
         true[metric, "y_given_x"] = values[2] - values[1]
+        true[metric, "prediction"] = values[3] - values[2]
         true[metric, "whole"] = elsewhere - values[0]
     return true
 
 
-def drawn(rng: np.random.Generator, rows: int, away: np.ndarray) -> ScoredDomains:
+def drawn(
+    rng: np.random.Generator, rows: int, away: np.ndarray, model: np.ndarray = DECIDED
+) -> ScoredDomains:
     """Rows of home and as many of another population; x has noise, and a category has no effect."""
     cells = np.concatenate([rng.choice(12, rows, p=joint.ravel()) for joint in (HOME, away)])
     group, x, y = np.unravel_index(cells, HOME.shape)
@@ -112,7 +127,7 @@ def drawn(rng: np.random.Generator, rows: int, away: np.ndarray) -> ScoredDomain
     domains = ComparedRows(
         np.repeat([False, True], rows), columns, np.arange(2 * rows), np.ones(2 * rows)
     )
-    decided = DECIDED[x].astype(float)
+    decided = np.where(domains.away, model[group, x], DECIDED[group, x]).astype(float)
     return ScoredDomains(domains, "accuracy", y.astype(float), decided, decided)
 
 
@@ -130,10 +145,10 @@ def parts_of(change: DecomposedChange) -> dict[tuple[str, str], tuple[float, flo
 
 def simulated(shift: str, draws: int, rows: int) -> pd.DataFrame:
     """Bias, spread, mean half-width and coverage of every part over independent draws."""
-    away, records = shifted(shift), []
-    true = truth(HOME, away)
+    away, model, records = shifted(shift), decided_in(shift), []
+    true = truth(HOME, away, model)
     for seed in range(draws):
-        scored = drawn(np.random.default_rng(seed), rows, away)
+        scored = drawn(np.random.default_rng(seed), rows, away, model)
         sex = scored.domains.columns.values[:, 2].astype(int)
         for change in changes(scored, {"sex": (sex, ("f", "m"))}):
             if change.attribute:
@@ -147,11 +162,11 @@ def simulated(shift: str, draws: int, rows: int) -> pd.DataFrame:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("shift", ["covariate shift", "label shift", "all together"])
+@pytest.mark.parametrize("shift", ["covariate shift", "label shift", "all and model"])
 def test_parts_are_those_of_the_population(shift: str) -> None:
     """Over 3 draws no part is off by more than four standard errors; most intervals cover."""
     table = simulated(shift, draws=3, rows=800)
-    assert len(table) == 13
+    assert len(table) == 17
     assert (table["bias"].abs() <= 4 * table["half"] / 1.96 / np.sqrt(3) + 1e-12).all()
     assert table["covered"].mean() >= 0.85
 
@@ -167,7 +182,7 @@ def test_intervals_of_the_parts_cover(shift: str) -> None:
 
 
 def test_parts_add_up_and_labels_are_no_part_of_decisions() -> None:
-    scored = drawn(np.random.default_rng(0), 1000, shifted("all together"))
+    scored = drawn(np.random.default_rng(0), 1000, shifted("all together"), RETRAINED)
     sex = scored.domains.columns.values[:, 2].astype(int)
     found = {
         (change.attribute, change.metric): change
@@ -175,7 +190,8 @@ def test_parts_add_up_and_labels_are_no_part_of_decisions() -> None:
     }
     assert len(found) == 5
     for change in found.values():
-        parts = [part.change for part in (change.mix, change.x, change.y_given_x) if part]
+        every = (change.mix, change.x, change.y_given_x, change.prediction)
+        parts = [part.change for part in every if part]
         assert sum(parts) == pytest.approx(change.whole.change, abs=1e-11)
         assert change.whole.change == pytest.approx(change.away - change.at_home, abs=1e-11)
     assert found["sex", "selection_rate"].y_given_x == (0, 0, 0)
@@ -220,6 +236,7 @@ def test_a_squared_error_is_taken_apart() -> None:
     (change,) = changes(ScoredDomains(domains, "mean_squared_error", error, 2 * x), {})
     assert change.y_given_x.low < 3 < change.y_given_x.high
     assert change.x.low < 0 < change.x.high
+    assert change.prediction is None  # an error is of outcome and prediction together
     assert change.at_home == pytest.approx(error[~away].mean())
 
 
@@ -255,13 +272,13 @@ def test_a_run_and_an_audit_with_home_as_reference_give_the_same_parts() -> None
         for part, of_part in (("test", np.flatnonzero(~away)), ("ood_test", np.flatnonzero(away)))
     ]
     run = diagnose("one", samples, {"erm": predictions})["diagnosis"]
-    why = audit.why.rows.query("part in ['all', 'X', 'Y given X', 'group mix']").set_index(
+    why = audit.why.rows.query("part not in ['share', 'region', 'column']").set_index(
         ["attribute", "metric", "of", "part"]
     )
     assert len(run) == 5
     columns = {
         "change": "all", "due_to_x": "X", "due_to_y_given_x": "Y given X",
-        "due_to_mix": "group mix",
+        "due_to_prediction": "prediction given X", "due_to_mix": "group mix",
     }  # fmt: skip
     for row in run.to_dict("records"):
         for column, part in columns.items():

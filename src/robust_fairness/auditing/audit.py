@@ -1,6 +1,6 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
@@ -17,10 +17,11 @@ from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
+from robust_fairness.auditing.intervals import Compared
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
-from robust_fairness.auditing.scores import scored
+from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
 
@@ -234,18 +235,30 @@ def audited(
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
-    tests = {
-        key: made
-        for key, gap in current.compared.items()
-        if key in earlier.compared and (made := gap.tests_from(earlier.compared[key])) is not None
-    }
-    between = {
-        key: (float(low[0]), float(high[0]))
-        for key, made in tests.items()
-        for low, high in [current.compared[key].changes(made)]
-    }
-    changed = changes(current.rows, earlier.rows, between, verdicts(tests))
+    changed = changed_since(earlier, current.rows, current.compared)
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
     )  # fmt: skip
+
+
+def changed_since(
+    earlier: Scored, rows: pd.DataFrame, compared: Mapping[tuple[str, str], Compared]
+) -> pd.DataFrame:
+    """Every value then and now and its change, with verdicts about the gaps that both compare.
+
+    Args:
+        earlier: values of the earlier period.
+        rows: those of the current one, with the columns ``AUDIT``.
+        compared: what its gaps compare.
+    """
+    tests = {
+        key: made
+        for key, gap in compared.items()
+        if key in earlier.compared and (made := gap.tests_from(earlier.compared[key])) is not None
+    }
+    between = {
+        key: tuple(float(values[0]) for values in compared[key].changes(made))
+        for key, made in tests.items()
+    }
+    return changes(rows, earlier.rows, between, verdicts(tests))

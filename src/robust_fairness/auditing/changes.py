@@ -74,7 +74,7 @@ def verdicts(tests: Mapping[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, s
 def changes(
     now: pd.DataFrame,
     then: pd.DataFrame,
-    between: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+    between: Mapping[tuple[str, str], tuple[float, ...]] | None = None,
     known: Mapping[tuple[str, str], pd.Series] | None = None,
 ) -> pd.DataFrame:
     """Every value then and now, and its change, now less then.
@@ -83,6 +83,8 @@ def changes(
     two separate intervals: by ``difference_of`` for rates, by ``change_of`` between groups. Values
     without an interval have none of their change either, and p-values are left out. A group of one
     period only has no change; gaps of an attribute with other groups then and now say so.
+    Where a group is not known in a period, the change is that of the other groups, which the note
+    says, and its upper bound the largest possible one.
 
     The change of accuracy has a part that is due to the mix of the groups of each attribute
     (``due_to_mix``); it is the row ``accuracy_due_to_mix``.
@@ -90,7 +92,7 @@ def changes(
     Args:
         now: rows of an audit of the current period, with the columns ``AUDIT``.
         then: rows of an audit of the earlier period.
-        between: intervals of changes by attribute and metric.
+        between: changes among the groups that are known, and their bounds, by attribute and metric.
         known: verdicts about changes likewise, see ``verdicts``; others have none.
 
     Returns:
@@ -103,13 +105,18 @@ def changes(
     )
     gaps = ((both["group"] == "") & (both["attribute"] != "")).to_numpy()
     low, high = np.where(gaps, change_of(current, earlier), difference_of(current, earlier))
+    change, notes = current[0] - earlier[0], _notes(both)
     for place, key in enumerate(zip(both["attribute"], both["metric"], strict=True)):
-        if gaps[place] and np.isfinite((between or {}).get(key, (np.nan,))).all():
-            low[place], high[place] = (between or {})[key]
+        if gaps[place] and key in (between or {}):
+            of_known, low[place], high[place] = (between or {})[key]
+            without = (known or {})[key]["without"] if key in (known or {}) else ""
+            if without:
+                change[place] = of_known
+                notes[place] = "; ".join(filter(None, (notes[place], f"without {without}")))
     table = both[KEYS].assign(
         then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
-        change=current[0] - earlier[0], low=low, high=high, note=_notes(both),
+        change=change, low=low, high=high, note=notes,
     )  # fmt: skip
     of_gaps = [
         (known or {}).get(key) if gap else None

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.audit import Audit, audited, audited_tables
-from robust_fairness.auditing.changes import MIX, changes, require_comparable
+from robust_fairness.auditing.audit import Audit, audited, audited_tables, changed_since
+from robust_fairness.auditing.changes import MIX, require_comparable
 from robust_fairness.auditing.door import check, with_bins_of, without_labels
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
@@ -279,10 +279,9 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     known = scored(now, replace(unlabelled, metrics=selections), source.path.name)
     rows = pd.concat([rows, known.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
-    before = scored(then, replace(options, metrics=metrics), reference.name).rows
-    return Audit(
-        rows, now, options, source.path.name, changes(rows, before), reference.name, ASSUMPTION
-    )
+    before = scored(then, replace(options, metrics=metrics), reference.name)
+    changed = changed_since(before, rows, known.compared)
+    return Audit(rows, now, options, source.path.name, changed, reference.name, ASSUMPTION)
 
 
 def _scored(predictions: Predictions, options: Options) -> ScoredRows:

@@ -212,12 +212,13 @@ def _rates(
             degrees = means.n * (means.n - 1)
             pooled = np.nansum(degrees * means.variance) / max(1, (means.n - 1).clip(0).sum())
             least = np.where(single, pooled, 0.0)
-        variance = np.fmax(means.variance, least)
+        variance = np.where(means.n > 1, np.maximum(means.variance, least), least)
         values.append(np.nan_to_num(means.value) @ combine)
         variances.append(variance @ combine**2)
         rows.append(means.n @ (combine > 0))
         if means.deviations is not None:
-            deviations.append(np.nan_to_num(means.deviations) @ combine)
+            known = np.where(means.n > 1, means.deviations, np.nan_to_num(means.deviations))
+            deviations.append(known @ combine)
             variances[-1] = np.square(deviations[-1]).sum(0) + (least * single) @ combine**2
     value, variance, n = (np.concatenate(part)[None] for part in (values, variances, rows))
     covariance = None

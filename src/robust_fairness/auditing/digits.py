@@ -4,6 +4,7 @@ import numpy as np
 
 PLAIN = 3  # decimals of a value without an interval
 MOST = 4
+LEAST_P = 1e-16  # below, tails of the normal distribution have lost their digits
 BROAD = 3.0  # a half-width of more than this in a decimal place needs no further one
 LARGE = 10.0  # value from which on fewer than two decimals may do
 
@@ -29,10 +30,21 @@ def number(value: float, low: float = np.nan, high: float = np.nan, sign: str = 
     return text if text.strip("+-0.,") else text.lstrip("+-")
 
 
+def p_value(p: float) -> str:
+    """A p-value as a sentence writes it.
+
+    >>> p_value(0.0312), p_value(0.0)
+    ('p 0.031', 'p < 1e-16')
+    """
+    return f"p {p:.2g}" if p >= LEAST_P else f"p < {LEAST_P:g}"
+
+
 def within(low: float, high: float, sign: str = "") -> str:
     """The interval in brackets with a space before; "" without one."""
     if np.isnan(low):
         return ""
+    if np.isnan(high):
+        return f" (at least {number(low, sign=sign)})"
     return f" ({number(low, low, high, sign)} to {number(high, low, high, sign)})"
 
 

@@ -496,7 +496,15 @@ class _Door:
             )
         if not columns:
             return weight, None
-        return weight, np.stack([self.numbers(column) for column in columns], 1)
+        replicates = np.stack([self.numbers(column) for column in columns], 1)
+        missing = np.argwhere(~np.isfinite(replicates))
+        if len(missing):
+            row, column = missing[0]
+            raise InputError(
+                f"{self.place(columns[column])}, row {row + 1}: no replicate weight, allowed: a "
+                "number; leave out the columns in which some are missing, or these rows"
+            )
+        return weight, replicates
 
     def labelled(self, classes: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Which rows have a label, and their probabilities ``[n]``; None where every row has one.

@@ -78,7 +78,8 @@ class Gate:
             rows: rows of an audit, or changes as ``as_values`` makes them.
             rule: what fails the gate: an ``estimate`` that meets the condition; ``evidence``, an
                 interval that meets it as a whole; or ``doubt``, one that meets it in part. A value
-                without interval is its own; the estimate of a small group needs evidence.
+                without interval is its own; the estimate of a small group and a value that is not
+                defined need evidence. Where a bound is not known every value is possible.
             lacking: attributes without groups, and why; a gate on groups fails on each of them.
         """
         if self.change and "change" not in rows:
@@ -91,7 +92,10 @@ class Gate:
             reason for name, reason in lacking.items()
             if of_groups and self.attribute in ("", name) and name not in {*judged["attribute"]}
         ]  # fmt: skip
-        yield from (Judgement(self, "FAIL", f"{self.text}: {reason}") for reason in unjudged)
+        nothing = Judged(applies=False)
+        yield from (
+            Judgement(self, "FAIL", f"{self.text}: {reason}", nothing) for reason in unjudged
+        )
         if self.group:
             known = rows.loc[(rows["attribute"] == self.attribute) & (rows["group"] != ""), "group"]
             if self.group not in {*known}:
@@ -103,9 +107,9 @@ class Gate:
                     "such as accuracy_by_group"
                 )
         if judged.empty and not unjudged:
-            yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row")
+            yield Judgement(self, "FAIL", f"{self.text}: the audit has no such row", nothing)
         if "small" not in judged:  # changes
-            judged = judged.assign(small=False)
+            judged = judged.assign(small=False, applies=True)
         judged = judged.reindex(columns=[field.name for field in fields(Judged)])
         for row in judged.itertuples(index=False):
             yield self._judgement(Judged(*row), rule)
@@ -114,30 +118,35 @@ class Gate:
         place = f"{self.metric}{f' ({row.place})' if row.place else ''}"
         if self.change:
             place = f"change of {place}"
-        if np.isnan(row.value):
+        if not row.applies:
             other = ANY_GROUPS.get(self.metric)
             advice = f"; {other} is for any number of groups" if other else ""
             reason = f"{self.text}: {place} has no value: {row.note}{advice}"
             return Judgement(self, "FAIL", reason, row)
         verdict = self._verdict(row, rule)
-        value = number(row.value, row.low, row.high)
-        if float(value.replace(",", "")) == self.limit != row.value:
+        value = "not defined" if np.isnan(row.value) else number(row.value, row.low, row.high)
+        if np.isfinite(row.value) and float(value.replace(",", "")) == self.limit != row.value:
             value = f"{row.value:.6g}"  # the side of the limit that it is on
         reason = (
             f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}"
         )
+        if np.isnan(row.value) and row.note:
+            reason += f"; {row.note}"
         evident = self._verdict(row, "evidence") == verdict
         if verdict == "FAIL" and not evident:
             reason += "; the estimate fails, its interval does not exclude values that pass"
         return Judgement(self, verdict, reason, row, evident)
 
     def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
-        meets = COMPARED[self.sign]
-        ends = [row.value if np.isnan(end) else end for end in (row.low, row.high)]
+        meets, defined = COMPARED[self.sign], bool(np.isfinite(row.value))
+        low, high = row.low, row.high
+        if defined and np.isnan(low) and np.isnan(high):
+            low = high = row.value
+        ends = (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
         by_end = [bool(meets(end, self.limit)) for end in ends]
         fails = {
             "estimate": all(by_end)
-            if row.group and row.small
+            if (row.group and row.small) or not defined
             else bool(meets(row.value, self.limit)),
             "evidence": all(by_end),
             "doubt": any(by_end),
@@ -159,6 +168,7 @@ class Judged:
     n: float = np.nan
     note: str = ""
     small: bool = False
+    applies: bool = True
 
     @property
     def place(self) -> str:

@@ -15,8 +15,9 @@ With weights a proportion has Wilson's interval of its effective number of rows,
 rows of equal weight with the same variance.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness import inference
+from robust_fairness.auditing.digits import estimate
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.inference.counts import TWO, Counts, rates_of
@@ -34,7 +36,9 @@ from robust_fairness.metrics import Gap, Score
 from robust_fairness.metrics.find import Metric
 from robust_fairness.metrics.gaps import row_values
 
+ALL_VALUES = "all possible values"  # an interval of what is not known
 MOST_GROUPS = 100  # that are compared in pairs
+NAMED = 3  # groups of which a note says why they are not known
 ONE_VS_REST = ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest")
 
 
@@ -53,7 +57,7 @@ class Compared:
 
     Attributes:
         groups: the groups that have rows.
-        rates: of a single test, in the order rate, group.
+        rates: of a single test, in the order rate, group; NaN where a group has none.
         gap: the linear functions.
         most: the largest possible value.
         turned: whether the metric is 1 minus the gap, as the accuracy of the worst group is.
@@ -66,44 +70,88 @@ class Compared:
     turned: bool = False
 
     def bound(self) -> Bound:
-        """Its interval; that of all gaps where a rate rests on too few rows to be known."""
-        low, high = self.ends()
-        return Bound("linear functions", float(low[0]), float(high[0]))
+        """Its interval; where a group is not known, others may bound it from one side.
+
+        A bound that is not known is an end of what is possible, NaN where that has none.
+        """
+        low, high = (float(end[0]) for end in self.ends())
+        every = (1 - self.most, 1.0) if self.turned else (0.0, self.most)
+        kind = ALL_VALUES if (low, high) == every else "linear functions"
+        low, high = (end if np.isfinite(end) else np.nan for end in (low, high))
+        return Bound(kind, low, high)
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of every test ``[tests]``."""
         low, high = inference.interval(self.rates, self.gap)
-        value = self.gap.of(self.rates.mean)
-        low = np.fmin(np.maximum(low, 0.0), value)
-        high = np.fmax(np.minimum(high, self.most), value)
-        if self.rates.bounded:
-            few = self.rates.n.min(-1) < inference.FEWEST_ROWS
-            low, high = np.where(few, 0.0, low), np.where(few, self.most, high)
+        value = self.gap.among(self.functions_known, self.rates.mean)
+        low = np.clip(np.where(value < low, value, low), 0.0, self.most)
+        high = np.clip(np.where(value > high, value, high), 0.0, self.most)
         return (1 - high, 1 - low) if self.turned else (low, high)
 
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Whether every rate is known well enough for an interval, bool ``[tests, rates]``."""
+        return np.isfinite(self.rates.corrected().variance) & np.isfinite(self.rates.mean)
+
     @property
-    def few(self) -> tuple[int, int] | None:
-        """The rate that rests on too few rows for an interval, and how many; None if none does."""
-        n = self.rates.n[0]
-        place = int(n.argmin())
-        few = self.rates.bounded and n[place] < inference.FEWEST_ROWS
-        return (place, int(n[place])) if few else None
+    def unknown(self) -> list[str]:
+        """The groups of which a rate is not known."""
+        places = np.flatnonzero(~self.known[0]) % len(self.groups)
+        return [self.groups[place] for place in dict.fromkeys(places.tolist())]
+
+    @property
+    def functions_known(self) -> np.ndarray:
+        """Whether every rate of a function is known, bool ``[tests, functions]``."""
+        return np.asarray(~((self.gap.functions != 0) & ~self.known[:, None]).any(-1))
+
+    def among_known(self) -> "Compared | None":
+        """The same of the functions that are known; None if all or none are."""
+        some = self.functions_known[0]
+        if some.all() or not some.any():
+            return None
+        return replace(self, gap=replace(self.gap, functions=self.gap.functions[some]))
+
+    def lacking(self, words: Sequence[str]) -> str:
+        """Why groups with rows are not known, and the gap without unknown ones; "" if all are.
+
+        Args:
+            words: names of the rates.
+        """
+        reasons: dict[str, str] = {}
+        for place in np.flatnonzero(~self.known[0] & (self.rates.n[0] > 0)):
+            rate, group = divmod(int(place), len(self.groups))
+            fewest = inference.FEWEST_ROWS if self.rates.bounded else TWO
+            n, counted = self.rates.n[0, place], self.rates.effective[0, place]
+            text = f"has {n:,.0f} row{'' if n == 1 else 's'} for the {words[rate % len(words)]}"
+            text += f", worth {counted:.1f} of equal weight" if counted < n else ""
+            text += f", {fewest} are needed" if counted < fewest else " and no known variance"
+            reasons.setdefault(self.groups[group], text)
+        said = [f"{group} {reason}" for group, reason in reasons.items()]
+        said[NAMED:] = [f"and {len(said) - NAMED} more"] if len(said) > NAMED else []
+        rest = self.among_known()
+        if rest is not None:
+            gap = rest.gap.of(np.where(rest.known, rest.rates.mean, 0.0))[0]
+            gap, bound = 1 - gap if self.turned else gap, rest.bound()
+            without = "it" if len(self.unknown) == 1 else "them"
+            said.append(f"without {without} {estimate(gap, bound.low, bound.high)}")
+        return "; ".join(said)
 
     def tests_from(self, then: "Compared") -> pd.DataFrame | None:
         """Tests of the change since an earlier period (``inference.verdicts``), as of a run.
 
-        None where both have other groups.
+        None where both have other groups. Growth among the groups that are known in both is growth.
         """
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return None
-        return tested(then.rates, self.rates, self.gap)
+        tests = tested(then.rates, self.rates, self.gap)
+        return tests.assign(without=", ".join(dict.fromkeys([*self.unknown, *then.unknown])))
 
-    def changes(self, tests: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the change of every test ``[tests]``, from ``tests_from``."""
-        low, high = tests["low"].to_numpy(), tests["high"].to_numpy()
-        unknown = np.isnan(low)
-        low, high = np.where(unknown, -self.most, low), np.where(unknown, self.most, high)
-        return (-high, -low) if self.turned else (low, high)
+    def changes(self, tests: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The change among known groups and its bounds, ``[tests]`` each, from ``tests_from``."""
+        change, low, high = (tests[name].to_numpy() for name in ("change", "low", "high"))
+        low = inference.known_or(low, -np.inf).clip(-self.most)
+        high = inference.known_or(high, np.inf).clip(max=self.most)
+        return (-change, -high, -low) if self.turned else (change, low, high)
 
 
 def compared_in_counts(metric: Metric, cells: Counts) -> Compared | None:
@@ -128,7 +176,7 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     Variances are widened from the normal distribution to Student's of each group.
     """
     present = {name: score for name, score in by_group.items() if score.n}
-    known = all(score.variance is not None for score in present.values())
+    known = any(score.variance is not None for score in present.values())
     kind = metric.how.how
     if kind in (None, "ratio") or not known or not TWO <= len(present) <= MOST_GROUPS:
         return None
@@ -149,8 +197,8 @@ def widened(variance: np.ndarray, n: np.ndarray) -> np.ndarray:
 def _compared(
     groups: tuple[str, ...], rates: Rates, kind: str, higher: bool, number: int
 ) -> Compared | None:
-    """The gap of this kind; None where a group has no rate."""
-    if not np.isfinite(rates.mean).all() or (kind == "sum" and len(groups) != TWO):
+    """The gap of this kind; None of a sum of more than two groups."""
+    if kind == "sum" and len(groups) != TWO:
         return None
     if kind == "worst":
         size = np.eye(len(groups))
@@ -181,8 +229,6 @@ def _one_vs_rest(
         np.fill_diagonal(rest, -1)
         functions.append(-rest)  # [group, group]
     rates = rates_of(parts, present)
-    if not np.isfinite(rates.mean).all():
-        return None
     if of_dp:
         blocks = np.zeros((len(parts), len(groups), len(parts), len(groups)))
         blocks[range(len(parts)), :, range(len(parts))] = functions
@@ -263,7 +309,12 @@ def ratio_in_counts(metric: Metric, cells: Counts) -> Bound | None:
 
 
 def wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Proportions with lower and upper bounds, ``[m]`` each; NaN without rows."""
+    """Proportions with lower and upper bounds, ``[m]`` each; NaN without rows.
+
+    Where ``n`` is NaN, since the variance is not known, every proportion is possible.
+    """
     low, high = wilson_interval(share, n)
+    unknown = np.isfinite(share) & np.isnan(n)
+    low, high = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
     # exact bounds at 0 and 1, where rounding errors would remain
     return share, np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

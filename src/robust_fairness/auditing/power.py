@@ -75,7 +75,9 @@ def power_of(
         )
         for metric in names
         for (attribute, name), compared in now.items()
-        if name == metric and compared.rates.value.shape[1] % len(compared.groups) == 0
+        if name == metric
+        and compared.rates.value.shape[1] % len(compared.groups) == 0
+        and np.isfinite(compared.rates.value).all()
     ]
 
 
@@ -90,7 +92,7 @@ def _power(
     most, tail = now.most, LEVEL / len(functions)
     gap, change = _shown([now.rates], functions, tail, most), np.nan
     if then is not None and then.groups == now.groups:
-        change = _shown([now.rates, then.rates], functions, tail / tests, 2 * most)
+        change = _shown([now.rates, then.rates], functions, tail / tests, most)
     rate, group = divmod(least, len(now.groups))
     of_gap = find_metric(metric).gap
     words = [quantity.words for quantity in of_gap.of] if of_gap else ["rate"]

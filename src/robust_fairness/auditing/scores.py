@@ -32,7 +32,6 @@ from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
-from robust_fairness.inference import FEWEST_ROWS
 from robust_fairness.inference.adjust import holm
 from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import (
@@ -57,7 +56,6 @@ AUDIT = {
     "low": "float64", "high": "float64", "interval": "str", "n": "int64", "small": "bool",
     "note": "str", "applies": "bool", "lowest": "float64", "highest": "float64",
 }  # fmt: skip
-ALL_VALUES = "all possible values"  # an interval of a gap with too few rows of a rate
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
 # Of which neither end is the better one.
@@ -341,7 +339,7 @@ def _rows_in_counts(
     row, *others = rows
     if metric.is_measure and not others and row["n"]:
         row["n"] = int(cells.known().sum())
-    if others or row["value"] is None:  # others: of a measure of every group
+    if others or not row["applies"]:  # others: of a measure of every group
         return rows
     row["lowest"], row["highest"] = (
         bounds_in_counts(metric, cells) if strata is None else bounds_in_strata(metric, strata)
@@ -351,17 +349,15 @@ def _rows_in_counts(
         compared[attribute, metric.name] = comparison
     bound = comparison.bound() if comparison else ratio_in_counts(metric, cells)
     row.update(asdict(bound) if bound else {})
-    if comparison is not None and comparison.few is not None:
-        place, n = comparison.few
-        words = [quantity.words for quantity in metric.gap.of] if metric.gap else ["rate"]
-        rate, group = divmod(place, len(comparison.groups))
-        some = "1 row" if n == 1 else f"{n} rows"
-        lacking = f"{comparison.groups[group]} has {some} for the {words[rate % len(words)]}"
-        row |= {
-            "interval": ALL_VALUES,
-            "note": "; ".join(filter(None, (row["note"], f"{lacking}, {FEWEST_ROWS} are needed"))),
-        }  # fmt: skip
+    if comparison is not None:
+        row["note"] = _with_lacking(row["note"], comparison, metric)
     return rows
+
+
+def _with_lacking(note: str, compared: Compared, metric: Metric) -> str:
+    """A note, and which groups are not known."""
+    words = [quantity.words for quantity in metric.gap.of] if metric.gap else [metric.quantity]
+    return "; ".join(filter(None, (note, compared.lacking(words))))
 
 
 def _compared_rows(
@@ -391,7 +387,7 @@ def _with_mean_interval(
     if row["value"] is None:
         return row
     if gap is not None and not row["group"]:
-        return row | asdict(gap.bound())
+        return row | asdict(gap.bound()) | {"note": _with_lacking(row["note"], gap, metric)}
     if metric.name in OF_TAIL:
         _, low, high = wilson(np.array([row["value"]]), np.array([row["n"]]))
         return row | {"low": low[0], "high": high[0], "interval": "Wilson"}

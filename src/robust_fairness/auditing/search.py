@@ -1,8 +1,8 @@
-"""The subgroup that a model serves worst, found on one half of the rows and tested on the other.
+"""The subgroup that a model most clearly serves worse, found on one half of the rows.
 
 Subgroups are all combinations of values of up to three attributes. Of every rate the subgroup whose
 difference from all other rows is largest in standard errors is found on a random half of the rows.
-The other half, which had no part in the choice, estimates and tests this difference alone: p-value
+The other half, which had no part in it, estimates and tests this difference alone: p-value
 and interval hold for any number of subgroups that were tried (p-values of the rates: Holm 1979).
 """
 
@@ -13,7 +13,7 @@ from math import prod
 
 import numpy as np
 
-from robust_fairness.auditing.digits import number
+from robust_fairness.auditing.digits import number, p_value
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
@@ -31,7 +31,7 @@ MOST_SUBGROUPS = 100_000
 
 @dataclass(frozen=True)
 class Worst:
-    """The subgroup that has the worst rate.
+    """The subgroup whose rate is worse by most standard errors; others may be worse by more.
 
     Attributes:
         metric: the rate.
@@ -62,12 +62,12 @@ class Worst:
     def __str__(self) -> str:
         where = ", ".join(map("{} {}".format, self.attributes, self.values))
         rate = self.metric.replace("_", " ")
-        rows = f"{self.n:,} rows; the worst of {self.tried:,} subgroups"
+        rows = f"{self.n:,} rows; the clearest of {self.tried:,} subgroups"
         if self.p < LEVEL:
             return (
                 f"{rate} of {where} is {number(self.value)}, of all other rows "
                 f"{number(self.rest)} (worse by {number(self.low)} to {number(self.high)}, "
-                f"p {self.p:.2g}, {rows})"
+                f"{p_value(self.p)}, {rows})"
             )
         known = np.isfinite(self.high)
         most = f"may be worse by up to {number(self.high)}" if known else "has too few rows"

@@ -9,8 +9,9 @@ import pandas as pd
 from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
+from robust_fairness.auditing.intervals import ALL_VALUES
 from robust_fairness.auditing.naming import option
-from robust_fairness.auditing.scores import ALL_VALUES, MISSING, SHARE
+from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.core.numbers import exact
 from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
@@ -57,6 +58,8 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
     ]  # fmt: skip
     distances = [abs(judgement.row.value - judgement.gate.limit) for judgement in like_first]
     first = like_first[int(np.argmax(np.nan_to_num(distances, nan=-1.0)))]
+    if not first.row.applies:
+        return f"No: {_what(first)} is not defined for these groups, so its gate fails"
     verdicts = [judgement.verdict for judgement in judgements]
     return gated(verdicts, _what(first), _written(first), _side(first.gate), first.evident)
 
@@ -77,8 +80,11 @@ def _side(gate: Gate) -> str:
 def _written(judgement: Judgement) -> str:
     row = judgement.row
     if judgement.verdict == "INCONCLUSIVE":
-        return within(row.low, row.high).strip(" ()")
-    return "undefined" if np.isnan(row.value) else number(row.value, row.low, row.high)
+        return within(row.low, row.high).strip(" ()") or "not defined"
+    if np.isnan(row.value):  # the bound that fails
+        least = judgement.gate.sign in (">", ">=")
+        return f"at least {number(row.low)}" if least else f"at most {number(row.high)}"
+    return number(row.value, row.low, row.high)
 
 
 def _without_gates(audit: AuditFindings) -> str:
@@ -233,19 +239,22 @@ def undefined(rows: pd.DataFrame) -> list[Lack]:
         rows["metric"].isin(list(names)) & rows["value"].isna() & rows["applies"]
         & (rows["attribute"] != "")
     ]  # fmt: skip
-    result = []
-    for (attribute, note), part in lacks.groupby(["attribute", "note"], sort=False):
-        text = f"{attribute}: {', '.join(names[metric] for metric in part['metric'])} not defined"
-        of_gaps = [gap for metric in part["metric"] if (gap := find_metric(metric).gap)]
-        rates = {f"{quantity.name}_by_group" for gap in of_gaps for quantity in gap.of}
-        of_rates = rows[rows["metric"].isin(rates) & (rows["attribute"] == attribute)]
+    merged: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+    for row in lacks.to_dict("records"):
+        gap = find_metric(row["metric"]).gap
+        rates = {f"{quantity.name}_by_group" for quantity in gap.of} if gap else set()
+        of_rates = rows[rows["metric"].isin(rates) & (rows["attribute"] == row["attribute"])]
         groups = of_rates[of_rates["value"].isna()].drop_duplicates(["group", "note"])
-        shown = [
-            f"{row['group']} ({', '.join(filter(None, (row['note'], _rows(row['n']))))})"
-            for row in groups.to_dict("records")
-        ]
-        result.append(Lack(text, tuple(shown)) if shown else Lack(f"{text}: {note}"))
-    return result
+        shown = tuple(
+            f"{group['group']} ({', '.join(filter(None, (group['note'], _rows(group['n']))))})"
+            for group in groups.to_dict("records")
+        )
+        why = (row["attribute"], shown, "" if shown else f": {row['note']}")
+        merged.setdefault(why, []).append(names[row["metric"]])
+    return [
+        Lack(f"{attribute}: {', '.join(gaps_)} not defined{note}", shown)
+        for (attribute, shown, note), gaps_ in merged.items()
+    ]
 
 
 def _rows(n: int) -> str:
@@ -253,13 +262,19 @@ def _rows(n: int) -> str:
 
 
 def uncertain(rows: pd.DataFrame) -> list[str]:
-    """Why gaps have no narrower interval than all possible values."""
+    """Why gaps have no narrower interval than all possible values, or than from a bound on."""
     names = gap_names(rows)
-    of_gaps = rows[rows["metric"].isin(list(names)) & (rows["interval"] == ALL_VALUES)]
+    unknown = (rows["interval"] == ALL_VALUES) | (rows["value"].isna() & (rows["low"] > 0))
+    of_gaps = rows[rows["metric"].isin(list(names)) & unknown]
+    said: dict[tuple[str, str, str], list[str]] = {}
+    for row in of_gaps.to_dict("records"):
+        every = row["interval"] == ALL_VALUES
+        known = "any value" if every else f"any value from {number(row['low'])} on"
+        key = (row["attribute"], known, row["note"])
+        said.setdefault(key, []).append(names[row["metric"]])
     return [
-        f"{attribute}: any value of the {', '.join(names[metric] for metric in part['metric'])} "
-        f"is possible: {note}"
-        for (attribute, note), part in of_gaps.groupby(["attribute", "note"], sort=False)
+        f"{attribute}: {known} of the {', '.join(gaps_)} is possible: {note}"
+        for (attribute, known, note), gaps_ in said.items()
     ]
 
 

@@ -15,7 +15,8 @@ WHY = {
     "then_n": "int64", "now_n": "int64", "auc": "float64",
 }  # fmt: skip
 ALL, MIX, X, Y_GIVEN_X = "all", "group mix", "X", "Y given X"
-PARTS = (MIX, X, Y_GIVEN_X)
+PREDICTION = "prediction given X"
+PARTS = (MIX, X, Y_GIVEN_X, PREDICTION)
 OF_SHARE, REGION, COLUMN = "share", "region", "column"
 
 
@@ -26,9 +27,9 @@ class Why:
     Attributes:
         rows: with the columns ``WHY``.
         left_out: columns that name the period and are no part of X.
-        auc: how well X, the groups and the prediction tell the periods apart; 0.5 if not at all.
+        auc: how well X and the groups tell the periods apart; 0.5 if not at all.
         effective: share of the rows of both periods that the common part of them rests on.
-        little_overlap: whether that is too little to separate X from Y given X.
+        little_overlap: whether that is too little to separate X from what differs given X.
     """
 
     rows: pd.DataFrame
@@ -72,11 +73,11 @@ class Why:
         ]
         if not lines:
             lines = ["no change of accuracy or of a gap excludes 0"]
-        if self.little_overlap:
-            lines.append(
-                f"X differs so much (AUC {self.auc:.2f}) that Y given X rests on "
-                f"{min(self.effective):.0%} of the rows"
-            )
+        differs = "differs so much" if self.little_overlap else "overlaps"
+        lines.append(
+            f"X {differs} (AUC {self.auc:.2f}){' that' if self.little_overlap else ':'} what is "
+            f"compared given X rests on {min(self.effective):.0%} of the rows"
+        )
         if self.left_out:
             lines.append(f"left out of X, since they name the period: {', '.join(self.left_out)}")
         return lines

@@ -129,8 +129,8 @@ def cross_fitted(
         out = fold == number
         rows = ~out if among is None else ~out & among
         values = np.unique(target[rows])
-        if len(values) == 1:
-            fitted[out] = values[0]
+        if len(values) < 2:  # noqa: PLR2004 - nothing to fit; 0 where nothing is known
+            fitted[out] = values.sum()
             continue
         classes = np.array_equal(values, [0, 1])
         of_rows = None if weight is None else weight[rows]

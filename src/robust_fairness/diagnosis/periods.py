@@ -13,6 +13,7 @@ from robust_fairness.auditing.why import (
     COLUMN,
     MIX,
     OF_SHARE,
+    PREDICTION,
     REGION,
     WHY,
     Y_GIVEN_X,
@@ -156,7 +157,10 @@ def _change(both: Both, change: DecomposedChange) -> Iterator[Row]:
     yield (
         where | {"part": ALL, "then": change.at_home, "now": change.away} | (change.whole._asdict())
     )
-    for name, part in {MIX: change.mix, X: change.x, Y_GIVEN_X: change.y_given_x}.items():
+    parts = {
+        MIX: change.mix, X: change.x, Y_GIVEN_X: change.y_given_x, PREDICTION: change.prediction,
+    }  # fmt: skip
+    for name, part in parts.items():
         if part is not None:
             yield where | {"part": name} | part._asdict()
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from robust_fairness.core import tables
 from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import Coded, ScoredDomains, changes
+from robust_fairness.diagnosis.decomposition import Coded, ScoredDomains, changes, coefficients
 from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, some
 from robust_fairness.diagnosis.labels import estimated_shares, share_change
 from robust_fairness.diagnosis.regions import ScoredDomain, regions
@@ -213,7 +213,7 @@ def _decomposed(scored: ScoredDomains, groups: Mapping[str, Coded]) -> Iterator[
         }  # fmt: skip
         parts = {
             "change": change.whole, "due_to_x": change.x, "due_to_y_given_x": change.y_given_x,
-            "due_to_mix": change.mix,
+            "due_to_prediction": change.prediction, "due_to_mix": change.mix,
         }  # fmt: skip
         for name, part in parts.items():
             if part is not None:
@@ -229,8 +229,7 @@ def _regions(
     rows, shared = (home.rows, away.rows), scored.overlap
     score = scored.y
     if scored.positive is not None:
-        a, b = scored.linear(np.eye(2))
-        score = a + b * scored.y
+        score = scored.values(coefficients(np.eye(BINARY)))
     sides = [
         ScoredDomain(x[part], values, weights)
         for part, values, weights in zip(

@@ -16,7 +16,14 @@ from robust_fairness.inference.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
+from robust_fairness.inference.gaps import (
+    LinearGap,
+    Rates,
+    contrast,
+    interval,
+    known_or,
+    linear_gap,
+)
 from robust_fairness.inference.variance import (
     FEWEST_ROWS,
     between_domains,
@@ -45,6 +52,7 @@ __all__ = [
     "linear_gap",
     "holm",
     "interval",
+    "known_or",
     "moderated",
     "of_rate",
     "over_domains",

@@ -11,12 +11,13 @@ import pandas as pd
 
 MOSTLY = 0.9  # share of comparisons that held from which on the answer is "Mostly"
 NOTHING = "Unknown: no gap was measured both at home and in another test set"
+TWICE = 2  # as much data, from which on one digit says how much
 NAMED = 2  # test sets that a sentence names
-TIMES = 100  # more rows than so many times as many are as good as unattainable
 FINE = ("held", "shrank")
 # Columns that a sentence is made of.
 USED = [
     "data", "attribute", "place", "state", "change", "bound", "margin", "limit", "group", "have",
+    "needed",
 ]  # fmt: skip
 # States that are compared, the worst first.
 RANKS = {
@@ -67,8 +68,9 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
 
     Args:
         pairs: comparisons of a gap at home and in a test set, by a model; columns data, attribute,
-            place (name of the test set), state, change, bound, margin, limit, group and have, see
-            ``verdicts.tested``. States may also be ``trivial`` and ``missing``, which do not count.
+            place (name of the test set), state, change, bound, margin, limit, group, have and
+            needed (optional), see ``verdicts.tested``. States may also be ``trivial`` and
+            ``missing``, which do not count.
         amount: how a size is written; by default in percentage points.
 
     Returns:
@@ -86,7 +88,7 @@ def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> s
         >>> answer(pairs[pairs["state"] == "held"])
         'Yes: the gap by race held within 5 points in WV'
     """
-    known = worst_first(pairs[USED])
+    known = worst_first(pairs.reindex(columns=USED))
     if known.empty:
         return _nothing(pairs)
     of = {name: known[known["state"] == name] for name in RANKS}
@@ -193,8 +195,8 @@ def _exceptions(of: dict[str, pd.DataFrame], amount: Callable[[float], str]) -> 
 
 
 def _few(pair: pd.Series) -> str:
-    """What there is too little of for a comparison, where it is known."""
-    if not np.isfinite(pair["have"]):
+    """What there is too little of for a comparison, where more of it alone would do."""
+    if not np.isfinite(pair["have"]) or np.isinf(pair["needed"]):
         return ""
     if pair["limit"] == "refits":
         return f"; {pair['have']:.0f} refits are too few"
@@ -221,14 +223,12 @@ def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> st
     where = f"To see a change of {amount(pair['margin'])} in {pair['place']}{of}:"
     if not np.isfinite(pair["needed"]):
         times = pair["needed_factor"]
-        if times < TIMES:
-            return f"{where} about {one_digit(times)} times as much data, at home and there"
-    elif pair["limit"] == "refits":
+        text = f"{times:.1f}" if times < TWICE else one_digit(times)
+        return f"{where} about {text} times as much data, at home and there"
+    if pair["limit"] == "refits":
         return f"{where} about {one_digit(pair['needed'])} refits"
-    elif pair["needed"] < TIMES * pair["have"]:
-        at = "at home" if pair["limit"] == "rows at home" else "there"
-        return f"{where} about {one_digit(pair['needed'])} rows of {pair['group']} {at}"
-    return f"{where} far more data than any survey has"
+    at = "at home" if pair["limit"] == "rows at home" else "there"
+    return f"{where} about {one_digit(pair['needed'])} rows of {pair['group']} {at}"
 
 
 def one_digit(value: float) -> str:

@@ -23,14 +23,17 @@ class Means(NamedTuple):
     """Means of row values within groups, float64 ``[..., groups]`` each.
 
     ``n`` are rows, ``effective`` the number of independent rows of equal weight that would have
-    the variance; the covariance of the groups is the sum of products of ``deviations`` ``[m,
-    groups]``, one per set of replicate weights or per unit, where there are any.
+    the variance, NaN where that is not known, and ``counted`` those that have to be enough for an
+    interval: labelled rows, Kish's number of them where they are weighted. The covariance of the
+    groups is the sum of products of ``deviations`` ``[m, groups]``, one per set of replicate
+    weights or per unit, where there are any.
     """
 
     value: Array
     variance: Array
     n: Array
     effective: Array
+    counted: Array
     deviations: Array | None = None
 
 
@@ -254,12 +257,15 @@ class Counts:
         """Means with their variances and effective numbers of rows, ``rows`` where it is 0."""
         if deviations is not None:
             variance = np.square(deviations).sum(0)
-        share = value * (1 - value)
-        known = (variance > 0) & (share > 0)
-        effective = np.where(known, share / np.where(known, variance, 1) + 1, rows)
         if deviations is None and self.weight is self.squares:
-            effective = n
-        return Means(value, variance, n, effective, deviations)
+            return Means(value, variance, n, n, n)
+        share = value * (1 - value)
+        none = (variance == 0) | (share == 0)
+        effective = np.where(none, rows, share / np.where(none, 1, variance) + 1)
+        if deviations is None:
+            effective = np.where(np.isnan(effective), rows, effective)  # a single row
+            return Means(value, variance, n, effective, rows)
+        return Means(value, variance, n, effective, np.minimum(effective, rows), deviations)
 
     def _by_unit(self, influence: Array) -> Array:
         """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``.
@@ -307,7 +313,7 @@ def means_of_rows(codes: Array, values: Array, weight: Array, groups: int) -> Me
         value = np.bincount(codes, weight * values, groups) / total
         away = np.bincount(codes, (weight * (values - value[codes])) ** 2, groups)
         variance = np.where(n > 1, away * n / (n - 1) / total**2, np.nan)
-        return Means(value, variance, n, total**2 / squares)
+        return Means(value, variance, n, total**2 / squares, total**2 / squares)
 
 
 def rates_of(parts: Sequence[Means], present: Array) -> Rates:
@@ -316,16 +322,15 @@ def rates_of(parts: Sequence[Means], present: Array) -> Rates:
     Means of several test sets ``[tests, groups]`` are the tests of a family, means of a single
     one a single test.
     """
-    value, variance, effective = (
-        np.concatenate([np.asarray(part[place])[..., present] for part in parts], -1)
-        for place in (0, 1, 3)
+    value, variance, n, counted = (
+        np.atleast_2d(np.concatenate([getattr(part, of)[..., present] for part in parts], -1))
+        for of in ("value", "variance", "n", "counted")
     )
     covariance = None
     if all(part.deviations is not None for part in parts):
         drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
         covariance = (drawn.T @ drawn)[None]
-    value, variance, effective = (np.atleast_2d(part) for part in (value, variance, effective))
-    return Rates(value[..., None], variance, effective, covariance=covariance)
+    return Rates(value[..., None], variance, n, covariance=covariance, counted_rows=counted)
 
 
 def covariance_of_copies(n: Array, values: Array, among: Array | None = None) -> Array:

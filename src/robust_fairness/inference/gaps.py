@@ -10,13 +10,13 @@ statements about G follow from statements about linear functions, also near 0 wh
 value is biased:
 
 - G is at least the lower bound of any u (one of |U| that was chosen from the data), and at most
-  the largest of all upper bounds;
+  the largest of all upper bounds; a u of a rate that is not known has no lower and no upper one;
 - G grew from h to a if one u has :math:`u \cdot a - w \cdot h > 0` for *all* w, times |U| for the
   choice of u;
 - G changed by at most m if every :math:`u \cdot (a - h)` did.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Literal
 
@@ -56,6 +56,17 @@ class LinearGap:
     def of(self, rates: Array) -> Array:
         """The gap of rates ``[..., rates]``; NaN where one is missing."""
         return np.asarray(self.constant + (rates @ self.functions.T).max(-1))
+
+    def values(self, known: Array, rates: Array) -> Array:
+        """The known functions ``[tests, functions]`` of rates ``[tests, rates]``, else -inf."""
+        used = self.functions != 0
+        each = np.where(used, self.functions * rates[:, None], 0.0).sum(-1)
+        return np.where(known, each, -np.inf)
+
+    def among(self, known: Array, rates: Array) -> Array:
+        """The gap of rates among the known functions, likewise; of all where none is."""
+        some = known | ~known.any(-1, keepdims=True)
+        return np.asarray(self.constant + self.values(some, rates).max(-1))
 
 
 Kind = Literal["largest", "sum", "worst", "worst_gap"]
@@ -104,6 +115,7 @@ class Rates:
         value: float64 ``[tests, rates, refits]``; one refit: the model that is used.
         variance: of the rows, mean over refits, ``[tests, rates]``, see ``of_rate``.
         n: rows that a rate rests on, ``[tests, rates]``.
+        counted_rows: those that have to be enough, likewise; ``n`` if None, see ``Means.counted``.
         bounded: whether values are shares between 0 and 1, to which ``small_counts`` applies.
         counted: where the variance of the rows counts; not where it is in the variance between
             refits, since each has test rows of its own, or where both ends have the same rows.
@@ -117,6 +129,7 @@ class Rates:
     bounded: bool = True
     counted: Array | bool = True
     covariance: Array | None = None
+    counted_rows: Array | None = None
 
     @classmethod
     def of_counts(cls, hits: Array, n: Array) -> "Rates":
@@ -130,12 +143,17 @@ class Rates:
         """Mean over refits ``[tests, rates]``."""
         return self.value.mean(-1)
 
+    @property
+    def effective(self) -> Array:
+        """Rows of equal weight that have to be enough ``[tests, rates]``."""
+        return self.n if self.counted_rows is None else self.counted_rows
+
     def corrected(self, added: float = ADDED) -> "Rates":
         """With centres and variances that hold for small counts, see ``small_counts``."""
         if not self.bounded:
             return self
         mean = self.mean
-        centre, variance = small_counts(mean, self.variance, self.n, added)
+        centre, variance = small_counts(mean, self.variance, self.effective, added)
         value = self.value + (centre - mean)[..., None]
         variance = np.where(self.counted, variance, 0.0)
         return Rates(value, variance, self.n, False, covariance=self._scaled(variance))
@@ -153,9 +171,7 @@ class Rates:
 
     def first(self) -> "Rates":
         """Those of the first refit: the model that is used."""
-        return Rates(
-            self.value[..., :1], self.variance, self.n, self.bounded, covariance=self.covariance
-        )
+        return replace(self, value=self.value[..., :1], counted=True)
 
 
 def contrast(
@@ -182,21 +198,25 @@ def contrast(
         less, more = _applied(home, downs)
         value, rows = value - less, rows + more
         if covariance is not None:
-            shared = (ups * downs * covariance[:, None]).sum(-1)
+            both = ups * downs
+            shared = np.where(both != 0, both * covariance[:, None], 0.0).sum(-1)
             rows = np.maximum(rows - 2 * shared, 0.0)
     estimate = over_refits(value, ratio) if value.shape[-1] > 1 else Estimate(value[..., 0], {})
     return Estimate(estimate.value, {ROWS: Component(rows), **estimate.components})
 
 
 def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
-    """Values ``[tests, functions, refits]`` of functions of rates and their variance by rows."""
+    """Values ``[tests, functions, refits]`` of functions of rates and their variance by rows.
+
+    Rates that a function does not use may be missing; NaN where one that it uses is.
+    """
     many = np.broadcast_to(functions, (len(rates.value), *functions.shape[-2:]))
-    # a rate that a function does not use may be missing
     used = many != 0
     values = np.where(used[..., None], many[..., None] * rates.value[:, None], 0.0).sum(-2)
     rows = np.where(used, many**2 * rates.variance[:, None], 0.0).sum(-1)
     if rates.covariance is not None:
-        rows = np.einsum("tfr,trs,tfs->tf", many, rates.covariance, many)
+        known = np.einsum("tfr,trs,tfs->tf", many, np.nan_to_num(rates.covariance), many)
+        rows = np.where(np.isnan(rows), np.nan, known)
     return values, rows
 
 
@@ -212,12 +232,13 @@ def with_moderated(estimate: Estimate) -> Estimate:
 def interval(
     rates: Rates, of: LinearGap, level: float = LEVEL, ratio: float | Array = 0.0
 ) -> tuple[Array, Array]:
-    """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``.
+    """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``, never NaN.
 
     The lower one is of the function with the largest lower bound, at half of ``level`` over the
     number of functions (pairs u and -u count once), and not below 0 where functions come with both
     signs; the upper one is the largest of all upper bounds, each at half of ``level``: G is one of
-    them. ``ratio`` is that of ``contrast``, per test.
+    them. A function that is not known may have any value: it leaves the lower bound to the others,
+    among as many functions, and the upper one infinite. ``ratio`` is that of ``contrast``.
     """
     ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
     alone = (np.count_nonzero(of.functions, axis=-1) == 1).all()
@@ -225,11 +246,16 @@ def interval(
     estimate = with_moderated(contrast(corrected, None, of.functions, None, ratio))
     symmetric = _symmetric(of.functions)
     tail = level / (len(of.functions) * (1 if symmetric else 2))
-    low = (estimate.value - estimate.critical(tail)).max(-1)
-    high = (estimate.value + estimate.critical(level / 2)).max(-1)
+    low = known_or(estimate.value - estimate.critical(tail), -np.inf).max(-1)
+    high = known_or(estimate.value + estimate.critical(level / 2), np.inf).max(-1)
     if symmetric:
         low = np.maximum(low, 0.0)
     return of.constant + low, of.constant + high
+
+
+def known_or(values: Array, unknown: float) -> Array:
+    """The values, and what is taken where they are not known (NaN)."""
+    return np.where(np.isnan(values), unknown, values)
 
 
 def _symmetric(functions: Array) -> bool:

@@ -112,7 +112,8 @@ class PartlyLabelled(Counts):
             influence = (by_labels + tuned[:, None, None] * less) * factor[:, None, None]
             least = np.minimum(alone.effective, alone.n)
             made = self._means(value, variance, alone.n, least, self._deviations(influence))
-            return made._replace(variance=np.where(rows >= FEWEST_ROWS, made.variance, np.nan))
+            variance = np.where(rows >= FEWEST_ROWS, made.variance, np.nan)
+            return made._replace(variance=variance, counted=rows)
 
     def _parts(self, table: Array) -> tuple[Array, Array]:
         """Means of values by class and decision ``[..., classes, classes]``, and their influence.

@@ -58,13 +58,13 @@ def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tup
         added: rows added.
 
     Returns:
-        Both are NaN below ``FEWEST_ROWS`` rows.
+        Both are NaN below ``FEWEST_ROWS`` rows, and where the variance is not known.
     """
     share, variance, n = (np.asarray(values, np.float64) for values in (share, variance, n))
     binomial = share * (1 - share)
-    known = (variance > 0) & (binomial > 0)
-    effective = np.where(known, binomial / np.where(known, variance, 1) + 1, n)
-    effective = np.where(n >= FEWEST_ROWS, effective, np.nan)
+    none = (variance == 0) | (binomial == 0)
+    effective = np.where(none, n, binomial / np.where(none, 1, variance) + 1)
+    effective = np.where((n >= FEWEST_ROWS) & ~np.isnan(variance), effective, np.nan)
     total = effective + 2 * added
     centre = (share * effective + added) / total
     return np.asarray(centre), np.asarray(centre * (1 - centre) / total)

@@ -14,7 +14,7 @@ from scipy import special
 
 from robust_fairness.inference.adjust import false_discovery_rate, holm
 from robust_fairness.inference.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
-from robust_fairness.inference.gaps import LinearGap, Rates, contrast, with_moderated
+from robust_fairness.inference.gaps import LinearGap, Rates, contrast, known_or, with_moderated
 from robust_fairness.inference.variance import FEWEST_REFITS, small_covariance
 
 Question = Literal["this model", "this method"]
@@ -60,15 +60,18 @@ def tested(
     Returns:
         What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
 
-        - at_home, away, change: gaps of the mean rates, uncorrected; low and high: bounds of
-          the change at ``LEVEL``, without adjustment; error and df: of the signed difference that
-          decides; between_refits: standard deviation of that difference over refits, which stands
-          beside a verdict about the model;
+        - at_home, away, change: gaps of the mean rates, uncorrected, among the functions that are
+          known at both ends; low and high: bounds of the change at ``LEVEL``, without adjustment,
+          high being infinite where a function is not known; error and df: of the signed difference
+          that decides; between_refits: standard deviation of that difference over refits, which
+          stands beside a verdict about the model;
         - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
           p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
         - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
           ``changed``: a difference between groups changed, whether the gap grew is not known;
-        - bound: the change, grown or shrunk, is at most this at ``LEVEL``;
+        - bound: the change, grown or shrunk, is at most this at ``LEVEL``; infinite where a
+          function is not known: the gap may then have grown, reversed or changed among the others,
+          and never held or shrunk;
         - limit: which component is largest, of the function with the largest bound: ``rows at
           home``, ``rows away`` (limit_rate: of which rate) or ``refits``; have: how many there
           are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if
@@ -86,10 +89,12 @@ def tested(
     columns = ("low", "high", "error", "df", "p_signed")
     table = pd.DataFrame({name: getattr(tests, name) for name in columns})
     table["question"] = question
-    table["at_home"], table["away"] = of.of(home.mean), of.of(away.mean)
+    for name, rates in (("at_home", home), ("away", away)):
+        table[name] = of.among(tests.known, rates.mean)
     table["change"] = table["away"] - table["at_home"]
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(table))
-    table["p_held"] = tests.signed.p_within(margin[:, None]).max(-1)
+    p_within = np.where(tests.known, tests.signed.p_within(margin[:, None]), 1.0)
+    table["p_held"] = p_within.max(-1)
     table["bound"] = tests.bounds.max(-1)
     rows = np.arange(len(table))
     table["between_refits"] = (
@@ -112,7 +117,7 @@ def judged(tests: pd.DataFrame) -> pd.DataFrame:
     tests = tests.assign(**{name: tests[name].where(known) for name in ("error", *P_VALUES)})
     grew, shrank, turned = (tests[f"p_{name}"] for name in ("grew", "shrank", "reversed"))
     verdicts = tests.drop(columns=["p_grew", "p_shrank"]).assign(
-        p=holm(np.fmin(np.fmin(grew, shrank), turned)),
+        p=holm(np.minimum(np.minimum(grew, shrank), turned)),
         p_signed=holm(tests["p_signed"]),
         p_held=holm(tests["p_held"]),
         p_reversed=holm(turned),
@@ -184,25 +189,32 @@ class _Tests:
         self.ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
         number, rows = len(of.functions), np.arange(len(home.value))
         self.signed = self._of(away, home, of.functions, of.functions)
-        self.decisive = np.nan_to_num(np.abs(self.signed.value), nan=-1).argmax(-1)
-        self.bounds = self.signed.bound(LEVEL)
-        self.loosest = np.nan_to_num(self.bounds, nan=-1).argmax(-1)
-        at_home, elsewhere = (np.nan_to_num(rates.mean @ of.functions.T) for rates in (home, away))
-        up, down = (of.functions[gaps.argmax(-1)][:, None] for gaps in (elsewhere, at_home))
+        self.known = self.signed.variance > 0  # NaN: not known
+        self.decisive = np.where(self.known, np.abs(self.signed.value), -1).argmax(-1)
+        bounds = self.signed.bound(LEVEL)
+        self.bounds = np.where(self.known, bounds, np.inf)
+        self.loosest = np.where(self.known, bounds, -1).argmax(-1)
+        up, down = (
+            of.functions[of.values(self.known, rates.mean).argmax(-1)][:, None]
+            for rates in (away, home)
+        )
         more = self._of(away, home, up, of.functions)
         less = self._of(home, away, down, of.functions)
         before, after = self._of(home, None, up, None), self._of(away, None, up, None)
         turned = np.maximum(1 - before.p_above(), after.p_above())[:, 0]
+        # growth among the known functions is growth; the gap is smaller only if every one is
+        p_more = np.where(self.known, more.p_above(), 0.0).max(-1)
+        p_less = np.where(self.known, less.p_above(), 1.0).max(-1)
+        smallest = np.where(self.known, self.signed.p_above(), 1.0).min(-1)
         self.p = {
-            "grew": np.minimum(number * more.p_above().max(-1), 1),
-            "shrank": np.minimum(number * less.p_above().max(-1), 1),
-            "reversed": np.minimum(number * turned, 1),
+            name: known_or(np.minimum(number * p, 1), 1.0)
+            for name, p in (("grew", p_more), ("shrank", p_less), ("reversed", turned))
         }
-        smallest = self.signed.p_above().min(-1)
         self.p_signed = np.minimum(number * smallest, 1)
         tail = LEVEL / number
-        self.low = (more.value - more.critical(tail)).min(-1)
-        self.high = -(less.value - less.critical(tail)).min(-1)
+        self.low = np.where(self.known, more.value - more.critical(tail), np.inf).min(-1)
+        self.low = np.where(self.known.any(-1), self.low, -np.inf)
+        self.high = -np.where(self.known, less.value - less.critical(tail), -np.inf).min(-1)
         self.error = self.signed.error[rows, self.decisive]
         self.df = self.signed.df[rows, self.decisive]
 

@@ -361,7 +361,8 @@ class _Pairs:
             rows = first[some]
             part = Rates(end.value[rows], variance[rows], end.n[rows], end.bounded, counted[rows])
             ratio = self.ratio[rows] if isinstance(self.ratio, np.ndarray) else self.ratio
-            low[some], high[some] = interval(part, form, of_some, ratio)
+            ends = np.array(interval(part, form, of_some, ratio))
+            low[some], high[some] = np.where(np.isinf(ends[1]), np.nan, ends)
         return low[place], high[place]
 
 
