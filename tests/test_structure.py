@@ -33,7 +33,7 @@ FOLDERS = {
 }
 FILES = {
     "auditing/periods.py": "dates as a table has them",
-    "auditing/predictions.py": "columns of probabilities, named after classes and groups",
+    "auditing/door.py": "columns of probabilities, named after classes and groups",
     "auditing/gates.py": "a gate as a user writes it: delta_eo[sex]>0.1",
     "catalog/atomic.py": "URLs",
     "catalog/names.py": "names of the catalog, which are made here as well",
