@@ -35,17 +35,15 @@ DAY = r"\d{4}-\d\d-\d\d(?:[T ].*)?"
 WITH_ZONE = r".*[T ].*(?:Z|[+-]\d\d:?\d\d)"
 YEAR, GAP = r"(?P<year>(?:19|20)\d\d)", r"[-_ /]?"
 # Forms of periods: their unit, and the groups year, part of the year and day of a week.
-FORMS: tuple[tuple[Unit, re.Pattern[str]], ...] = tuple(
-    (unit, re.compile(form, re.IGNORECASE))
-    for unit, form in (
-        ("half", rf"{YEAR}{GAP}H(?P<part>[12])"), ("half", rf"H(?P<part>[12]){GAP}{YEAR}"),
-        ("quarter", rf"{YEAR}{GAP}Q(?P<part>[1-4])"), ("quarter", rf"Q(?P<part>[1-4]){GAP}{YEAR}"),
-        ("month", rf"{YEAR}[-.](?P<part>0[1-9]|1[0-2])"),
-        ("month", rf"(?P<part>{MONTH})\.? {YEAR}"), ("month", rf"{YEAR} (?P<part>{MONTH})"),
-        ("week", r"(?P<year>\d{4})-?W(?P<part>\d\d)"),
-        ("day", r"(?P<year>\d{4})-?W(?P<part>\d\d)-?(?P<day>[1-7])"),
-    )
+WRITTEN: tuple[tuple[Unit, str], ...] = (
+    ("half", rf"{YEAR}{GAP}H(?P<part>[12])"), ("half", rf"H(?P<part>[12]){GAP}{YEAR}"),
+    ("quarter", rf"{YEAR}{GAP}Q(?P<part>[1-4])"), ("quarter", rf"Q(?P<part>[1-4]){GAP}{YEAR}"),
+    ("month", rf"{YEAR}[-.](?P<part>0[1-9]|1[0-2])"),
+    ("month", rf"(?P<part>{MONTH})\.? {YEAR}"), ("month", rf"{YEAR} (?P<part>{MONTH})"),
+    ("week", r"(?P<year>\d{4})-?W(?P<part>\d\d)"),
+    ("day", r"(?P<year>\d{4})-?W(?P<part>\d\d)-?(?P<day>[1-7])"),
 )  # fmt: skip
+FORMS = [(unit, re.compile(form, re.IGNORECASE)) for unit, form in WRITTEN]
 # Dates, weeks and years of other forms: their order is not that of numbers, and unknown for a text.
 OTHER = re.compile(
     r"\d{1,2}([./-])\d{1,2}\1\d{4}(?: .*)?"  # 31.05.2024

@@ -166,7 +166,7 @@ class RawTableParameters(SplitParameters, extra="forbid", frozen=True):
             logger.warning(note)
         if self.decimal == ",":
             cleaning = Cleaning(self.missing, self.decimal)
-            for name in set(table) - kept:
+            for name in {*map(str, table)} - kept:
                 table[name], _ = cleaning.cleaned(table[name], self.place(name), 0)
         for name in (*self.values, *self.suffixes):
             if name not in table:

@@ -78,6 +78,7 @@ class Cleaning:
         if is_numeric_dtype(cells.dtype) or is_bool_dtype(cells.dtype):
             declared = [number for text in self.missing if (number := as_decimal(text)) is not None]
             return (cells.mask(cells.isin(list(map(float, declared)))) if declared else cells), ""
+        codes: np.ndarray
         if not isinstance(cells.dtype, pd.CategoricalDtype):
             codes, distinct = pd.factorize(cells)
         else:
