@@ -13,7 +13,7 @@ from robust_fairness.auditing import Options, estimates
 from robust_fairness.auditing.command import TableFile, audit_file
 from robust_fairness.auditing.estimates import ScoredRows, calibrated, values
 from robust_fairness.auditing.scores import CONVENTIONAL, SELECTIONS
-from robust_fairness.auditing.verdict import console
+from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.samples import Groups
@@ -113,6 +113,23 @@ def test_a_weight_is_so_many_rows_for_estimates() -> None:
     assert len(weighted) == len(repeated) > 20
     for key, score in repeated.items():
         assert weighted[key].value == pytest.approx(score.value, abs=1e-9), key
+
+
+def test_without_labels_the_parity_gap_that_grew_leads(tmp_path: Path) -> None:
+    """Selections need no label: their gap is tested, and no answer says that nothing is known."""
+    then = simulated(2000, 0, 0.5)
+    now = simulated(1500, 1, 0.5).assign(p=lambda rows: rows["p"] * (rows["group"] != "a"))
+    for name, table in (("then", then), ("now", now.drop(columns="y"))):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    audit = audit_file(
+        TableFile(tmp_path / "now.csv"), Options("y", "p", ["group"], labels="none"),
+        reference=tmp_path / "then.csv",
+    )  # fmt: skip
+    rates = [
+        table.groupby("group")["p"].apply(lambda p: (p >= 0.5).mean()) for table in (then, now)
+    ]
+    grown = np.ptp(rates[1]) - np.ptp(rates[0])
+    assert answers(audit)[0] == f"No: the gap by group grew in now.csv, by {grown:.2f}"
 
 
 def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: Path) -> None:

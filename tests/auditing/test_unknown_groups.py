@@ -9,6 +9,9 @@ import robust_fairness as rf
 from robust_fairness.auditing.gates import parse
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import Rates, interval, linear_gap, verdicts
+from robust_fairness.inference.counts import rates_of
+from robust_fairness.inference.partly import partly_labelled
+from robust_fairness.samples import Groups
 
 RATES = {"a": 0.8, "b": 0.5, "c": 0.6}
 GAP = "equal_opportunity_difference"
@@ -150,3 +153,19 @@ def test_bounds_beside_a_tiny_group_cover_and_growth_is_found(draws: int) -> Non
     covered, wrong, power = coverage(draws, tiny=5)
     assert covered >= stats.binom.ppf(1e-4, draws, 0.95) / draws
     assert wrong <= stats.binom.ppf(1 - 1e-4, 200, 0.05) / 200 and power > 0.9
+
+
+def test_eight_labelled_rows_are_eight() -> None:
+    """Labels are counted, whatever Student's quantiles take of the rows that they are worth."""
+    rng = np.random.default_rng(0)
+    y, decided, known = np.ones(500, int), rng.integers(0, 2, 500), np.arange(500) < 8
+    score = np.column_stack([np.full(500, 0.4), np.full(500, 0.6)])
+    for labels, enough in ((8, True), (7, False)):
+        counts = partly_labelled(
+            Groups.named(np.zeros(500, int), ["all"]), y, decided, ("0", "1"),
+            known & (np.arange(500) < labels), score,
+        )  # fmt: skip
+        means = counts.means(counts.grid()[1] == 1, counts.grid()[0] == 1)
+        rates = rates_of([means], np.array([True]))
+        assert means.counted[0] == pytest.approx(labels)
+        assert np.isfinite(rates.corrected().variance).all() == enough

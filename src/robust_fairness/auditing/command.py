@@ -276,11 +276,11 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
         current, labelled, source.path.name, estimated, options.small, options.suppress
     )  # fmt: skip
     selections = [metric for metric in options.metrics if metric in SELECTIONS]
-    known = scored(now, replace(unlabelled, metrics=selections), source.path.name)
-    rows = pd.concat([rows, known.rows], ignore_index=True)
+    unestimated = scored(now, replace(unlabelled, metrics=selections), source.path.name)
+    rows = pd.concat([rows, unestimated.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = scored(then, replace(options, metrics=metrics), reference.name)
-    changed = changed_since(before, rows, known.compared)
+    changed = changed_since(before, rows, unestimated.compared)
     return Audit(rows, now, options, source.path.name, changed, reference.name, ASSUMPTION)
 
 
