@@ -1,52 +1,15 @@
 """Arrays and tables of users: numpy, pandas, polars, Arrow, or columns by name."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import narwhals
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.arrays import as_rows, exact_integers, require_same_rows
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by
-
-EXACT = 2**53  # up to which every whole number is one of float64
-
-
-def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
-    """Check that arrays have the same number of rows, and the same ones as far as indices tell.
-
-    Rows are matched by position, as in scikit-learn. Values of pandas whose indices differ would
-    mix rows up, unless one of them has no labels of its own: an index 0, 1, 2 ... as new values
-    have it, beside one that is no part of such a range.
-
-    Raises:
-        InputError: lengths differ, or two indices do.
-    """
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise InputError(f"{place}: arrays differ in length: {listed}")
-    indices = {
-        name: array.index
-        for name, array in arrays.items()
-        if isinstance(array, pd.Series | pd.DataFrame)
-    }
-    for (name, here), (other, there) in combinations(indices.items(), 2):
-        if here.equals(there):
-            continue
-        counted = [isinstance(index, pd.RangeIndex) for index in (here, there)]
-        fresh = any(_is_default(index) for index in (here, there)) and not all(counted)
-        if not fresh or here.isin(there).all() or there.isin(here).all():
-            raise InputError(
-                f"{place}: the indices of {name} and {other} differ, but rows are matched by "
-                "position; allowed: the same index, or values without one (.to_numpy())"
-            )
-
-
-def _is_default(index: pd.Index) -> bool:
-    return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
 
 
 def as_pandas(frame: Any) -> pd.DataFrame:
@@ -58,7 +21,9 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         InputError: it is neither, columns do not have the same rows, or two have the same name.
     """
     if isinstance(frame, Mapping):
-        columns = {name: pd.Series(_column(str(name), values)) for name, values in frame.items()}
+        columns = {
+            name: pd.Series(_column(str(name), as_rows(values))) for name, values in frame.items()
+        }
         require_same_rows("table", columns)
         index = next((column.index for column in columns.values()), None)
         return pd.DataFrame({name: column.array for name, column in columns.items()}, index=index)
@@ -67,11 +32,17 @@ def as_pandas(frame: Any) -> pd.DataFrame:
             table = narwhals.from_native(frame).lazy().collect()
             converted = table.to_pandas()
             exact = {
-                name: _integers(table[name])
+                name: exact_integers(table[name])
                 for name, kind in table.schema.items()
                 if kind.is_integer() and converted[name].dtype.kind == "f"
             }
-            return converted.assign(**exact) if exact else converted
+            sparse = {
+                name: as_rows(converted[name])
+                for name, kind in converted.dtypes.items()
+                if isinstance(kind, pd.SparseDtype)
+            }
+            changed = exact | sparse
+            return converted.assign(**changed) if changed else converted
     except TypeError:
         raise InputError(
             f"a table of type {type(frame).__name__}, allowed: a data frame of pandas, polars, "
@@ -79,14 +50,6 @@ def as_pandas(frame: Any) -> pd.DataFrame:
         ) from None
     except narwhals.exceptions.DuplicateError:
         raise InputError("table: two columns have the same name") from None
-
-
-def _integers(cells: Any) -> np.ndarray | pd.arrays.IntegerArray:
-    """Whole numbers with missing values: float64, or exact ones of pandas where float64 is not."""
-    values, missing = cells.fill_null(0).to_numpy(), cells.is_null().to_numpy()
-    if max(abs(int(values.min())), abs(int(values.max()))) > EXACT:
-        return pd.arrays.IntegerArray(values.copy(), missing.copy())
-    return np.where(missing, np.nan, values)
 
 
 def _column(name: str, values: Any) -> Any:
@@ -99,7 +62,7 @@ def with_column(table: pd.DataFrame, role: str, values: Any) -> tuple[pd.DataFra
     """The table with a column of a role, and its name: one that it has, or values, one per row."""
     if isinstance(values, str):
         return table, values
-    column = _column(role, values)
+    column = _column(role, as_rows(values))
     require_same_rows("audit", {"table": table, role: column})
     return table.assign(**{role: pd.Series(column).array}), role
 
@@ -132,7 +95,10 @@ def sensitive_columns(values: Any, role: str = "sensitive_features") -> pd.DataF
     """
     tabular = isinstance(values, Mapping) or narwhals.dependencies.is_into_dataframe(values)
     try:
-        frame = as_pandas(values) if tabular else pd.DataFrame(values)
+        series = narwhals.dependencies.is_into_series(values)
+        frame = (
+            as_pandas(values) if tabular else pd.DataFrame(as_rows(values) if series else values)
+        )
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise

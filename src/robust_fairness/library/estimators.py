@@ -17,8 +17,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core import registry
+from robust_fairness.core.arrays import require_same_rows
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.frames import require_same_rows, sensitive_columns
+from robust_fairness.core.frames import sensitive_columns
 from robust_fairness.datasets.raw.columns import attribute
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.library.listing import class_names
@@ -113,6 +114,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(labels)
         arrays = {"X": _with_index(X, features), "y": _with_index(y, labels)}
         attributes = pd.DataFrame(index=range(len(labels)))
+        if sample_weight is not None:
+            arrays["sample_weight"] = _with_index(sample_weight, np.asarray(sample_weight))
         if sensitive_features is not None:
             arrays["sensitive_features"] = sensitive_columns(sensitive_features)
             attributes = _attributes(arrays["sensitive_features"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import special
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -30,8 +31,9 @@ from sklearn.utils.validation import (
 )
 
 from robust_fairness.auditing.trivial import CONSTANT
+from robust_fairness.core.arrays import factorised, require_same_rows, with_index
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.frames import as_pandas, require_same_rows, sensitive_columns
+from robust_fairness.core.frames import as_pandas, sensitive_columns
 from robust_fairness.core.registry import find, names
 from robust_fairness.estimators import weight_argument
 from robust_fairness.inference import (
@@ -125,9 +127,12 @@ class Repaired(ClassifierMixin, BaseEstimator):
                 arrays do not fit one another.
         """
         self._require_settings()
+        given = {"X": X, "y": y, "sample_weight": sample_weight}
+        given["sensitive_features"] = sensitive_features
         X, y = indexable(X, y)
         if _num_samples(X) < 2:
             raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
+        require_same_rows(type(self).__name__, with_index(given))
         validate_data(self, X, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
@@ -148,8 +153,9 @@ class Repaired(ClassifierMixin, BaseEstimator):
         parts = self._parts(rows, fitted)
         if not fitted:
             train = np.flatnonzero(parts == TRAIN)
-            given = {} if sample_weight is None else {self._weight_argument(): weight[train]}
-            inner = clone(inner).fit(_safe_indexing(X, train), labels[train], **given)
+            weights = {} if sample_weight is None else {self._weight_argument(): weight[train]}
+            with config_context(enable_metadata_routing=False):  # a step is named by its argument
+                inner = clone(inner).fit(_safe_indexing(X, train), labels[train], **weights)
         self.estimator_ = inner if isinstance(inner, FrozenEstimator) else FrozenEstimator(inner)
         self.groups_ = [list(values) for values in groups.values]
         fit_on, held_out = (rows.take(np.flatnonzero(parts == part)) for part in (FIT, HELD_OUT))
@@ -695,9 +701,7 @@ def groups_by_text(frame: pd.DataFrame) -> Groups:
     """
     parts = []
     for name, column in frame.items():
-        codes, values = pd.factorize(column, sort=False)
-        if (codes < 0).any():
-            raise InputError(f"{name}: row {int(codes.argmin())} is missing")
+        codes, values = factorised(str(name), column)
         texts = [
             str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
             for value in values.tolist()

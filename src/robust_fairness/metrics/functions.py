@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.arrays import as_numbers, as_rows, as_weights, require_same_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.frames import require_same_rows, sensitive_columns
+from robust_fairness.core.frames import sensitive_columns
 from robust_fairness.metrics.base import Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
-from robust_fairness.metrics.groups import as_groups
+from robust_fairness.metrics.groups import as_groups, as_groups_of_both
 
-VECTORS = ("y_true", "y_pred", "y_score", "sample_weight")  # arrays [n]
+VECTORS = ("y_true", "y_pred", "y_score", "y_train", "sample_weight")  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
+TRAIN = "sensitive_features_train"
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 
 Value = float | dict[str, float]
@@ -52,16 +54,24 @@ def metric_function(name: str) -> Callable[..., Value]:
         **arrays: Any,
     ) -> Value:
         second = "y_score" if "y_score" in metric.needs else "y_pred"
+        groups_train = arrays.pop(TRAIN, None)
         given = {"y_true": y_true, second: y_pred, **arrays}
         rows: dict[str, Any] = {key: _rows(name, key, values) for key, values in given.items()}
         if sensitive_features is not None:
             rows["sensitive_features"] = sensitive_columns(sensitive_features)
         if sample_weight is not None:
             rows["sample_weight"] = _rows(name, "sample_weight", sample_weight)
-        require_same_rows(f"metric {name}", rows)
+        training = {key: rows[key] for key in rows if key.endswith("_train")}
+        if groups_train is not None:
+            training[TRAIN] = sensitive_columns(groups_train)
+        for same in ({key: rows[key] for key in rows if key not in training}, training):
+            require_same_rows(f"metric {name}", same)
         groups, weights = rows.pop("sensitive_features", None), rows.pop("sample_weight", None)
         encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
-        if groups is not None:
+        if groups is not None and TRAIN in training:
+            both = as_groups_of_both(groups, training[TRAIN])
+            encoded["sensitive_features"], encoded[TRAIN] = both
+        elif groups is not None:
             encoded["sensitive_features"] = as_groups(groups)
         scores = _weighted(metric, encoded, weights).scores(encoded)
         return _values(metric, scores)
@@ -73,10 +83,11 @@ def metric_function(name: str) -> Callable[..., Value]:
 
 def _rows(name: str, key: str, values: Any) -> Array | pd.Series:
     """Values with a row for each, a pandas series as it is."""
-    shape = np.shape(values)
+    rows = as_rows(values)
+    shape = np.shape(rows)
     if not shape or (key in VECTORS and len(shape) > 1):
         raise InputError(f"metric {name}: {key} has shape {shape}, allowed: one value per row")
-    return values if isinstance(values, pd.Series) else np.asarray(values)
+    return rows
 
 
 def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, Any]:
@@ -84,10 +95,13 @@ def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, 
     unknown = sorted({*rows} - {"y_true", "y_pred", *metric.needs})
     if unknown:
         raise InputError(f"metric {metric.name}: takes no {', '.join(unknown)}")
-    decided = () if metric.task == "regression" else ("y_true", "y_pred", "y_standard")
+    labelled = ("y_true", "y_pred", "y_train", "y_standard")
+    decided = () if metric.task == "regression" else labelled
     labels = {key: _labelled(metric.name, key, rows[key]) for key in decided if key in rows}
     numbers = {
-        key: _numbers(metric.name, key, array) for key, array in rows.items() if key not in labels
+        key: as_numbers(f"metric {metric.name}", key, array)
+        for key, array in rows.items()
+        if key not in labels
     }
     return {**numbers, **_coded(metric, labels, pos_label)} if labels else numbers
 
@@ -96,7 +110,8 @@ def _labelled(name: str, key: str, values: Any) -> pd.Index:
     """Classes, one per row, of which none is missing."""
     labels = pd.Index(np.asarray(values)).infer_objects()
     if labels.hasnans:
-        raise InputError(f"metric {name}: {key} has missing values")
+        row = int(labels.isna().argmax())
+        raise InputError(f"metric {name}: {key} has missing values, first in row {row}")
     if labels.inferred_type == "floating" and (labels % 1 != 0).any():
         raise InputError(
             f"metric {name}: {key} has the value {labels[labels % 1 != 0][0]}, allowed: classes; "
@@ -105,25 +120,12 @@ def _labelled(name: str, key: str, values: Any) -> pd.Index:
     return labels
 
 
-def _numbers(name: str, key: str, values: Any) -> Array:
-    """Finite numbers, ``[n]`` or ``[n, columns]``."""
-    array = np.asarray(values)
-    try:
-        array = array.astype(np.float64) if array.dtype == object else array
-        finite = bool(np.isfinite(array).all())
-    except (TypeError, ValueError):
-        finite = False
-    if not finite:
-        raise InputError(f"metric {name}: {key} has values that are no finite numbers")
-    return array
-
-
 def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[str, Any]:
     """The labels as numbers of classes, and the names of the classes."""
     kinds = {key: item.inferred_type in CLASSES_OF_NUMBERS for key, item in labels.items()}
     if len(set(kinds.values())) > 1:
         raise InputError(
-            f"metric {metric.name}: y_true and y_pred are of different types, "
+            f"metric {metric.name}: {' and '.join(labels)} are of different types, "
             f"{' and '.join(label.inferred_type for label in labels.values())}, allowed: the same"
         )
     lengths = [len(label) for label in labels.values()]
@@ -167,12 +169,7 @@ def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
         raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
     if weights is None:
         return metric
-    numbers = _numbers(metric.name, "sample_weight", weights).astype(np.float64)
-    if (numbers < 0).any() or not numbers.any():
-        raise InputError(
-            f"metric {metric.name}: sample_weight must be 0 or more, and not 0 everywhere"
-        )
-    arrays["sample_weight"] = numbers
+    arrays["sample_weight"] = as_weights(f"metric {metric.name}", weights)
     return metric.weighted()
 
 

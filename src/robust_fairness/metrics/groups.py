@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.arrays import factorised
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.base import NO_ROWS, Score
 from robust_fairness.samples import Groups, intersection
@@ -23,11 +24,8 @@ def as_groups(sensitive_features: Any) -> Groups:
     if isinstance(sensitive_features, pd.DataFrame):
         columns = [as_groups(values) for _, values in sensitive_features.items()]
         return columns[0] if len(columns) == 1 else intersection(columns)
-    labels = pd.Categorical(sensitive_features)
-    index = labels.codes.astype(np.int64)
-    if (index < 0).any():
-        raise InputError(f"sensitive_features: row {int(index.argmin())} is missing")
-    names = tuple(map(str, labels.categories))
+    index, values = factorised("sensitive_features", sensitive_features)
+    names = tuple(map(str, values))
     if len(set(names)) < len(names):
         raise InputError(
             "sensitive_features: different labels have the same text, such as 1 and '1'"
@@ -39,7 +37,10 @@ def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:
     """Groups of two sets of rows, where a number means the same group in both."""
     if isinstance(here, Groups) and isinstance(there, Groups):
         return here, there
-    both = as_groups(np.concatenate([here, there]))
+    frames = [pd.DataFrame(values) for values in (here, there)]
+    if list(frames[0]) != list(frames[1]):
+        raise InputError("sensitive_features: other columns than in training, allowed: the same")
+    both = as_groups(pd.concat(frames, ignore_index=True))
     first, second = np.split(both.index, [len(here)])
     return Groups(first, both.values), Groups(second, both.values)
 
