@@ -132,8 +132,9 @@ def factorised(name: str, values: Any) -> tuple[np.ndarray, pd.Index]:
 
     Text that is empty or blank is missing.
 
-    >>> factorised("sex", ["m", "f", "m"])
-    (array([1, 0, 1]), Index(['f', 'm'], dtype='object'))
+    >>> codes, names = factorised("sex", ["m", "f", "m"])
+    >>> codes.tolist(), names.tolist()
+    ([1, 0, 1], ['f', 'm'])
 
     Raises:
         InputError: a label is missing; the text says in which row.
