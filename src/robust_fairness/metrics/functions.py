@@ -14,7 +14,7 @@ from robust_fairness.metrics.base import Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.metrics.groups import as_groups, as_groups_of_both
 
-VECTORS = ("y_true", "y_pred", "y_score", "y_train", "sample_weight")  # arrays [n]
+VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", "sample_weight")  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
