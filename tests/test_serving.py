@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import random
 import re
 import signal
 import socket
@@ -26,6 +27,7 @@ from robust_fairness import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import serving
 from robust_fairness.samples import Samples
+from tests.datasets.loading import load
 from tests.test_project import ROOT
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
@@ -204,7 +206,7 @@ def test_bad_rows_are_refused_in_one_line(tmp_path):
     with pytest.raises(InputError, match=r"rows of shape \(5,\), allowed: \(6,\), as in toy"):
         raw.predict(samples.x[:4, :5])
     frame.loc[2, "feature 1"] = np.nan
-    with pytest.raises(InputError, match="row 2, column feature 1: not finite"):
+    with pytest.raises(InputError, match="row 2, column feature 1: missing, allowed: a finite"):
         model.predict(frame)
     assert raw.by_replica(samples.x[:0]).shape == (0, 3, 2)
 
@@ -306,12 +308,102 @@ def test_requirements_have_the_extras_that_the_network_needs(network, images, re
     assert serving.requirements(network, images) == lines
 
 
-def test_a_broken_model_names_its_file(tmp_path):
-    trained(make_samples(), tmp_path / "model")
-    about = tmp_path / "model" / "data" / "replicas" / "model.json"
-    about.write_text(about.read_text().replace('"seeds"', '"sedes"'))
-    with pytest.raises(InputError, match="model.json: cannot be read"):
+def test_a_model_with_one_bit_flipped_is_refused(tmp_path):
+    """Forty flips of the weights, and ten each of what else belongs to the model."""
+    trained(make_samples(), tmp_path / "model", seeds=(0,))
+    folder = tmp_path / "model" / "data" / "replicas"
+    draw = random.Random(3)
+    for name, flips in {"models.safetensors": 40, "model.json": 10, "SHA256SUMS": 10}.items():
+        content = (folder / name).read_bytes()
+        for bit in (draw.randrange(8 * len(content)) for _ in range(flips)):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            (folder / name).write_bytes(flipped)
+            with pytest.raises(InputError, match="has changed since the model was saved"):
+                mlflow.pyfunc.load_model(str(tmp_path / "model"))
+        (folder / name).write_bytes(content)
+    assert mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    (folder / "SHA256SUMS").unlink()
+    with pytest.raises(InputError, match="SHA256SUMS: cannot be read: No such file"):
         mlflow.pyfunc.load_model(str(tmp_path / "model"))
+
+
+def test_a_model_of_another_version_says_so(tmp_path):
+    trained(make_samples(), tmp_path / "model", seeds=(0,))
+    folder = tmp_path / "model" / "data" / "replicas"
+    about = (folder / "model.json").read_text()
+    (folder / "model.json").write_text(about.replace('"columns"', '"earlier"'))
+    (folder / "SHA256SUMS").write_text(serving.checksums(folder))
+    with pytest.raises(InputError, match="model.json: of another version; log the model again"):
+        mlflow.pyfunc.load_model(str(tmp_path / "model"))
+
+
+YES_NO = ("yes", "no")
+
+
+def raw_samples(root, rows: int = 240) -> tuple[Samples, pd.DataFrame]:
+    """Samples of a table with whole numbers, codes, text and missing cells, and its rows."""
+    rng = np.random.default_rng(11)
+    age, job = rng.integers(18, 80, rows), rng.choice(["clerk", "none"], rows)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "income": rng.normal(30, 5, rows).round(2),
+            "COW": rng.choice([1, 2, 7], rows),
+            "job": job,
+            "sex": rng.choice(["f", "m"], rows),
+            "repaid": np.where(
+                age + 20 * (job == "clerk") + rng.normal(0, 9, rows) > 55, "yes", "no"
+            ),
+        }
+    )
+    frame["income"] = frame["income"].mask(rng.random(rows) < 0.1)
+    frame.to_csv(root / "loans.csv", index=False)
+    options = {"file": "loans.csv", "target": "repaid", "positive": "yes", "sensitive": ["sex"]}
+    options |= {"incomplete": "impute", "types": {"COW": "category"}}
+    return load("table", root, splits=2, **options), frame
+
+
+@pytest.mark.filterwarnings("ignore")  # of MLflow about pandas and scikit-learn
+def test_a_model_scores_the_file_that_its_rows_come_from(tmp_path, monkeypatch):
+    """Read by pandas, of any types, as JSON of a server, and by ``models.evaluate``."""
+    from mlflow.pyfunc.scoring_server import infer_and_parse_data
+    from sklearn.metrics import accuracy_score
+
+    samples, frame = raw_samples(tmp_path)
+    model, stored = trained(samples, tmp_path / "model", seeds=(0, 1))
+    names = ["age", "income", "COW", "job", "sex"]
+    assert sorted(model.metadata.signature.inputs.input_names()) == sorted(names)
+    read = pd.read_csv(tmp_path / "loans.csv")
+    wanted = {"probabilities": True}
+    shares = model.predict(read, params=wanted)
+    each = model.get_raw_model().by_replica(read)
+    for place, prediction in enumerate(stored):
+        expected = softmax(prediction.outputs, axis=1)
+        np.testing.assert_allclose(each[prediction.rows, place], expected, rtol=1e-5, atol=1e-7)
+    schema = model.metadata.get_input_schema()
+    content = {"dataframe_split": json.loads(read[names].to_json(orient="split"))}
+    forms = {
+        "nullable": read.convert_dtypes(),
+        "text": pd.read_csv(tmp_path / "loans.csv", dtype=str),
+        "another order": read[names[::-1]],
+        "JSON": infer_and_parse_data(content, schema),
+    }
+    for form, rows in forms.items():
+        np.testing.assert_array_equal(model.predict(rows, params=wanted), shares, err_msg=form)
+    monkeypatch.setattr("mlflow.tracking.fluent._active_experiment_id", None)
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    mlflow.set_experiment("evaluate")
+    scored = mlflow.models.evaluate(
+        str(tmp_path / "model"), read, targets="repaid", model_type="classifier",
+        evaluator_config={"log_model_explainability": False},
+    )  # fmt: skip
+    assert scored.metrics["accuracy_score"] == accuracy_score(frame["repaid"], model.predict(read))
+    example = model.input_example
+    assert set(example.columns) == {*names}
+    assert model.predict(example).shape == (1,)
+    with pytest.raises(InputError, match="row 3, column COW: 5, allowed: 1, 2, 7"):
+        model.predict(read.assign(COW=[1, 2, 7, 5] * 60))
 
 
 def test_without_a_criterion_that_chooses_the_first_trial_is_kept(tmp_path):

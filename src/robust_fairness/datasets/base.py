@@ -20,6 +20,8 @@ from robust_fairness.samples.splits import (
     unit_splits,
 )
 
+MISSING = "missing"  # category of a missing cell, and mark of the indicators of missing numbers
+
 DataKind = Literal["table", "image", "question", "generated"]
 
 

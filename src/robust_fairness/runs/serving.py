@@ -1,8 +1,9 @@
 """Trained replicas of a cell as an MLflow model, saved and loaded without pickle.
 
 The model's folder contains MLflow's own files and, in ``data/replicas``, ``models.safetensors``
-as in the catalog and ``model.json``. To load it, MLflow imports this module and calls
-``_load_pyfunc``, which needs neither Kedro nor the rest of the extra ``all``.
+as in the catalog, ``model.json`` and the checksums of both, which are compared on loading. To load
+it, MLflow imports this module and calls ``_load_pyfunc``, which needs neither Kedro nor the rest of
+the extra ``all``.
 """
 
 import logging
@@ -22,7 +23,10 @@ from robust_fairness.catalog.mapping import parts_of, save_parts
 from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
+from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
+from robust_fairness.datasets.encoding import Column, columns_of, encoded
+from robust_fairness.datasets.raw.columns import name_of_category
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.metrics.evaluation import probability_of_second
@@ -31,7 +35,7 @@ from robust_fairness.samples import Groups, Samples, intersection
 from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 
 LOGGER = logging.getLogger(__name__)
-MODELS, ABOUT = "models.safetensors", "model.json"
+MODELS, ABOUT, CHECKSUMS = "models.safetensors", "model.json", "SHA256SUMS"
 PROBABILITIES = "probabilities"
 GREY = 128  # of the example image
 
@@ -54,11 +58,16 @@ class Rule(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants")
         for name in self.attributes:
             if name not in data:
                 raise unknown_name("column", name, map(str, data.columns))
-        columns = [pd.Categorical(data[name].astype("str")) for name in self.attributes]
-        if not columns:
+        if not self.attributes:
             return Groups(np.zeros(len(data), dtype=np.int64), ((),))
+        columns = [
+            (name, *pd.factorize(data[name], use_na_sentinel=False)) for name in self.attributes
+        ]
         return intersection(
-            [Groups.named(column.codes, map(str, column.categories)) for column in columns]
+            [
+                Groups.named(codes, [name_of_category(value, name) for value in values])
+                for name, codes, values in columns
+            ]
         )
 
     def decided(self, positive: np.ndarray, groups: Groups) -> np.ndarray:
@@ -82,6 +91,7 @@ class About(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"
     seeds: tuple[int, ...]
     classes: tuple[str, ...]
     features: tuple[str, ...]
+    columns: tuple[Column, ...]
     shape: tuple[int, ...]
     rule: Rule | None = None
     package: str = __version__
@@ -110,8 +120,9 @@ class Served:
         """Classes by name, or float32 outcomes, ``[n]``: those of the mean over replicas.
 
         Args:
-            data: rows before preprocessing: a data frame with the features as columns, in any
-                order, or an array ``[n, d]``; uint8 images ``[n, c, h, w]``.
+            data: rows of the table: a data frame with its columns, in any order, with categories as
+                text or codes and any type of numbers; an array of features ``[n, d]``; uint8
+                images ``[n, c, h, w]``.
             params: ``probabilities``: whether to return probabilities ``[n, class]`` instead.
 
         A post-processed model needs the columns of its groups, too. Its probabilities are those of
@@ -147,10 +158,7 @@ class Served:
     def _inputs(self, data: Any) -> np.ndarray:
         about = self.about
         if isinstance(data, pd.DataFrame) and about.features:
-            missing = [name for name in about.features if name not in data]
-            if missing:
-                raise unknown_name("column", missing[0], map(str, data.columns))
-            data = data[list(about.features)].to_numpy()
+            return encoded(data, about.columns, about.features)
         rows = np.asarray(data)
         if rows.shape[1:] != about.shape:
             raise InputError(
@@ -175,12 +183,28 @@ class Served:
 
 def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Served:
     """Load the model; called by MLflow."""
+    folder = Path(path)
     try:
-        about = About.model_validate_json((Path(path) / ABOUT).read_bytes())
-    except (OSError, ValidationError) as error:
-        raise InputError(f"{Path(path) / ABOUT}: cannot be read ({type(error).__name__})") from None
-    fitted = from_arrays(Fitted, *parts_of(Path(path) / MODELS))
+        recorded = (folder / CHECKSUMS).read_text(encoding="utf-8", errors="replace")
+        is_unchanged = recorded == checksums(folder)
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from None
+    if not is_unchanged:
+        raise InputError(
+            f"{folder}: {ABOUT} or {MODELS} has changed since the model was saved (sha256sum "
+            f"--check {CHECKSUMS} says which); log the model again"
+        )
+    try:
+        about = About.model_validate_json((folder / ABOUT).read_bytes())
+    except ValidationError:
+        raise InputError(f"{folder / ABOUT}: of another version; log the model again") from None
+    fitted = from_arrays(Fitted, *parts_of(folder / MODELS))
     return Served(fitted, about, (model_config or {}).get("device", "cpu"))
+
+
+def checksums(folder: Path) -> str:
+    """Checksums of a model's files, as ``sha256sum`` writes them."""
+    return "".join(f"{sha256_of(folder / name)}  {name}\n" for name in (ABOUT, MODELS))
 
 
 def save(
@@ -211,7 +235,8 @@ def save(
     data = folder.with_name("replicas")
     data.mkdir(parents=True, exist_ok=True)
     save_parts(*to_arrays(fitted), data / MODELS)
-    (data / ABOUT).write_text(about.model_dump_json(indent=2))
+    (data / ABOUT).write_text(about.model_dump_json(indent=2), encoding="utf-8")
+    (data / CHECKSUMS).write_text(checksums(data), encoding="utf-8")
     example = _example(about, fitted[0])
     # MLflow would read the files of all installed packages to compare them with the requirement,
     # which is the version that runs: a second.
@@ -279,6 +304,7 @@ def _selected(
         seeds=tuple(model.seed for model in fitted),
         classes=samples.classes,
         features=samples.features,
+        columns=columns_of(samples) if samples.features else (),
         shape=samples.arrays["x"].shape[1:],
         rule=rule,
     )
@@ -310,13 +336,17 @@ def _rule(named: Named, samples: Samples, fitted: Sequence[Fitted], cell: Cell) 
 
 
 def _schemas(about: About) -> tuple[Any, Any]:
-    """MLflow schemas of inputs and outputs; named features are columns."""
-    from mlflow.types import ColSpec, DataType, Schema, TensorSpec
+    """MLflow schemas of inputs and outputs; the columns of a table are of any type.
+
+    MLflow would refuse int64 for numbers, and numbers for categories.
+    """
+    from mlflow.types import ColSpec, Schema, TensorSpec
+    from mlflow.types.schema import AnyType
 
     if about.features:
-        columns = [ColSpec(DataType.double, name) for name in about.features]
         groups = about.rule.attributes if about.rule else ()
-        inputs = Schema(columns + [ColSpec(DataType.string, name) for name in groups])
+        names = dict.fromkeys((*(column.name for column in about.columns), *groups))
+        inputs = Schema([ColSpec(AnyType(), name) for name in names])
     else:
         inputs = Schema([TensorSpec(np.dtype(about.dtype), (-1, *about.shape))])
     output = np.dtype(np.str_) if about.classes else np.dtype(np.float32)
@@ -324,14 +354,21 @@ def _schemas(about: About) -> tuple[Any, Any]:
 
 
 def _example(about: About, fitted: Fitted) -> Any:
-    """A synthetic row: the centre of the preprocessing, or a grey image."""
+    """A synthetic row: centre and largest category of the preprocessing, or a grey image."""
     if len(about.shape) > 1:
         return np.full((1, *about.shape), GREY, dtype=np.uint8)
-    row = fitted.state["preprocessing.centre"].reshape(1, -1)
+    centre = fitted.state["preprocessing.centre"]
     if not about.features:
-        return row.astype(np.float32)
-    table = pd.DataFrame(row.astype(np.float64), columns=list(about.features))
-    if about.rule and about.rule.attributes:
-        known = about.rule.mixtures[0][0][0]
-        table = table.assign(**dict(zip(about.rule.attributes, known, strict=True)))
-    return table
+        return centre.reshape(1, -1).astype(np.float32)
+    shares = dict(zip(about.features, centre.tolist(), strict=True))
+    row: dict[str, Any] = {
+        column.name: max(
+            column.categories, key=lambda value, name=column.name: shares[f"{name}={value}"]
+        )
+        if column.categories
+        else shares[column.name]
+        for column in about.columns
+    }
+    if about.rule:
+        row |= dict(zip(about.rule.attributes, about.rule.mixtures[0][0][0], strict=False))
+    return pd.DataFrame([row])

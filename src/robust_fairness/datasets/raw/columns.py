@@ -56,7 +56,7 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
             f"{place}: {len(values)} distinct values, allowed: at most {most} categories; drop the "
             "column, merge rare values, or divide numbers into bins"
         )
-    names = [_name(value, place) for value in values]
+    names = [name_of_category(value, place) for value in values]
     kinds = pd.Index(sorted(set(names)), dtype=object)
     numbers = _parsed(kinds.to_numpy())
     if np.isfinite(numbers).all():
@@ -336,7 +336,7 @@ def _parsed(values: np.ndarray) -> np.ndarray:
     return pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
 
 
-def _name(value: object, place: str) -> str:
+def name_of_category(value: object, place: str) -> str:
     """Name of a category; whole numbers have no decimal point."""
     if isinstance(value, str):
         return value

@@ -8,11 +8,10 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import TableParameters
+from robust_fairness.datasets.base import MISSING, TableParameters
 from robust_fairness.datasets.raw.columns import require_two_values
 from robust_fairness.samples.splits import Fraction
 
-MISSING = "missing"
 INFREQUENT = "infrequent"
 
 
