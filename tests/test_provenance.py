@@ -128,6 +128,7 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
         "namespaces": None,
         "runtime_params": {},
         "only_missing_outputs": only_missing,
+        "load_versions": chosen,
         **changes,
     }
     manager = _create_hook_manager()

@@ -244,9 +244,10 @@ def test_run_is_completed_from_its_own_samples_whatever_ran_since(after_run):
 
 
 def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
-    """Without Git; every output is compared; another configuration or other code is named."""
+    """Without Git, and after an edit of conf/; every output is compared; other code is named."""
     shutil.rmtree(after_run.root / ".git")
     (after_run.root / "notes.txt").write_text("no source")
+    (after_run.root / "conf" / "smoke" / "parameters_more.yml").write_text("seeds: [\n")
     assert "outputs, same bits" in after_run.kedro("rerun", "one")
     told = manifest(after_run, "one")
     (again,) = (after_run.root / "data" / "08_reporting" / "manifests").glob("one-rerun-*.json")
@@ -254,12 +255,6 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     with pytest.raises(InputError, match="outputs differ: metrics"):
         comparison(told, json.loads(again.read_text()))
 
-    configured = after_run.root / "conf" / "smoke" / "parameters.yml"
-    before = configured.read_text() if configured.exists() else ""
-    configured.write_text("protocols: {}\n")
-    changed = "the configuration has changed since (conf/smoke/parameters.yml; "
-    assert changed in after_run.kedro("rerun", "one", status=1)
-    configured.write_text(before)
     (after_run.root / "src/robust_fairness/methods/another.py").write_text("")
     said = after_run.commands("rerun one", "rerun onne", status=1)
     assert "its code (package) was" in said["rerun one"]

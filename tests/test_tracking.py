@@ -1,6 +1,8 @@
 """What MLflow is told, on its own sqlite store."""
 
+import json
 import logging
+import os
 import time
 from functools import partialmethod
 from types import SimpleNamespace
@@ -82,6 +84,9 @@ def hook(client) -> MlflowTracking:
     return hook
 
 
+PATTERNS = {"mlflow": ["mlflow*"]}
+
+
 def runs(client: MlflowClient) -> dict:
     """All runs by name."""
     experiment = client.get_experiment_by_name(EXPERIMENT)
@@ -108,7 +113,7 @@ def train(hook: MlflowTracking, cell: str) -> None:
 
 def evaluate(hook: MlflowTracking, cell: str, *rows: dict) -> None:
     """An evaluation node has run."""
-    given = {f"params:{cell}.cell": settings_of(cell)}
+    given = {f"params:{cell}.cell": settings_of(cell), f"{cell.partition('.')[0]}.samples": SAMPLES}
     made = {f"{cell}.metrics": scores(*rows)}
     hook.after_node_run(node(cell, "evaluate"), with_trials(cell), given, made, "one")
 
@@ -199,7 +204,7 @@ def test_a_search_is_compared_by_its_trials(client, hook):
         {"trial": "alpha=0.1", "criterion": "accuracy", "score": 0.8, "hparams": CHANGED},
     ]
     made = {f"{cell}.metrics": scores({"trial": "alpha=0.1", "value": 0.75})}
-    given = {f"params:{cell}.cell": settings_of(cell)}
+    given = {f"params:{cell}.cell": settings_of(cell), "adult.samples": SAMPLES}
     hook.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
     again = MlflowTracking()
     again.after_node_run(node(cell, "evaluate"), with_trials(cell, *rows), given, made, "one")
@@ -213,7 +218,7 @@ def test_a_search_is_compared_by_its_trials(client, hook):
     assert logged[f"{cell}, default"].data.metrics == {"validation/accuracy": 0.7}
 
 
-def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
+def test_headlines_are_accuracy_and_the_worst_gap_of_every_dataset_and_attribute():
     gap = {"metric": "equalized_odds_difference", "attribute": "sex"}
     rows = scores(
         {"value": 0.5, "seed": 0},
@@ -225,10 +230,12 @@ def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
         {**gap, "value": 0.4, "shift": "domain", "domain": "NE"},
         {**gap, "value": 0.6, "shift": "domain", "domain": "RI"},
         {**gap, "value": 0.9, "attribute": "race"},
+        {"value": 0.9, "dataset": "digits"},
     )
     assert headlines(rows) == pytest.approx(
         {
             "home/accuracy": 0.6,
+            "home/accuracy digits": 0.9,
             "home/worst_gap sex": 0.2,
             "home/worst_gap race": 0.9,
             "away/accuracy": 0.4,
@@ -243,12 +250,14 @@ def test_headlines_are_accuracy_and_the_worst_gap_of_every_attribute():
         (None, "tracking: {experiment: {name: mine}}", "mine"),
         ("theirs", "tracking: {experiment: {name: mine}}", "theirs"),
         (None, None, EXPERIMENT),
-        (None, "tracking: {experimnt: {name: mine}}", "mlflow.yml: tracking.experimnt"),
+        (None, "tracking: {experimnt: {name: mine}}", EXPERIMENT),
+        (None, "tracking: {experiment: {name: mine, restore_if_deleted: true}}", "mine"),
+        (None, "server: {request_header_provider: {type: null}}\nui: {port: 5000}", EXPERIMENT),
         (None, "server: {mlflow_tracking_uri: 3}", "mlflow.yml: server.mlflow_tracking_uri"),
     ],
 )
 def test_mlflow_yml_and_the_environment_name_the_experiment(
-    client, monkeypatch, tmp_path, variable, text, expected
+    client, monkeypatch, tmp_path, caplog, variable, text, expected
 ):
     from kedro.config import OmegaConfigLoader
 
@@ -258,7 +267,9 @@ def test_mlflow_yml_and_the_environment_name_the_experiment(
     (tmp_path / "conf" / "base").mkdir(parents=True)
     if text:
         (tmp_path / "conf" / "base" / "mlflow.yml").write_text(text)
-    loader = OmegaConfigLoader(str(tmp_path / "conf"), base_env="base", default_run_env="base")
+    loader = OmegaConfigLoader(
+        str(tmp_path / "conf"), base_env="base", default_run_env="base", config_patterns=PATTERNS
+    )
     hook = MlflowTracking()
     if "mlflow.yml" in expected:
         with pytest.raises(InputError, match=expected):
@@ -267,6 +278,32 @@ def test_mlflow_yml_and_the_environment_name_the_experiment(
     hook.after_context_created(SimpleNamespace(config_loader=loader))
     hook.before_pipeline_run(PARAMS)
     assert client.get_experiment_by_name(expected) is not None
+    ignored = [name for name in ("experimnt", "restore", "request_header") if name in (text or "")]
+    assert [name for name in ignored if name not in caplog.text] == []
+    assert len(caplog.messages) == bool(ignored)
+
+
+def test_the_next_run_of_a_process_has_its_own_mlflow_yml(monkeypatch, tmp_path):
+    """And what the user has set in the environment stays."""
+    from kedro.config import OmegaConfigLoader
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///mine.db")
+    monkeypatch.delenv(EXPERIMENT_NAME, raising=False)
+    hook, named = MlflowTracking(), []
+    for name in ("first", "second", ""):
+        folder = tmp_path / f"conf{name}" / "base"
+        folder.mkdir(parents=True)
+        server = {"mlflow_tracking_uri": "sqlite:///other.db"}
+        experiment = {"experiment": {"name": name}} if name else {}
+        text = json.dumps({"server": server, "tracking": experiment})
+        (folder / "mlflow.yml").write_text(text)
+        loader = OmegaConfigLoader(
+            str(folder.parent), base_env="base", default_run_env="base", config_patterns=PATTERNS
+        )
+        hook.after_context_created(SimpleNamespace(config_loader=loader))
+        named.append((os.environ[EXPERIMENT_NAME], os.environ["MLFLOW_TRACKING_URI"]))
+    assert named == [(name, "sqlite:///mine.db") for name in ("first", "second", EXPERIMENT)]
+    monkeypatch.delenv(EXPERIMENT_NAME)
 
 
 def test_system_metrics_are_logged_where_mlflow_is_told_to(client, monkeypatch):
@@ -325,7 +362,7 @@ def test_the_model_is_kept_once_a_cell_and_left_out_on_demand(client, monkeypatc
     run = runs(client)["adult.erm"]
     experiment = client.get_experiment_by_name(EXPERIMENT).experiment_id
     (logged,) = client.search_logged_models([experiment])
-    assert (logged.name, logged.source_run_id) == ("adult_erm", run.info.run_id)
+    assert (logged.name, logged.source_run_id) == ("adult_erm-one", run.info.run_id)
     assert [output.model_id for output in run.outputs.model_outputs] == [logged.model_id]
     evaluate(hook, "adult.erm", {"value": 0.75})
     assert [metric.value for metric in client.get_logged_model(logged.model_id).metrics] == [0.75]

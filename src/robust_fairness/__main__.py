@@ -25,6 +25,9 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
     """
     if isinstance(sys.stdout, TextIOWrapper):  # consoles that cannot print every name of a group
         sys.stdout.reconfigure(errors="backslashreplace")
+    if not Path("conf", LOGGING).exists():  # Kedro reads the variable when it is imported
+        os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(CONF / LOGGING))
+    os.environ.setdefault("DO_NOT_TRACK", "true")  # usage data of Kedro and MLflow
     words = list(sys.argv[1:] if args is None else args)
     if words and words[0][:1] == "-" and words[0] not in ("--help", "--version"):
         words = ["run", *words]
@@ -44,9 +47,6 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
 
 def _set_up() -> None:
     """Set up the project around the current folder, or else the package alone."""
-    if not Path("conf", LOGGING).exists():  # Kedro reads the variable when it is imported
-        os.environ.setdefault("KEDRO_LOGGING_CONFIG", str(CONF / LOGGING))
-    os.environ.setdefault("DO_NOT_TRACK", "true")  # usage data of Kedro and MLflow
     from kedro.framework.project import configure_project
     from kedro.framework.startup import bootstrap_project
     from kedro.utils import find_kedro_project

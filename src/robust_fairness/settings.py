@@ -16,7 +16,7 @@ CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",
     "default_run_env": "local",
-    "config_patterns": {"experiment": ["experiment*", "experiment*/**"]},
+    "config_patterns": {"experiment": ["experiment*", "experiment*/**"], "mlflow": ["mlflow*"]},
     "merge_strategy": {"parameters": "soft"},
 }
 # The data contain sensitive attributes: no telemetry.

@@ -98,6 +98,8 @@ def _reason(error: Exception) -> str | None:
     if isinstance(error, DatasetError):
         cause = error.__cause__
         return reason_of(cause if isinstance(cause, InputError) else error)
+    if isinstance(error, KeyError) and "credentials" in str(error):  # Kedro's, of the catalog
+        return f"{error.args[0]}; conf/local/credentials.yml is read in every environment"
     if isinstance(error, ParameterValidationError):
         problems = [line.removeprefix("- ") for line in str(error).splitlines()[1:]]
         return "; ".join(problems)

@@ -57,7 +57,7 @@ class Column(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants
         places = [known.get(name, known.get(canonical(name), -1)) for name in names]
         result = np.array([*places, for_missing])[codes]
         self._require(cells, result < 0, ", ".join(self.categories))
-        return pd.Categorical.from_codes(result, list(self.categories))
+        return pd.Categorical.from_codes(result.tolist(), pd.Index(self.categories))
 
     def _require(self, cells: pd.Series, wrong: np.ndarray, allowed: str) -> None:
         if wrong.any():

@@ -25,7 +25,6 @@ from zipfile import BadZipFile
 import click
 import fsspec
 from kedro.config import OmegaConfigLoader
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from robust_fairness.core.errors import (
@@ -42,6 +41,8 @@ from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
 from robust_fairness.experiment.yaml_source import Node, deep_merged, located, parse
 
+OF_PACKAGE = ("robust_fairness", "conf")  # where the package's files are shown to be
+OF_MACHINE = ("credentials", "mlflow")  # which no manifest has
 SUFFIXES = (".yml", ".yaml", ".json")
 
 
@@ -62,29 +63,49 @@ def _shown_by_all_commands() -> Iterator[None]:
 class ConfigLoader(OmegaConfigLoader):
     """Kedro's loader, plus an environment that must exist and parameters from the experiment.
 
-    What ``conf/local`` (``default_run_env``) has is added to every environment: parameters of new
-    names, datasets, and methods and shifts of a dataset. Without such an environment it overrides
-    ``base``, as in every Kedro project.
+    ``conf_source`` is a folder, an archive of one, or the manifest of a run.
+
+    What ``conf/local`` (``default_run_env``) has is added to every environment, which overrides it:
+    parameters, entries of the catalog, credentials, ``mlflow.yml``, datasets, and methods and
+    shifts of a dataset. It overrides ``base``, as in every Kedro project.
     """
 
     @_shown_by_all_commands()
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
         self.source = str(conf_source)
-        folder = Path(conf_source)
-        if folder.is_file():
+        folder, self._package = Path(conf_source), CONF
+        self._is_of_run = folder.suffix == ".json" and folder.is_file()
+        if self._is_of_run:
+            folder, self._package = self._of_run(folder, env)
+        elif folder.is_file():
             folder = self._unpacked(folder)
         self._conf = folder = folder.absolute()
-        known = {path.name for conf in (folder, CONF) for path in conf.glob("*/")}
+        known = {path.name for conf in (folder, self._package) for path in conf.glob("*/")}
         if env is not None and env not in known:
             raise unknown_name("environment", env, known)
         super().__init__(folder, env, ignore_hidden=False, **options)
         self.pipelines: dict[str, Any] = {}  # made of this configuration, by name
         _loader.set(self)
 
+    def _of_run(self, manifest: Path, env: str | None) -> tuple[Path, Path]:
+        """The folders of a project's and of the package's files, as a run read them."""
+        from robust_fairness.runs.provenance import read_manifest
+
+        root = _temporary_folder()
+        for name, text in read_manifest(manifest).get("configuration_files", {}).items():
+            path = (root / name).resolve()
+            if not path.is_relative_to(root):
+                raise InputError(f"{manifest}: {name}, allowed: files of a configuration")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        of_project = [path for path in root.iterdir() if path != root / OF_PACKAGE[0]]
+        conf = of_project[0] if of_project else root / "conf"
+        (conf / (env or "")).mkdir(parents=True, exist_ok=True)
+        return conf, root.joinpath(*OF_PACKAGE)
+
     def _unpacked(self, archive: Path) -> Path:
         """The folder ``conf`` of an archive, unpacked until the process ends."""
-        root = Path(mkdtemp(prefix="robust_fairness_")).resolve()
-        atexit.register(rmtree, root, ignore_errors=True)
+        root = _temporary_folder()
         try:
             if not tarfile.is_tarfile(archive):
                 unpack_archive(archive, root)
@@ -107,19 +128,27 @@ class ConfigLoader(OmegaConfigLoader):
     def _read_dir_configs(
         self, conf_path: str, patterns: Collection[str], *options: Any
     ) -> dict[Path, Any]:
-        """The files of an environment; those of a project's ``base`` come after the package's."""
+        """The files of an environment.
+
+        In ``base`` those of the project come after the package's, and in another environment than
+        ``conf/local`` those of ``conf/local`` after these.
+        """
         configs: dict[Path, Any] = {}
         environment = str((self._conf / conf_path).relative_to(self._conf))
-        for folder in self._folders(environment):
+        folders = self._folders(environment)
+        local = self.default_run_env
+        if environment == self.base_env and self.env not in (None, local):
+            folders += filter(Path.is_dir, self._folders(local))
+        for folder in folders:
             names = [str(path.relative_to(folder)) for path in self._paths(folder, patterns)]
             configs |= super()._read_dir_configs(str(folder), names, *options)
         return configs
 
     def _folders(self, environment: str) -> list[Path]:
         """The folders of an environment, the project's or else the package's; of ``base`` both."""
-        folder, package = self._conf / environment, CONF / environment
+        folder, package = self._conf / environment, self._package / environment
         if environment == self.base_env and package.resolve() != folder.resolve():
-            return [package, folder] if folder.is_dir() else [package]
+            return [path for path in (package, folder) if path.is_dir()]
         return [folder if folder.is_dir() else package]
 
     def _paths(self, folder: Path, patterns: Collection[str]) -> list[Path]:
@@ -137,6 +166,8 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def __getitem__(self, key: str) -> dict[str, Any]:
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
+        if key in OF_MACHINE and self._is_of_run:
+            return loader_of(None)[key]
         if key in ("catalog", "parameters"):
             self._layers(key)  # reports mistakes of YAML with file and line
         if key == "parameters":
@@ -175,17 +206,7 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def written_parameters(self) -> dict[str, Any]:
         with self._resolving("parameters"):
-            written: dict[str, Any] = super().__getitem__("parameters")
-            if self.default_run_env in (self.env or self.default_run_env, self.base_env):
-                return written
-            if not self._folders(self.default_run_env)[0].is_dir():
-                return written
-            patterns = self.config_patterns["parameters"]
-            added = self.load_and_merge_dir_config(
-                self.default_run_env, patterns, "parameters", set()
-            )
-            merged: Any = OmegaConf.to_container(OmegaConf.merge(added, written))
-            return dict(merged)
+            return dict(super().__getitem__("parameters"))
 
     def _layers(self, key: str) -> list[list[Node]]:
         """The files of a kind: those of the base, of the environment, and of ``local``."""
@@ -211,12 +232,17 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, bytes]]:
         for path in self._paths(folder, self.config_patterns[key]):
-            shown = Path(folder.parent.name, folder.name, path.relative_to(folder))
+            is_packages = (
+                folder.is_relative_to(self._package)
+                and self._package.resolve() != self._conf.resolve()
+            )
+            parents = OF_PACKAGE if is_packages else (folder.parent.name,)
+            shown = Path(*parents, folder.name, path.relative_to(folder))
             yield str(shown), path.read_bytes()
 
     def _all_files(self) -> Iterator[tuple[str, bytes]]:
         """Shown name and content of every file that the configuration is read from."""
-        for key in ("catalog", "parameters", "experiment"):
+        for key in ("globals", "catalog", "parameters", "experiment"):
             for environment in self._environments:
                 yield from self._files(key, environment)
 
@@ -326,18 +352,32 @@ class ConfigLoader(OmegaConfigLoader):
         return used_by(self.validated_experiment)
 
 
-def loader_of(environment: str | None, grid: Mapping[str, Any] | None = None) -> ConfigLoader:
-    """A loader of the project in the current folder; ``grid`` selects a part of the experiment.
+def _temporary_folder() -> Path:
+    """A folder that exists until the process ends."""
+    folder = Path(mkdtemp(prefix="robust_fairness_")).resolve()
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return folder
 
-    The loader of this context remains the one that it is.
-    """
+
+def loader_of(environment: str | None, grid: Mapping[str, Any] | None = None) -> ConfigLoader:
+    """A loader of the project in the current folder; ``grid`` selects a part of the experiment."""
     from kedro.framework.project import settings
     from kedro.utils import find_kedro_project
 
     root = find_kedro_project(Path.cwd()) or Path.cwd()
-    source = str(root / settings.CONF_SOURCE)
-    selected = {"grid": dict(grid)} if grid else {}
-    options = {"runtime_params": selected, **settings.CONFIG_LOADER_ARGS}
+    return _apart(root / settings.CONF_SOURCE, environment, {"grid": dict(grid)} if grid else {})
+
+
+def loader_of_run(path: Path, manifest: Mapping[str, Any]) -> ConfigLoader:
+    """A loader of the configuration in the manifest of a run, the content of ``path``."""
+    return _apart(path, manifest["environment"], manifest["runtime_parameters"])
+
+
+def _apart(source: Path, environment: str | None, parameters: Mapping[str, Any]) -> ConfigLoader:
+    """A loader beside that of this context, which stays the one that pipelines are made of."""
+    from kedro.framework.project import settings
+
+    options = {"runtime_params": parameters, **settings.CONFIG_LOADER_ARGS}
     return copy_context().run(ConfigLoader, source, environment, **options)
 
 

@@ -5,7 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kedro.framework.hooks import hook_impl
@@ -17,14 +17,15 @@ from kedro.io import (
 )
 from kedro.io.core import Version, VersionNotFoundError
 from kedro.pipeline import Pipeline
+from pandas import json_normalize
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code_id
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
-from robust_fairness.runs.configuration import loader
+from robust_fairness.runs.configuration import ConfigLoader, loader, loader_of_run
 from robust_fairness.runs.runners import FAN_IN, reason_of, remove
 
 logger = logging.getLogger(__name__)
@@ -61,6 +62,7 @@ class RunRecord:
             configured.require_raw_files(read)
         self._recorded.clear()
         run_id = run_params["run_id"]
+        _require_read(run_params["load_versions"] or (), pipeline)
         manifest = provenance.new_manifest(run_params, configured, pipeline.all_outputs())
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
@@ -86,6 +88,7 @@ class RunRecord:
                 outputs = provenance.load_manifest(version)["outputs"]
                 changes += _changed(outputs, [name], catalog)
         manifest["accepted"] += provenance.accepted(run_id, changes)
+        manifest["joined"] = _of_other_settings(manifest["loaded"], configured)
         if before:
             _remove_unrecorded(manifest["outputs"], pipeline, catalog)
         provenance.write_manifest(manifest)
@@ -181,12 +184,13 @@ def _pin_inputs(
 ) -> dict[str, str]:
     """Versions of inputs from other runs: pinned before, by ``--load-versions``, or the newest."""
     versions = {}
+    ended = {run["run_id"]: run["ended"] or run["started"] for run in provenance.manifests()}
     for name in sorted(pipeline.inputs()):
         dataset = _versioned(catalog, name)
         if dataset is None:
             continue
         try:
-            version = pinned.get(name) or dataset.resolve_load_version()
+            version = pinned.get(name) or _newest(dataset, ended)
         except VersionNotFoundError:
             raise InputError(f"{name}: no version yet; run the pipeline that saves it") from None
         dataset._version = Version(version, None)
@@ -199,6 +203,61 @@ def _pin_inputs(
     for version, count in sorted(Counter(versions.values()).items()):
         logger.info("using %d outputs of run %s", count, version)
     return versions
+
+
+def _require_read(chosen: Iterable[str], pipeline: Pipeline) -> None:
+    """Require that the run reads what ``--load-versions`` names from other runs."""
+    for name in chosen:
+        if name in pipeline.all_outputs():
+            raise InputError(
+                f"--load-versions={name}: this run makes it, allowed: what it reads of other runs"
+            )
+        if name not in pipeline.inputs():
+            raise unknown_name("input of --load-versions", name, pipeline.inputs())
+
+
+def _newest(dataset: AbstractVersionedDataset, ended: Mapping[str, str]) -> str | None:
+    """The given version, or that of the run that ended last; without one the newest file.
+
+    A copy of the files has other times than the runs.
+    """
+    if dataset._version is not None and dataset._version.load:
+        return str(dataset._version.load)
+    saved = {PurePosixPath(path).parent.name for path in dataset.list_versions()}
+    newest = max(saved & ended.keys(), key=lambda run: ended[run], default=None)
+    return newest or dataset.resolve_load_version()
+
+
+def _of_other_settings(versions: Mapping[str, str], configured: ConfigLoader) -> list[str]:
+    """Cells whose outputs are read and were made with other settings than now; warns of them."""
+    joined = []
+    cells: dict[str, set[str]] = {}
+    for name, version in versions.items():
+        if (cell := names.parse(name).cell) and provenance.manifest_path(version).exists():
+            cells.setdefault(version, set()).add(cell)
+    for run_id, read in sorted(cells.items()):
+        manifest = provenance.load_manifest(run_id)
+        if manifest["configuration"] == provenance.configuration_digest(configured):
+            continue
+        earlier = loader_of_run(provenance.manifest_path(run_id), manifest)
+        before, now = _settings(earlier), _settings(configured)
+        for cell in sorted(read & before.keys() & now.keys()):
+            changes = [
+                f"{field} {before[cell].get(field)}, now {now[cell].get(field)}"
+                for field in before[cell] | now[cell]
+                if before[cell].get(field) != now[cell].get(field)
+            ]
+            if changes:
+                joined.append(f"{cell} of run {run_id} ({', '.join(changes)})")
+    if joined:
+        logger.warning("cells of other settings are joined: %s", "; ".join(joined))
+    return joined
+
+
+def _settings(configured: ConfigLoader) -> dict[str, dict[str, str]]:
+    """The settings of every cell, with names such as ``protocol.epochs``."""
+    cells = {cell.name: cell.model_dump() for cell in configured.selected_experiment.cells}
+    return {name: json_normalize(cell).iloc[0].map(str).to_dict() for name, cell in cells.items()}
 
 
 def _close(

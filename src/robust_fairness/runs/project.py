@@ -6,6 +6,7 @@ from pathlib import Path
 
 import kedro
 
+from robust_fairness import __version__
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import CONF
 
@@ -28,6 +29,10 @@ from robust_fairness.pipeline_registry import register_pipelines  # noqa: F401
 COMMANDS = """\
 # The commands of robust_fairness, for `kedro`.
 from robust_fairness.cli import cli  # noqa: F401
+"""
+REQUIREMENTS = """\
+# What the project needs: pip install -r requirements.txt
+robust-fairness[all]=={version}
 """
 TELEMETRY = "consent: false\n"
 FOLDERS = (
@@ -53,6 +58,7 @@ def create(folder: Path) -> list[Path]:
         "README.md": _template("README.md").format(name=name),
         ".gitignore": _template("gitignore"),
         ".telemetry": TELEMETRY,
+        "requirements.txt": REQUIREMENTS.format(version=__version__),
         "conf/logging.yml": (CONF / "logging.yml").read_text(encoding="utf-8"),
         "notebooks/first_look.ipynb": _template("first_look.ipynb"),
         **{f"{folder}/.gitkeep": "" for folder in FOLDERS},

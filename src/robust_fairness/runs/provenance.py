@@ -92,6 +92,11 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     return manifest
 
 
+def has_failed(run_id: str) -> bool:
+    """Whether a node of a run has failed."""
+    return manifest_path(run_id).exists() and load_manifest(run_id)["state"] == "failed"
+
+
 def journal_path(run_id: str) -> Path:
     """File of the outputs and failures of a run in progress."""
     return manifest_path(run_id).with_name(f".{run_id}.journal")

@@ -24,8 +24,9 @@ NOT_COMPARED = ("report",)
 def rerun(run: str) -> str:
     """Repeat a run without checkpoints and compare the content of every output.
 
-    The code and the configuration must be those of the run, in Git or not. Other packages, or
-    another machine, are a warning, and named where outputs differ.
+    The configuration is that in the manifest, whatever ``conf`` has now. The code must be that of
+    the run, in Git or not. Other packages, or another machine, are a warning, and named where
+    outputs differ.
 
     Args:
         run: its id, or the file of its manifest, which a new checkout does not have.
@@ -35,10 +36,13 @@ def rerun(run: str) -> str:
     run_id = old["run_id"]
     if old["state"] != "finished":
         raise InputError(f"run {run_id} is {old['state']}; only finished runs can be rerun")
-    if HIDDEN in json.dumps(old["runtime_parameters"]):
+    if "configuration_files" not in old:
+        raise InputError(f"run {run_id}: an earlier version made it, without its configuration")
+    if HIDDEN in json.dumps([old["runtime_parameters"], old["configuration_files"]]):
         raise InputError(f"run {run_id} cannot be rerun: its manifest lacks secret parameters")
     _require_same_code(old)
-    session = Session.create(env=old["environment"])
+    manifest = Path(run) if is_file else provenance.manifest_path(run_id)
+    session = Session.create(env=old["environment"], conf_source=str(manifest))
     loader = session.load_context(old["runtime_parameters"]).config_loader
     provenance.require_same_configuration(old, loader)
     here = {"packages": packages(), **provenance.machine()}

@@ -360,15 +360,12 @@ def _example(about: About, fitted: Fitted) -> Any:
     centre = fitted.state["preprocessing.centre"]
     if not about.features:
         return centre.reshape(1, -1).astype(np.float32)
-    shares = dict(zip(about.features, centre.tolist(), strict=True))
-    row: dict[str, Any] = {
-        column.name: max(
-            column.categories, key=lambda value, name=column.name: shares[f"{name}={value}"]
-        )
-        if column.categories
-        else shares[column.name]
-        for column in about.columns
-    }
+    centres = pd.Series(centre, index=list(about.features))
+    row: dict[str, Any] = {}
+    for column in about.columns:
+        shares = [centres[f"{column.name}={value}"] for value in column.categories]
+        known = column.categories[int(np.argmax(shares))] if shares else centres[column.name]
+        row[column.name] = known
     if about.rule:
         row |= dict(zip(about.rule.attributes, about.rule.mixtures[0][0][0], strict=False))
     return pd.DataFrame([row])

@@ -14,12 +14,13 @@ from typing import Any, NoReturn
 
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroServiceSession
+from kedro.runner import ParallelRunner
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
-from robust_fairness.runs.runners import SequentialRunner
-from robust_fairness.runs.runners.fault_tolerant import completion
+from robust_fairness.runs.runners import FaultTolerantRunner, SequentialRunner, reason_of
+from robust_fairness.runs.runners.fault_tolerant import completion, tracebacks
 from robust_fairness.runs.secrets import hidden
 
 # Options of ``run``, and the environment variables by which every process of a run knows them.
@@ -89,14 +90,23 @@ class Session(KedroServiceSession):
     ) -> dict[str, Any]:
         try:
             return super().run(run_id, runtime_params=parameters, **options)
-        except ValueError as error:
-            _require_known(options)
-            if "contains no nodes" in str(error):
-                raise InputError(
-                    "the pipelines and filters of this run have no node in common; `kedro "
-                    "registry describe PIPELINE` lists nodes"
-                ) from None
-            raise
+        except Exception as error:
+            if isinstance(error, ValueError):
+                _require_known(options)
+                if "contains no nodes" in str(error):
+                    raise InputError(
+                        "the pipelines and filters of this run have no node in common; `kedro "
+                        "registry describe PIPELINE` lists nodes"
+                    ) from None
+            runner = options["runner"]
+            if isinstance(runner, FaultTolerantRunner) or not provenance.has_failed(run_id):
+                raise
+            tracebacks.debug("%s", run_id, exc_info=error)
+            better = "DaskRunner" if isinstance(runner, ParallelRunner) else "SequentialRunner"
+            raise InputError(
+                f"{hidden(reason_of(error))}; {type(runner).__name__} stops at a failed node, "
+                f"--runner=robust_fairness.runs.runners.{better} runs the others"
+            ) from error
         except KeyboardInterrupt:  # Kedro calls no hook for it
             if not provenance.manifest_path(run_id).exists():
                 raise

@@ -3,7 +3,7 @@
 Only ``MlflowClient`` with explicit ids is used, so that nothing depends on the active run of the
 process. Without a server there is one warning and the run continues. MLflow's own variables
 ``MLFLOW_TRACKING_URI``, ``MLFLOW_EXPERIMENT_NAME`` and ``MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING`` are
-honoured; ``mlflow.yml`` of the configuration may set the first two (``MlflowSettings``).
+honoured; ``mlflow.yml`` of the configuration may set the first two (``SETTINGS``).
 ``ROBUST_FAIRNESS_MLFLOW=off`` turns tracking off, ``no-models`` leaves out the models. A server
 gets no rows of the data, neither in models that keep training rows nor in contact sheets of the
 report, unless it is ``with-data``.
@@ -28,11 +28,11 @@ from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
-from pydantic import BaseModel, ValidationError
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
@@ -51,6 +51,8 @@ SWITCH = "ROBUST_FAIRNESS_MLFLOW"
 URI, EXPERIMENT_NAME = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
 SYSTEM_METRICS = "MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"
 EXPERIMENT = "robust_fairness"  # unless another is named
+# Fields of ``mlflow.yml``, named as for kedro-mlflow; variables of the environment come first.
+SETTINGS = {"server.mlflow_tracking_uri": URI, "tracking.experiment.name": EXPERIMENT_NAME}
 SHEET = '<img src="data:image'  # of a report that shows images of the data
 SILENCE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
 # A short timeout finds out whether there is a server; later it may be busy with other clients.
@@ -62,16 +64,10 @@ METRICS_PER_REQUEST = 800  # with parameters and tags 1000
 PARAMETERS_PER_REQUEST = 100  # and as many tags
 LONGEST_PARAMETER = 6000
 LONGEST_TAG = 5000
+NOTHING: Mapping[str, str] = MappingProxyType({})
 DIGEST = 16  # hexadecimal digits of a hash of data
 PARENT, NOTE = "mlflow.parentRunId", "mlflow.note.content"
 HPARAMS = "hparams."  # before the names of hyperparameters in the table of trials
-
-
-class MlflowSettings(BaseModel, extra="forbid"):
-    """``mlflow.yml``, with the names of kedro-mlflow; variables of the environment come first."""
-
-    server: dict[Literal["mlflow_tracking_uri"], str | None] = {}
-    tracking: dict[Literal["experiment"], dict[Literal["name"], str]] = {}
 
 
 class MlflowTracking:
@@ -85,6 +81,7 @@ class MlflowTracking:
         self._records: dict[str, Record] = {}
         self._without: set[str] = set()
         self._configuration: Any = None
+        self._set: dict[str, str] = {}  # variables, by this hook
 
     def _attempt(self, run_id: str, action: Callable[["Record"], None]) -> None:
         """Log something of a run; the first failure is a warning and turns tracking off."""
@@ -106,8 +103,11 @@ class MlflowTracking:
     def after_context_created(self, context: Any) -> None:
         """Take over ``mlflow.yml``, also for the workers, which get the variables."""
         loader = context.config_loader
-        for name, value in configured(loader).items():
-            os.environ.setdefault(name, value)
+        for name, value in self._set.items():  # of an earlier run of this process
+            if os.environ.get(name) == value:
+                del os.environ[name]
+        self._set = {k: v for k, v in configured(loader).items() if k not in os.environ}
+        os.environ.update(self._set)
         self._configuration = loader
 
     @hook_impl(trylast=True)  # after the checks of other hooks
@@ -138,7 +138,7 @@ class MlflowTracking:
             self._attempt(
                 run_id,
                 lambda record: record.scores(
-                    cell, made["metrics"], _trials(cell.name, run_id, catalog)
+                    cell, made["samples"], made["metrics"], _trials(cell.name, run_id, catalog)
                 ),
             )
         elif node.short_name == "predict" and os.environ.get(SWITCH, "").lower() != "no-models":
@@ -204,23 +204,29 @@ class MlflowTracking:
 def configured(loader: Any) -> dict[str, str]:
     """MLflow's variables that ``mlflow.yml`` sets; none without the file.
 
+    Other fields, as kedro-mlflow has them, are ignored with a warning.
+
     Raises:
-        InputError: an unknown field or a wrong value.
+        InputError: a wrong value.
     """
     from kedro.config import MissingConfigException
+    from pandas import json_normalize
 
-    loader.config_patterns.setdefault("mlflow", ["mlflow*"])
     try:
-        settings = MlflowSettings.model_validate(loader["mlflow"])
+        written: dict[str, Any] = json_normalize(loader["mlflow"] or {}).to_dict("records")[0]
     except MissingConfigException:
         return {}
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(f"mlflow.yml: {place}: {first['msg']}") from None
-    uri = settings.server.get("mlflow_tracking_uri")
-    name = settings.tracking.get("experiment", {}).get("name", EXPERIMENT)
-    return {EXPERIMENT_NAME: name} | ({URI: uri} if uri else {})
+    values = {EXPERIMENT_NAME: EXPERIMENT}
+    for field, name in SETTINGS.items():
+        value = written.pop(field, None)
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"mlflow.yml: {field}: {value!r}, allowed: text")
+        values |= {name: value} if value else {}
+    if written:
+        logger.warning(
+            "mlflow.yml: %s: ignored; read are %s", ", ".join(written), ", ".join(SETTINGS)
+        )
+    return values
 
 
 class Record:
@@ -252,6 +258,7 @@ class Record:
             "kedro.run_id": run_id,
             "kedro.env": self._manifest["environment"],
             "mlflow.source.git.commit": self._manifest["git"]["commit"] or "unknown",
+            "mlflow.source.git.dirty": str(self._manifest["git"]["dirty"]).lower(),
         }
         # To find out that this is no notebook, MLflow imports all of IPython.
         ignored = [] if "IPython" in sys.modules else [JupyterNotebookRunContext]
@@ -358,7 +365,7 @@ class Record:
                 return
             model = self._client.create_logged_model(
                 self._experiment,
-                name=re.sub(r"[/:.%\"']", "_", cell.name),
+                name=re.sub(r"[/:.%\"']", "_", f"{cell.name}-{self._tags['kedro.run_id']}"),
                 source_run_id=run,
                 params={"method": cell.method.name, "network": cell.network.name},
                 tags={"dataset": cell.dataset, "method": cell.label},
@@ -369,7 +376,7 @@ class Record:
         self._client.log_outputs(run, [LoggedModelOutput(model.model_id, step=0)])
         self._models[cell.name] = model.model_id
 
-    def scores(self, cell: Cell, metrics: Any, trials: Any) -> None:
+    def scores(self, cell: Cell, samples: Any, metrics: Any, trials: Any) -> None:
         """Log the scores of a cell and close its run, with a run below it per trial and seed.
 
         A replica that several criteria selected counts once.
@@ -390,7 +397,9 @@ class Record:
             "trial": ", ".join(selected["trial"].unique()),
             NOTE: "",  # of an earlier attempt
         }
-        self._log(run, {}, means(selected), self._models.get(cell.name), tags)
+        of = {"dataset_name": cell.dataset, "dataset_digest": digest_of(samples)}
+        of |= {"model_id": model} if (model := self._models.get(cell.name)) else {}
+        self._log(run, {}, means(selected), of, tags)
         below = self._search(f"tags.`{PARENT}` = '{run}'")  # of an earlier attempt
         self._ids |= {known.info.run_name: known.info.run_id for known in reversed(below)}
         if len(trials) > 1:
@@ -455,10 +464,13 @@ class Record:
         run: str,
         params: Mapping[str, Any],
         metrics: Iterable[tuple[str, float, int]] = (),
-        model: str | None = None,
-        tags: Mapping[str, str] | None = None,
+        of: Mapping[str, str] = NOTHING,
+        tags: Mapping[str, str] = NOTHING,
     ) -> None:
-        """Log parameters, tags, and names, values and steps of metrics, also of a logged model."""
+        """Log parameters, tags, and names, values and steps of metrics.
+
+        ``of`` are the dataset and the logged model that the metrics belong to.
+        """
         from mlflow.entities import Metric, Param, RunTag
         from mlflow.utils.time import get_current_time_millis
 
@@ -467,10 +479,8 @@ class Record:
             Param(key(str(name)), plain(value)[:LONGEST_PARAMETER])
             for name, value in params.items()
         ]
-        scored = [
-            Metric(name, float(value), now, step, model_id=model) for name, value, step in metrics
-        ]
-        tagged = [RunTag(name, value[:LONGEST_TAG]) for name, value in (tags or {}).items()]
+        scored = [Metric(name, float(value), now, step, **of) for name, value, step in metrics]
+        tagged = [RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         requests = zip_longest(
             batches(scored, METRICS_PER_REQUEST),
             batches(logged, PARAMETERS_PER_REQUEST),
@@ -639,7 +649,7 @@ def answers_of(outputs: Collection[str], catalog: Any) -> list[str]:
 
 
 def headlines(metrics: Any) -> dict[str, float]:
-    """Accuracy and the worst gap of a run at home and away, the latter by attribute.
+    """Accuracy and the worst gap of every dataset at home and away, the latter by attribute.
 
     Accuracy is the mean over cells; the gap is the largest of all cells and test sets, of the
     measure that the report prefers.
@@ -653,13 +663,12 @@ def headlines(metrics: Any) -> dict[str, float]:
     places = {"home": rows[is_home], "away": rows[rows["shift"] != "none"]}
     scores = {}
     for place, part in places.items():
-        accuracy = where(part, metric="accuracy")
-        if len(accuracy):
-            scores[f"{place}/accuracy"] = accuracy["value"].mean()
+        accuracy = where(part, metric="accuracy").groupby("dataset")["value"].mean()
+        scores |= {key(place, "accuracy", str(name)): value for name, value in accuracy.items()}
         columns = ["dataset", "method", "trial", "shift", "severity", "domain", "attribute"]
         cells = where(part, metric=gap).groupby(columns)["value"].mean()
-        for attribute, value in cells.groupby("attribute").max().items():
-            scores[key(place, "worst_gap", str(attribute))] = value
+        for (name, attribute), value in cells.groupby(["dataset", "attribute"]).max().items():
+            scores[key(place, "worst_gap", str(attribute), str(name))] = value
     return scores
 
 
