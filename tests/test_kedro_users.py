@@ -17,7 +17,7 @@ import robust_fairness
 from robust_fairness.runs import project as projects
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
-from tests.project import Project, copy_configuration
+from tests.project import ROOT, Project, copy_configuration
 
 GRID = "--env=smoke --datasets=diabetes --methods=erm --seeds=1"
 FAILS = GRID.replace("diabetes", "failing")
@@ -174,3 +174,14 @@ def test_git_ignores_credentials_and_local_files_of_a_new_project(tmp_path):
     assert listed.stdout.split() == ignored
     needed = (tmp_path / "mine" / "requirements.txt").read_text()
     assert f"robust-fairness[all]=={robust_fairness.__version__}" in needed
+
+
+def test_every_row_of_the_page_names_a_test():
+    rows = re.findall(r"^\| .* \| `(test_\w+)` \|$", (ROOT / "docs/kedro.md").read_text(), re.M)
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
+    }
+    assert [name for name in rows if name not in defined] == []
+    assert len(rows) > 50

@@ -1,6 +1,7 @@
 """From the rows of a table to features, as in training: a part of a model that MLflow keeps."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from robust_fairness.samples import Samples
 FOR_MISSING = (MISSING, "not applicable")
 
 
-class Column(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"):
+class TableColumn(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"):
     """A column of a table, and what the features have of it.
 
     Attributes:
@@ -46,7 +47,7 @@ class Column(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants
         numbers = pd.Series(np.where(is_missing, self.missing, values))
         return {self.name: numbers, indicator(self.name): pd.Series(is_missing.astype("uint8"))}
 
-    def _categories(self, cells: pd.Series) -> pd.Categorical:
+    def _categories(self, cells: pd.Series) -> Any:
         spelled = [canonical(name) for name in self.categories]
         known = {text: code for code, text in enumerate(spelled) if spelled.count(text) == 1} | {
             name: code for code, name in enumerate(self.categories)
@@ -71,7 +72,7 @@ def indicator(name: str) -> str:
     return f"{name}={MISSING}"
 
 
-def columns_of(samples: Samples) -> tuple[Column, ...]:
+def columns_of(samples: Samples) -> tuple[TableColumn, ...]:
     """The columns of the table that the features of samples were made of."""
     features = samples.features
     made_of = samples.columns or features
@@ -87,14 +88,14 @@ def columns_of(samples: Samples) -> tuple[Column, ...]:
         if indicator(name) in features and not categories[name]
     }
     return tuple(
-        Column(name=name, categories=tuple(values), missing=absent.get(name))
+        TableColumn(name=name, categories=tuple(values), missing=absent.get(name))
         for name, values in categories.items()
         if name not in indicators
     )
 
 
 def encoded(
-    table: pd.DataFrame, columns: tuple[Column, ...], features: tuple[str, ...]
+    table: pd.DataFrame, columns: tuple[TableColumn, ...], features: tuple[str, ...]
 ) -> np.ndarray:
     """Features float32 ``[n, d]`` of the rows of a table.
 

@@ -9,6 +9,7 @@ the sense of ``contextvars``). Each request to a server has a context, and each 
 """
 
 import atexit
+import json
 import os
 import tarfile
 from collections.abc import Collection, Iterator, Mapping
@@ -89,10 +90,12 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _of_run(self, manifest: Path, env: str | None) -> tuple[Path, Path]:
         """The folders of a project's and of the package's files, as a run read them."""
-        from robust_fairness.runs.provenance import read_manifest
-
+        try:
+            texts = json.loads(manifest.read_text(encoding="utf-8"))["configuration_files"].items()
+        except (ValueError, LookupError, AttributeError, TypeError):
+            raise InputError(f"{manifest}: no manifest that has a configuration") from None
         root = _temporary_folder()
-        for name, text in read_manifest(manifest).get("configuration_files", {}).items():
+        for name, text in texts:
             path = (root / name).resolve()
             if not path.is_relative_to(root):
                 raise InputError(f"{manifest}: {name}, allowed: files of a configuration")

@@ -257,7 +257,10 @@ def _of_other_settings(versions: Mapping[str, str], configured: ConfigLoader) ->
 def _settings(configured: ConfigLoader) -> dict[str, dict[str, str]]:
     """The settings of every cell, with names such as ``protocol.epochs``."""
     cells = {cell.name: cell.model_dump() for cell in configured.selected_experiment.cells}
-    return {name: json_normalize(cell).iloc[0].map(str).to_dict() for name, cell in cells.items()}
+    return {
+        name: {str(field): str(value) for field, value in json_normalize(cell).iloc[0].items()}
+        for name, cell in cells.items()
+    }
 
 
 def _close(

@@ -25,7 +25,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.encoding import Column, columns_of, encoded
+from robust_fairness.datasets.encoding import TableColumn, columns_of, encoded
 from robust_fairness.datasets.raw.columns import name_of_category
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.experiment.plugins import Named
@@ -91,7 +91,7 @@ class About(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="constants"
     seeds: tuple[int, ...]
     classes: tuple[str, ...]
     features: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     shape: tuple[int, ...]
     rule: Rule | None = None
     package: str = __version__

@@ -213,7 +213,7 @@ def configured(loader: Any) -> dict[str, str]:
     from pandas import json_normalize
 
     try:
-        written: dict[str, Any] = json_normalize(loader["mlflow"] or {}).to_dict("records")[0]
+        written: dict[Any, Any] = json_normalize(loader["mlflow"] or {}).to_dict("records")[0]
     except MissingConfigException:
         return {}
     values = {EXPERIMENT_NAME: EXPERIMENT}
@@ -661,14 +661,15 @@ def headlines(metrics: Any) -> dict[str, float]:
     gap = next(iter(gaps_among(rows["metric"].unique())), "")
     is_home = (rows["shift"] == "none") & (rows["domain"] == "")
     places = {"home": rows[is_home], "away": rows[rows["shift"] != "none"]}
-    scores = {}
+    scores: dict[str, float] = {}
     for place, part in places.items():
         accuracy = where(part, metric="accuracy").groupby("dataset")["value"].mean()
         scores |= {key(place, "accuracy", str(name)): value for name, value in accuracy.items()}
         columns = ["dataset", "method", "trial", "shift", "severity", "domain", "attribute"]
         cells = where(part, metric=gap).groupby(columns)["value"].mean()
-        for (name, attribute), value in cells.groupby(["dataset", "attribute"]).max().items():
-            scores[key(place, "worst_gap", str(attribute), str(name))] = value
+        worst = cells.groupby(["dataset", "attribute"]).max().reset_index()
+        for row in worst.to_dict("records"):
+            scores[key(place, "worst_gap", row["attribute"], row["dataset"])] = row["value"]
     return scores
 
 
