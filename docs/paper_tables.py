@@ -73,7 +73,9 @@ def results_of(paper: str) -> Results:
     frames = {name: pd.read_parquet(path) for name, path in files.items() if path.exists()}
     metrics = frames.pop("metrics")
     if paper == bias_variables.PAPER:
-        metrics = pd.concat([metrics, paper_slice.known()], ignore_index=True)
+        known = paper_slice.known()
+        known = known.drop(where(known, **paper_slice.ANOTHER_SAMPLER).index)
+        metrics = pd.concat([metrics, known], ignore_index=True)
     return Results.of(metrics, **frames)
 
 
@@ -666,16 +668,17 @@ def claims_list() -> pd.DataFrame:
     """Every claim with its margins and what was known, a row each."""
     rows = []
     for name in CLAIMED:
-        for claim in claims.listed()[name]:
+        for claim in claims.written()[name]:
             parts = claim.each()
             margins = sorted({f"{part.size:.3g}" for part in parts}, key=float)
+            before = dict.fromkeys(str(part.known_before) for part in parts)
             rows.append(
                 {
                     "paper": PAPERS[name].section.title, "claim": claim.claim, "at": claim.at,
                     "effect": claim.effect, "parts": len(parts),
                     "margin": " to ".join(dict.fromkeys([margins[0], margins[-1]])),
-                    "known": claim.known, "note": claim.note, "cost": claim.cost,
-                    "command": claim.command,
+                    "known before": " and ".join(before), "known": claim.known, "note": claim.note, "cost": claim.cost,
+                    "command": claim.command, "listed apart": claim.apart,
                 }
             )  # fmt: skip
     return pd.DataFrame(rows)

@@ -44,6 +44,7 @@ PUBLISHED_ORDER = (
 )  # fmt: skip
 STUDIES = ("biased_mnist", "biased_mnist_tuned", "biased_digits")
 CELEBA = "celeba_hair"
+GRID = "biased_mnist_tuned_alphas"  # of rates and decays
 MINORITY = "Male & Blond_Hair"
 ALPHAS = ("accuracy_at", "mean_accuracy_at")  # criteria of Figure 6
 UNBIASED, DIFFERENCE = "unbiased_accuracy", "majority_minority_difference"
@@ -104,7 +105,7 @@ def table_a6(results: Results) -> pd.DataFrame:
 
     The paper tunes on one run, or a tenth of the rows, and uses the values for the whole study.
     """
-    theirs = published("bias_mitigation_hyperparameters").rename(columns={"dataset": "study"})
+    theirs = published(PAPER, "hyperparameters").rename(columns={"dataset": "study"})
     rows = of_studies(results, results.metrics, [*STUDIES, *theirs["study"]])
     return selected_beside(theirs, rows, ["study", "method"]).drop(columns="study")
 
@@ -216,7 +217,8 @@ def measured(results: Results) -> pd.DataFrame:
 
     With the columns ``explicit``, the variables given to the method, and ``variables``, their
     number; ``study`` and ``p_bias`` of the dataset; ``alpha`` of the trials that a criterion of
-    Figure 6 selected, of any hyperparameters, and ``model``, which one it is.
+    Figure 6 selected, of any hyperparameters, and ``model``, which one it is; ``setting`` of the
+    grid of ``GRID``, "selected" or "other".
     """
     tuned = criteria_of_alpha(where(results.metrics, shift=UNSHIFTED))
     models = [*zip(*(tuned[name] for name in (*CELL, "trial")), strict=True)]
@@ -226,8 +228,13 @@ def measured(results: Results) -> pd.DataFrame:
     aware = rows["explicit"] != ""
     rows["explicit"] = rows["explicit"].mask(questioned & aware, questions.DEFAULT_VARIABLE)
     rows["variables"] = [len(set(text.split("+")) - {""}) for text in rows["explicit"]]
-    rows = pd.concat([rows, tuned], ignore_index=True)
-    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "alpha", "model"])])
+    grid = where(results.unshifted, dataset=GRID)
+    selected = grid["trial"] == DEFAULT_TRIAL
+    grid = grid.assign(
+        setting=selected.map({True: "selected", False: "other"}), trial=DEFAULT_TRIAL
+    )
+    rows = pd.concat([rows[rows["dataset"] != GRID], tuned, grid], ignore_index=True)
+    rows = rows.reindex(columns=[*dict.fromkeys([*rows, "alpha", "model", "setting"])])
     rows = results.with_facets(rows, ["study", "p_bias"], {"study": "dataset"})
     rows = rows.assign(p_bias=pd.to_numeric(rows["p_bias"]))
     return _with_sums(with_row_variances(rows, results))

@@ -1,4 +1,4 @@
-"""What the five papers claim, and the verdict of scores: ``claims.yml``, an effect per claim.
+"""What the five papers claim, and the verdict of scores: an effect per claim, see ``papers``.
 
 An effect is the mean of some scores minus the mean of others, paired over seeds. Its variance is
 that between seeds (*this method*), corrected by Nadeau and Bengio where the splits of seeds share
@@ -47,7 +47,12 @@ from robust_fairness.reporting.results import CELL, UNSHIFTED, Results, where
 QUESTIONS = ("", "these models", "this method")
 MODELS, METHOD = QUESTIONS[1:]
 ANY = "any"  # value of a column that is not asked for
-USUAL = {"trial": DEFAULT_TRIAL, "group": ""}  # of columns that a claim does not name
+# Of columns that a claim does not name, where scores have them.
+USUAL = {"trial": DEFAULT_TRIAL, "group": "", "alpha": np.nan}
+PAPERS = (
+    "equalized_robustness", "bias_mitigation", "kernel_fairness", "latent_shift",
+    "fair_metric_learning",
+)  # fmt: skip
 MODEL = ["dataset", "method", "trial", "seed"]
 ROW_KEY = [*MODEL, "shift", "severity", "domain", "attribute"]
 QUALITY = ["accuracy", "constant_accuracy"]
@@ -80,6 +85,7 @@ class Part(BaseModel, extra="forbid", frozen=True):
     margin: PositiveFloat | Literal["half"] | None = None
     published: float | None = None
     std: float | None = None
+    known_before: Literal["yes", "partly", "no"] | None = None
 
     @property
     def size(self) -> float:
@@ -88,7 +94,7 @@ class Part(BaseModel, extra="forbid", frozen=True):
 
 
 class Claim(Part):
-    """A claim of a paper, see the head of ``claims.yml``."""
+    """A claim of a paper; ``papers`` says what its fields are."""
 
     claim: str
     at: str
@@ -98,6 +104,7 @@ class Claim(Part):
     note: str = ""
     cost: str = ""
     command: str = ""
+    apart: str = ""
     parts: tuple[Part, ...] = ()
 
     @model_validator(mode="after")
@@ -106,6 +113,8 @@ class Claim(Part):
             named = f"part {part.part!r}" if part.part else "the claim"
             if part.expect is None:
                 raise ValueError(f"{named} needs expect")
+            if part.known_before is None:
+                raise ValueError(f"{named} needs known_before")
             if not part.size > 0:
                 raise ValueError(f"{named} needs a margin, or half of a published effect")
         names = [part.part for part in self.parts]
@@ -127,34 +136,42 @@ class Claim(Part):
         return result
 
 
-def read(text: str, place: str = "claims.yml") -> dict[str, tuple[Claim, ...]]:
-    """The claims of a file by paper.
+def read(text: str, place: str = "claims.yml") -> tuple[Claim, ...]:
+    """The claims of a file.
 
     Raises:
-        InputError: a claim has a mistake; the message names the paper, the claim and the field.
+        InputError: a claim has a mistake; the message names the file, the claim and the field.
     """
-    result = {}
-    for paper, written in (yaml.load(text, FASTER) or {}).items():
-        claims = []
-        for number, fields in enumerate(written, 1):
-            try:
-                claims.append(Claim.model_validate(fields))
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                field = ".".join(map(str, first["loc"])) or "fields"
-                name = fields.get("claim", number) if isinstance(fields, dict) else number
-                says = first["msg"].removeprefix("Value error, ")
-                message = f"{place}: {paper}, claim {name!r}, {field}: {says}"
-                raise InputError(message) from None
-        result[paper] = tuple(claims)
-    return result
+    claims = []
+    for number, fields in enumerate(yaml.load(text, FASTER) or (), 1):
+        try:
+            claims.append(Claim.model_validate(fields))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(map(str, first["loc"])) or "fields"
+            name = fields.get("claim", number) if isinstance(fields, dict) else number
+            says = first["msg"].removeprefix("Value error, ")
+            raise InputError(f"{place}: claim {name!r}, {field}: {says}") from None
+    return tuple(claims)
+
+
+@cache
+def written() -> dict[str, tuple[Claim, ...]]:
+    """All claims of the five papers, those that are listed apart among them."""
+    folder = files("robust_fairness.papers")
+    return {
+        paper: read((folder / paper / "claims.yml").read_text(encoding="utf-8"), paper)
+        for paper in PAPERS
+    }
 
 
 @cache
 def listed() -> dict[str, tuple[Claim, ...]]:
-    """The claims of the five papers."""
-    path = files("robust_fairness.reporting") / "claims.yml"
-    return read(path.read_text(encoding="utf-8"))
+    """The claims of the five papers that can fail."""
+    return {
+        paper: tuple(claim for claim in claims if not claim.apart)
+        for paper, claims in written().items()
+    }
 
 
 def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.DataFrame:
@@ -169,7 +186,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
     Returns:
         Columns claim, at, part, verdict (of the claim), state (of the part, see
-        ``inference.claims``), expect, published, std (of the published effect), ours, low, high,
+        ``inference.claims``), expect, known_before, published, std (of the published effect), ours, low, high,
         ends (what low and high are: "95 %", or "seeds" for the range of few), p (adjusted), margin,
         reach (the largest effect that is possible; infinite where none is known), seeds, question,
         error (the standard error), needed (in words, of what is open), effect, known, cost,
@@ -209,6 +226,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
             "verdict": np.array(found.verdicts, dtype=object)[numbers],
             "state": np.array(found.states, dtype=object),
             "expect": says,
+            "known_before": [part.known_before for _, part in parts],
             "published": [part.published for _, part in parts],
             "std": [part.std for _, part in parts],
             "ours": estimate.value, "low": low, "high": high,
@@ -315,7 +333,8 @@ def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> M
 
 def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
     """The rows of a side of an effect."""
-    asked = reduce(or_, map(dict, values), dict(USUAL))
+    usual = {name: value for name, value in USUAL.items() if name in rows}
+    asked = reduce(or_, map(dict, values), usual)
     return where(rows, **{name: value for name, value in asked.items() if value != ANY})
 
 

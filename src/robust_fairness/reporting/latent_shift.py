@@ -275,12 +275,17 @@ def net_of_reference(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     That classifier is trained on real images: what it loses under a shift may be labels that the
     generated images do not show.
     """
-    reference = results.generator_quality[["dataset", "shift", "severity", "accuracy"]]
-    home = where(reference, shift=UNSHIFTED)[["dataset", "accuracy"]]
+    reference = results.generator_quality[["dataset", "shift", "severity", "accuracy", "rows"]]
+    error = of_small(reference["accuracy"].to_numpy(), reference.pop("rows").to_numpy())
+    reference = reference.assign(error=error)
+    home = where(reference, shift=UNSHIFTED)[["dataset", "accuracy", "error"]]
     lost = reference.merge(home, on="dataset", suffixes=("", "_home"))
-    lost = lost.assign(lost=lost["accuracy_home"] - lost["accuracy"])
+    lost = lost.assign(
+        lost=lost["accuracy_home"] - lost["accuracy"],
+        lost_variance=lost["error_home"] + lost["error"],
+    )
     result = rows.merge(
-        lost[["dataset", "shift", "severity", "lost"]],
+        lost[["dataset", "shift", "severity", "lost", "lost_variance"]],
         how="left",
         on=["dataset", "shift", "severity"],
     )
@@ -360,7 +365,7 @@ def measured(results: Results) -> pd.DataFrame:
     """What claims are about, by replica, without augmentation unless the method's name has it.
 
     ``unshifted``, the accuracy without shift; ``change_at_largest``, that at the largest severity
-    minus it; ``fall``, the slope by severity times the range of the severities; ``linearity`` of a
+    minus it; ``net_change_at_largest``, plus what the classifier of real images loses; ``fall``, the slope by severity times the range of the severities; ``linearity`` of a
     dataset and shift by seed and space: R squared of the line through all classifiers without
     augmentation in the 1-NN distance minus the largest in another function of it.
     """
@@ -387,10 +392,18 @@ def measured(results: Results) -> pd.DataFrame:
             variance=changes["error"] + changes["error_home"] - 2 * np.nan_to_num(together),
             by_row=changes["by_row"] - changes["by_row_home"],
         ),
+        _net(results, changes),
         _falls(rows, keys),
         _linearity_by_seed(results),
     ]
     return pd.concat(parts, ignore_index=True).assign(trial="default", group="")
+
+
+def _net(results: Results, changes: pd.DataFrame) -> pd.DataFrame:
+    """Changes net of the reference classifier, whose rows are not paired with those of others."""
+    rows = net_of_reference(results, changes.drop(columns=["by_row", "by_row_home"]))
+    variance = rows["error"] + rows["error_home"] + rows["lost_variance"]
+    return rows.assign(metric="net_change_at_largest", value=rows["change"], variance=variance)
 
 
 def _correct(results: Results, rows: pd.DataFrame) -> pd.Series:

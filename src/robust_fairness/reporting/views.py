@@ -127,9 +127,9 @@ def _view(
 
 
 @cache
-def published(paper: str) -> pd.DataFrame:
+def published(paper: str, table: str = "published") -> pd.DataFrame:
     """The numbers that a paper printed, as fractions; columns of ``PUBLISHED``."""
-    path = files("robust_fairness.reporting") / "published" / f"{paper}.csv"
+    path = files("robust_fairness.papers") / paper / f"{table}.csv"
     with path.open() as file:
         missing = {name: [""] for name in NUMBERS}
         return pd.read_csv(file, dtype=PUBLISHED, keep_default_na=False, na_values=missing)
