@@ -322,6 +322,7 @@ def _in_words(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 RARE = {"digits_balanced": "balanced", "digits_imbalanced": "rare"}
+PICTURES = {"cifar10_balanced": "balanced", "cifar10_imbalanced": "rare"}
 MORE = {"digits_more_balanced": "balanced", "digits_more_imbalanced": "rare"}
 GAPS = ("recall_at", "nmi", "u_kl", "accuracy", "macro_precision", "macro_recall")
 RULES = {
@@ -578,6 +579,7 @@ PAPERS = {
         {
             "rare_classes": partial(rare_classes, RARE),
             "rare_classes_more_rows": partial(rare_classes, MORE),
+            "cifar10": partial(rare_classes, PICTURES),
             "rare_colour": rare_colour,
             "rebalanced": rebalanced,
         },
@@ -649,6 +651,12 @@ def counted() -> str:
     return f"Of {count.sum()} claims {', '.join(said[:-1])} and {said[-1]}"
 
 
+def supported() -> str:
+    """The claims that are supported, as a sentence without its end."""
+    names = where(all_judged(), verdict="supported")["claim"]
+    return "Supported in all their parts: " + "; ".join(names)
+
+
 def by_paper() -> pd.DataFrame:
     """Numbers of claims by verdict and paper; in brackets those about these models only."""
     rows = []
@@ -664,6 +672,43 @@ def by_paper() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def verdicts(paper: str, _: Results | None = None) -> pd.DataFrame:
+    """Every claim of a paper beside its numbers, and what would decide the rest."""
+    found = claims.judged(effects_of(paper))
+    alone = found["part"] == ""
+    models = found["question"] == claims.MODELS
+    ends = found["low"].map(plain) + " to " + found["high"].map(plain)
+    ends = ends.mask(models, found["seeds"].astype(str) + " seeds: " + ends)
+    ends = ends.mask(models & (found["seeds"] == 1), "one seed")
+    ours = found["ours"].map(plain) + (" (" + ends + ")").where(found["low"].notna(), "")
+    shown = pd.DataFrame(
+        {
+            "claim": found["claim"] + " (" + found["at"] + ")",
+            "verdict": found["counted"],
+            "ours": ours + np.where(alone | (ours == ""), "", ": " + found["part"]),
+            "published": found["published"].map(plain),
+            "margin": found["margin"].map(plain),
+            "known before": found["known_before"],
+            "open parts": found["needs"],
+            "cost": found["cost"].where(found["needs"] != "", ""),
+        }
+    )
+    return shown.astype(str)
+
+
+def apart(paper: str, _: Results | None = None) -> pd.DataFrame:
+    """The claims of a paper that cannot fail here, each decided by itself and not counted."""
+    results = results_of(paper)
+    rows = PAPERS[paper].section.measured(results)
+    parts = [
+        claims.table([claim], rows, results).assign(why=claim.apart)
+        for claim in claims.written()[paper]
+        if claim.apart
+    ]
+    shown = pd.concat(parts)[["claim", "at", "why", "part", "state", "ours", "low", "high"]]
+    return shown.assign(**{name: shown[name].map(plain) for name in ("ours", "low", "high")})
+
+
 def claims_list() -> pd.DataFrame:
     """Every claim with its margins and what was known, a row each."""
     rows = []
@@ -677,7 +722,8 @@ def claims_list() -> pd.DataFrame:
                     "paper": PAPERS[name].section.title, "claim": claim.claim, "at": claim.at,
                     "effect": claim.effect, "parts": len(parts),
                     "margin": " to ".join(dict.fromkeys([margins[0], margins[-1]])),
-                    "known before": " and ".join(before), "known": claim.known, "note": claim.note, "cost": claim.cost,
+                    "known before": " and ".join(before), "known": claim.known,
+                    "note": claim.note, "cost": claim.cost,
                     "command": claim.command, "listed apart": claim.apart,
                 }
             )  # fmt: skip
@@ -688,21 +734,24 @@ def _page(name: str, paper: Paper) -> Page:
     """A paper's page, with the table and the plot of its claims."""
     path, tables, figures = RESULTS / f"{name}.md", dict(paper.tables), {}
     if name in CLAIMED:
-        tables["effects"] = partial(effects, name)
+        tables |= {"effects": partial(effects, name), "verdicts": partial(verdicts, name)}
+        if any(claim.apart for claim in claims.written()[name]):
+            tables["apart"] = partial(apart, name)
         figures[IMAGES / f"claims_{name}.svg"] = partial(plot, name)
     return Page(path, tables, partial(results_of, name), figures)
 
 
+SENTENCES = {"counted": counted, "supported": supported}
 PAGES = [
     *(_page(name, paper) for name, paper in PAPERS.items()),
     Page(
         RESULTS / "claims.md",
         {"by_paper": by_paper, "list": claims_list},
         figures={IMAGES / "claims.svg": partial(plot, *CLAIMED)},
-        sentences={"counted": counted},
+        sentences=SENTENCES,
     ),
-    Page(RESULTS / "index.md", {}, sentences={"counted": counted}),
-    Page(RESULTS.parents[1] / "README.md", {}, sentences={"counted": counted}),
+    Page(RESULTS / "index.md", {}, sentences=SENTENCES),
+    Page(RESULTS.parents[1] / "README.md", {}, sentences=SENTENCES),
 ]
 
 

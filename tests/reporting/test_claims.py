@@ -63,20 +63,22 @@ def effect_of(paper_tables, paper: str, claim: str, part: str) -> pd.Series:
     return pd.Series(part_row)
 
 
-def test_every_paper_has_claims_with_a_place_and_what_was_known():
-    assert list(LISTED) == [
-        "equalized_robustness", "bias_mitigation", "kernel_fairness", "latent_shift",
-        "fair_metric_learning",
-    ]  # fmt: skip
-    for listed in LISTED.values():
-        assert 4 <= len(listed) <= 12
+def test_every_paper_has_claims_with_a_place_what_was_known_and_what_more_would_cost():
+    for paper, listed in claims.written().items():
+        assert (ROOT / "src/robust_fairness/papers" / paper / "published.csv").exists()
         assert len({claim.claim for claim in listed}) == len(listed)
-        assert all(claim.at and claim.known and claim.effect for claim in listed)
-        assert all(bool(claim.cost) == bool(claim.command) for claim in listed)
+        assert all(claim.at and claim.known and claim.effect and claim.cost for claim in listed)
+        parts = [part for claim in listed for part in claim.each()]
+        assert all(part.known_before in ("yes", "partly", "no") for part in parts)
+    counted = sum(map(len, LISTED.values()))
+    apart = [claim.claim for listed in claims.written().values() for claim in listed if claim.apart]
+    assert counted >= 56 and len(apart) == 3
+    assert not set(apart) & {claim.claim for listed in LISTED.values() for claim in listed}
 
 
 CLAIM = {
     "claim": "it is so", "at": "1", "effect": "x", "known": "nothing", "expect": "above",
+    "known_before": "no",
     "margin": 0.1, "rows": {"metric": "accuracy"},
 }  # fmt: skip
 
@@ -84,7 +86,9 @@ CLAIM = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"expect": "more"}, "paper, claim 'it is so', expect: Input should be 'above'"),
+        ({"expect": "more"}, "claims.yml: claim 'it is so', expect: Input should be 'above'"),
+        ({"known_before": "maybe"}, "claim 'it is so', known_before: Input should be 'yes'"),
+        ({"known_before": None}, "the claim needs known_before"),
         ({"margin": -1}, "claim 'it is so', margin"),
         ({"margin": "half"}, "the claim needs a margin, or half of a published effect"),
         ({"expect": None}, "the claim needs expect"),
@@ -96,12 +100,12 @@ CLAIM = {
 )
 def test_a_mistake_in_the_list_is_one_line(change, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
-        claims.read(yaml.safe_dump({"paper": [CLAIM | change]}))
+        claims.read(yaml.safe_dump([CLAIM | change]))
     assert "\n" not in str(caught.value) and str(caught.value).startswith("claims.yml: ")
 
 
 def test_a_column_that_scores_lack_is_an_error():
-    (claim,) = claims.read(yaml.safe_dump({"p": [CLAIM | {"rows": {"colour": "red"}}]}))["p"]
+    (claim,) = claims.read(yaml.safe_dump([CLAIM | {"rows": {"colour": "red"}}]))
     run = results([row()])
     with pytest.raises(InputError, match="claim 'it is so': scores have no column 'colour'"):
         claims.table([claim], claims.with_row_variances(run.metrics, run), run)
@@ -130,14 +134,13 @@ def ratio_of(paper: str, dataset: str) -> float:
 
 
 def test_cuma_against_plain_training_by_other_code(paper_tables):
-    """The whole claim: parts, the largest p, and its place among the claims of the paper."""
+    """The parts of the forms that the paper's tables were first compared with."""
     paper, name = "equalized_robustness", "CUMA is fairer than plain training under shift"
     sensitive = {"C&C race": ("communities_race", "racepctblack_group"),
                  "C&C race, decorrelated": ("communities_race_zca", "racepctblack_group"),
                  "C&C divorce": ("communities_divorce", "FemalePctDiv_group"),
                  "C&C divorce, decorrelated": ("communities_divorce_zca", "FemalePctDiv_group"),
                  "Adult": ("adult", "sex")}  # fmt: skip
-    largest = 0.0
     for part, (dataset, attribute) in sensitive.items():
         rows = scores(
             paper, dataset=dataset, metric="delta_eo", trial="default", attribute=attribute,
@@ -147,11 +150,7 @@ def test_cuma_against_plain_training_by_other_code(paper_tables):
         *expected, p = corrected(values, ratio_of(paper, dataset))
         effect = effect_of(paper_tables, paper, name, part)
         assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-4)
-        largest = max(largest, p)
-    all_of_it = paper_tables.effects_of(paper)
-    tested = all_of_it[all_of_it["state"] != "not run"]["claim"].nunique()
-    assert effect["verdict"] == "supported" and largest * tested < 0.05
-    assert effect["p"] <= largest * tested * (1 + 1e-6)
+        assert effect["state"] in ("holds", "undecided") and p < 0.05 / 5
 
 
 def test_gap_of_rare_classes_by_other_code(paper_tables):
@@ -166,30 +165,10 @@ def test_gap_of_rare_classes_by_other_code(paper_tables):
     )
     *expected, _ = corrected(values, ratio_of(paper, "digits_more_imbalanced"))
     effect = effect_of(
-        paper_tables, paper, "Rare classes widen the gaps of the embedding", "recall@1"
+        paper_tables, paper, "Rare classes widen the gaps of the embedding", "digits, recall@1"
     )
     assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=2e-2)
     assert effect["seeds"] == 10 and effect["question"] == "this method"
-
-
-def test_fall_of_three_trainings_by_other_code(paper_tables):
-    """With fewer than five seeds the binomial error of the test rows, a row added on each side."""
-    paper, dataset = "latent_shift", "digits_overlap"
-    rows = scores(paper, dataset=dataset, method="resnet20", metric="accuracy")
-    if rows["seed"].nunique() >= 5:
-        pytest.skip("more seeds answer for the method")
-    wide = rows.pivot_table(index="seed", columns="severity", values="value")
-    change = wide[90.0] - wide[0.0]
-    shares = (wide[[0.0, 90.0]] * 500 + 1) / 502
-    errors = np.sqrt((shares * (1 - shares) / 502).sum(axis=1))
-    half = stats.norm.isf(0.025) * errors.mean()
-    effect = effect_of(
-        paper_tables, paper, "No classifier is robust to a shift of latent space",
-        "overlap, residual network",
-    )  # fmt: skip
-    expected = [change.mean(), change.mean() - half, change.mean() + half]
-    assert effect[["ours", "low", "high"]].tolist() == pytest.approx(expected, rel=1e-3)
-    assert effect["question"] == "these models"
 
 
 def printed(paper: str, view: str, **values: object) -> float:
@@ -204,6 +183,7 @@ def test_published_effects_of_equalized_robustness_are_those_of_tables_1_to_5():
     """By pandas alone."""
     noises = {"adult": "table_3", "communities_race": "table_1", "communities_divorce": "table_2",
               "celeba_chubby": "table_4", "celeba_eyeglasses": "table_5"}  # fmt: skip
+    doubled = {"communities_race": "table_8", "communities_divorce": "table_9"}
     shifts = ["gaussian_noise", "uniform_noise", "impulse_noise"]
     compared = 0
     for claim in LISTED["equalized_robustness"]:
@@ -211,20 +191,24 @@ def test_published_effects_of_equalized_robustness_are_those_of_tables_1_to_5():
         if metric not in ("delta_eo", "delta_er", "accuracy") or claim.rows.get("dataset"):
             continue
         for part in claim.each():
-            dataset = str(part.rows["dataset"]).replace("_zca", "")
+            if "trial" in part.first:  # of ablations, below
+                continue
+            dataset = str(part.rows["dataset"]).replace("_zca", "").replace("_all_rows", "")
+            tables_of = doubled if part.rows.get("severity") == 0.06 else noises
             sides = []
             for side in (part.first, part.second):
                 asked = {**part.rows, **side}
                 shift = asked.get("shift")
                 sides.append(
                     printed(
-                        "equalized_robustness", noises[dataset], dataset=dataset, metric=metric,
-                        method=asked["method"], shift="none" if shift == "none" else shifts,
+                        "equalized_robustness", tables_of[dataset], dataset=dataset, metric=metric,
+                        method=asked["method"],
+                        shift=shift if shift in ("none", "impulse_noise") else shifts,
                     )
                 )  # fmt: skip
             assert part.published == pytest.approx(sides[0] - sides[1], abs=6e-5)
             compared += 1
-    assert compared == 5 + 5 + 10 + 5 + 15 + 6
+    assert compared == 10 + 10 + 20 + 10 + 8 + 10 + 30 + 6
 
 
 def test_published_effects_of_rare_classes_are_those_of_table_1():
@@ -240,7 +224,7 @@ def test_published_effects_of_rare_classes_are_those_of_table_1():
     }
     names = {"recall@1": "recall_at", "accuracy": "accuracy"}
     for claim, part in zip(LISTED["fair_metric_learning"][:2], losses, strict=True):
-        listed_part = next(each for each in claim.each() if each.part == part)
+        listed_part = next(each for each in claim.each() if each.part == f"MNIST, {part}")
         sides = [
             printed("fair_metric_learning", "table_1", dataset=f"cub200_{balance}",
                     method=losses[part], metric=f"{names[part]}_majority_gap")
@@ -259,13 +243,25 @@ def test_published_effects_of_ablations_and_of_other_papers_are_those_printed():
     }
     expected = {
         ("The step h hardly matters", "accuracy"): 0.8532 - 0.8540,
+        ("CUMA is fairer than the other methods under shift on CelebA",
+         "eyeglasses, plain training, impulse noise"): 0.3168 - 0.4563,
+        ("Explicit methods are below the standard model on Biased MNIST, except LNL",
+         "LNL, 24 pixels"): 0.441 - 0.420,
+        ("Spectral decoupling is above the standard model on CelebA, the best of all", ""):
+            0.886 - 0.803,
+        ("LNL and IRMv1 are comparable with the standard model on CelebA", "LNL"): 0.792 - 0.803,
+        ("PARADE reduces the gaps on LFW and those of the embedding on CelebA", "LFW, NMI"):
+            0.041 - 0.048,
+        ("Rare classes widen the gaps of the embedding with ResNet-50 on CUB200 and CARS196",
+         "CARS196, NMI"): 0.108 - -0.0145,
         ("The step h hardly matters", "Delta-EO"): 0.2915 - 0.2835,
         ("Delta-ER is lowest at alpha = 1", "alpha = 10"): 0.0761 - 0.1856,
         ("Learning from failure is above the standard model on Biased MNIST", "24 pixels"):
             0.566 - 0.420,
         ("Group upweighting, group DRO and RUBi improve on the standard model on CelebA",
          "group DRO"): 0.885 - 0.803,
-        ("Explicit methods are below the standard model on Biased MNIST", "RUBi, 96 pixels"):
+        ("Explicit methods are below the standard model on Biased MNIST, except LNL",
+         "RUBi, 96 pixels"):
             0.345 - 0.420,
         ("A larger weight costs accuracy", "equalised odds"): 0.6057 - 0.7833,
         ("A larger weight gives a larger p-value", "demographic parity"): 0.27,
@@ -296,10 +292,8 @@ def made_up(values: dict[str, list[float]], metric: str = "accuracy") -> list[di
 
 
 def table_of(run, **fields) -> pd.DataFrame:
-    text = yaml.safe_dump(
-        {"p": [CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}} | fields]}
-    )
-    return claims.table(claims.read(text)["p"], claims.with_row_variances(run.metrics, run), run)
+    text = yaml.safe_dump([CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}} | fields])
+    return claims.table(claims.read(text), claims.with_row_variances(run.metrics, run), run)
 
 
 def test_seeds_are_paired_and_incomplete_ones_are_left_out():
@@ -322,8 +316,8 @@ def test_rows_that_both_sides_share_are_paired():
     rows = made_up({name: [array.mean() for array in values[name]] for name in values})
     run = results(rows)
     arrays = [array for of_method in values.values() for array in of_method]
-    text = yaml.safe_dump({"p": [CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}}]})
-    (claim,) = claims.read(text)["p"]
+    text = yaml.safe_dump([CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}}])
+    (claim,) = claims.read(text)
     scores = claims.with_row_variances(run.metrics, run)
     alone = claims.table([claim], scores, run).iloc[0]
     paired = claims.table([claim], scores.assign(by_row=arrays), run).iloc[0]
@@ -351,22 +345,20 @@ def test_what_selects_the_same_model_changes_nothing_without_an_error():
     scores = claims.with_row_variances(run.metrics, run).assign(method="m", trial="default")
     scores = scores.assign(alpha=[-1, 2, 3, 4], model=[("m", 1), ("m", 1), ("m", 2), ("m", 3)])
     text = yaml.safe_dump(
-        {
-            "p": [
-                CLAIM | {"claim": str(k), "first": {"alpha": -1}, "second": {"alpha": k}}
-                for k in (2, 3, 4)
-            ]
-        }
+        [
+            CLAIM | {"claim": str(k), "first": {"alpha": -1}, "second": {"alpha": k}}
+            for k in (2, 3, 4)
+        ]
     )
-    effects = claims.table(claims.read(text)["p"], scores, run)
+    effects = claims.table(claims.read(text), scores, run)
     error = effects["error"]
     assert [*effects["ours"].round(9)] == [0, 0, 0.2] and error[0] < 1e-9
     assert error[1] > 0.015 and error[2] > error[1]
     assert (effects["low"] == effects["ours"]).all() and (effects["ends"] == "seeds").all()
     assert effects["verdict"][0] == "excluded"
-    unknown = claims.table(claims.read(text)["p"], scores.assign(model=np.nan), run)
+    unknown = claims.table(claims.read(text), scores.assign(model=np.nan), run)
     assert unknown["error"][0] == error[1]
-    apart = claims.table(claims.read(text)["p"], scores.assign(seed=[0, 1, 1, 1]), run)
+    apart = claims.table(claims.read(text), scores.assign(seed=[0, 1, 1, 1]), run)
     assert apart["ours"].isna().all() and set(apart["verdict"]) == {"not run"}
 
 
@@ -513,7 +505,7 @@ def test_few_seeds_on_both_sides_decide_nothing(expect, effects, state):
 def test_faces_decide_nothing_since_cuma_has_not_learned(paper_tables):
     name = "CUMA is fairer than the other methods under shift on CelebA"
     judged = claims.judged(paper_tables.effects_of("equalized_robustness")).set_index("claim")
-    assert judged["says"][name].startswith("undecided: 6 of 6 void, needs models that are more")
+    assert judged["says"][name].startswith("undecided: 6 of 6 void; needs models that are more")
     run = paper_tables.results_of("equalized_robustness")
     rows = section("equalized_robustness").measured(run)
     of_cells = rows.groupby(["dataset", "method"], as_index=False)["edge"].mean()
@@ -631,7 +623,7 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_table
     states = ["excluded", "not run"]
     half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan], needed="", cost="x")
     said = claims.judged(half)["says"].tolist()
-    assert said == ["undecided: 1 of 2 excluded, 1 of 2 not run, x"]
+    assert said == ["undecided: 1 of 2 excluded, 1 of 2 not run; needs a run"]
     mixed = claims.judged(paper_tables.effects_of("bias_mitigation")).set_index("claim")["says"]
     of_both = mixed["The position of the digit is exploited less than the other variables"]
     assert of_both == "mixed (these models in 1 of 2): 1 of 2 holds, 1 of 2 excluded"
@@ -641,40 +633,40 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide(paper_table
 
 
 CUMA = "CUMA is fairer than plain training under shift"
+MANY = "Explicit methods lose accuracy when they are given many variables, except group upweighting"
 ER, BIAS, KERNEL, LATENT, METRIC = LISTED
 SAID = [  # page, sentence, claim, and of which parts its numbers are: column, digits and unit
-    (ER, "Delta-EO is lower by {0} to {1} points on C&C", CUMA, "C&C", "ours", 100, 0, "ends"),
-    (ER, "and by {0} on Adult (9.5)", CUMA, "Adult", "ours", 100, 1, "each"),
+    (ER, "Delta-EO is lower by {0} to {1} points on C&C without all rows", CUMA,
+     "^C&C(?!.*all)", "ours", 100, 0, "ends"),
+    (ER, "and by {0} on Adult (9.5)", CUMA, "^Adult$", "ours", 100, 1, "each"),
     (ER, "is {0} to {1} (published: 1)",
      "Delta-ER, measured without shift, predicts fairness under shift", "", "ours", 1, 2, "ends"),
-    (LATENT, "{0} to {1} points under extend", "No classifier is robust to a shift of latent space",
-     "extend", "ours", 100, 0, "ends"),
-    (LATENT, "{0} to {1} under overlap", "No classifier is robust to a shift of latent space",
-     "overlap", "ours", 100, 0, "ends"),
-    (LATENT, "{0} to {1} under truncation", "No classifier is robust to a shift of latent space",
-     "truncation", "ours", 100, 0, "ends"),
-    (LATENT, "lose {0} to {1} points under extend (published: around 10)",
+    (LATENT, "lose {0} to {1} points under extend and",
+     "No classifier is robust to a shift of latent space", "extend", "ours", 100, 0, "ends"),
+    (LATENT, "and {0} to {1} under overlap, but",
+     "No classifier is robust to a shift of latent space", "overlap", "ours", 100, 0, "ends"),
+    (LATENT, "between {0} lost and", "No classifier is robust to a shift of latent space",
+     "truncation, transformer", "ours", 100, 1, "each"),
+    (LATENT, "lost and {0} gained under truncation",
+     "No classifier is robust to a shift of latent space", "truncation, RBF-SVM", "ours", 100, 1,
+     "each"),
+    (LATENT, "three networks lose {0} to {1} points under extend (published: around 10)",
      "Classifiers trained with augmentation lose accuracy, too", "", "ours", 100, 0, "ends"),
-    (LATENT, "the four classifiers lose {0} points more",
-     "Truncation is the strongest of the three shifts", "extend", "ours", 100, 1, "each"),
-    (LATENT, "by {0} points over the range", "A stronger inductive bias makes more robust",
-     "transformer", "ours", 100, 1, "each"),
-    (LATENT, "This verdict is close: p = {0}", "A stronger inductive bias makes more robust",
-     "transformer", "p", 1, 4, "each"),
     (LATENT, "twice as many improve the slope by {0} to",
-     "A larger training set does not make a classifier more robust", "", "low", 100, 1, "each"),
-    (METRIC, "recall@1 by {0} points", "Rare classes widen the gaps of the embedding", "recall@1",
-     "ours", 100, 0, "each"),
-    (METRIC, "NMI by {0}", "Rare classes widen the gaps of the embedding", "NMI", "ours", 1, 2,
+     "A larger training set does not make a classifier more robust", "^500", "low", 100, 1, "each"),
+    (LATENT, "to {0} points, where the paper says not at all",
+     "A larger training set does not make a classifier more robust", "^500", "high", 100, 1,
      "each"),
-    (METRIC, "U_KL by {0}", "Rare classes widen the gaps of the embedding", "U_KL", "ours", 1, 2,
-     "each"),
+    (METRIC, "recall@1 by {0} points", "Rare classes widen the gaps of the embedding",
+     "digits, recall@1", "ours", 100, 0, "each"),
+    (METRIC, "NMI by {0}", "Rare classes widen the gaps of the embedding", "digits, NMI", "ours",
+     1, 2, "each"),
+    (METRIC, "U_KL by {0}", "Rare classes widen the gaps of the embedding", "digits, U_KL", "ours",
+     1, 2, "each"),
     (METRIC, "larger by {0} points of accuracy", "Balanced data downstream do not remove the gaps",
-     "accuracy", "ours", 100, 0, "each"),
+     "digits, accuracy", "ours", 100, 0, "each"),
     (METRIC, "{0} of macro recall", "Balanced data downstream do not remove the gaps",
-     "macro recall", "ours", 1, 2, "each"),
-    (METRIC, "This verdict is close: p = {0}", "Balanced data downstream do not remove the gaps",
-     "accuracy", "p", 1, 3, "each"),
+     "digits, macro recall", "ours", 1, 2, "each"),
     (KERNEL, "the score of C&C and Students falls by {0}",
      "The penalty is fairer than plain training under demographic parity", "score", "ours", 1, 3,
      "each"),
@@ -683,34 +675,20 @@ SAID = [  # page, sentence, claim, and of which parts its numbers are: column, d
     (KERNEL, "and by {0} under demographic parity", "A larger weight is fairer",
      "demographic parity", "ours", 1, 3, "each"),
     (KERNEL, "is larger than that of 4,096 by {0}", "The estimate is stable from 256 rows on",
-     "equalised odds", "ours", 1, 3, "each"),
-    (KERNEL, "and by {0} (-.013 to .035)", "The estimate is stable from 256 rows on",
-     "demographic parity", "ours", 1, 3, "each"),
-    (BIAS, "all five in the mean (by {0} to {1} points)",
-     "Explicit methods are below the standard model on Biased MNIST", "24 pixels", "ours", 100, 0,
-     "ends"),
-    (BIAS, "by {0} points (published: 14.6)",
+     "^equalised odds$", "ours", 1, 3, "each"),
+    (KERNEL, "and by {0} under demographic parity; the", "The estimate is stable from 256 rows on",
+     "^demographic parity$", "ours", 1, 3, "each"),
+    (BIAS, "all below the standard model in the mean (by {0} to {1} points)",
+     "Explicit methods are below the standard model on Biased MNIST, except LNL",
+     "^[^,]*[^e], 24 pixels", "ours", 100, 0, "ends"),
+    (BIAS, "{0} points above the standard model (published: 14.6)",
      "Learning from failure is above the standard model on Biased MNIST", "96 pixels", "ours", 100,
      1, "each"),
-    (BIAS, "At 24 pixels it is {0} points below",
+    (BIAS, "at 24 pixels it is {0} points below",
      "Learning from failure is above the standard model on Biased MNIST", "24 pixels", "ours", 100,
      1, "each"),
-    (BIAS, "all eight lose {0} to {1} points", "No method is robust to a stronger bias", "", "ours",
-     100, 0, "ends"),
-    (BIAS, "costs the standard model {0} points of minority accuracy",
-     "Which trial is best depends on the tuning distribution", "standard", "ours", 100, 1, "each"),
-    (BIAS, "and spectral decoupling {0}.", "Which trial is best depends on the tuning distribution",
-     "spectral", "ours", 100, 1, "each"),
-    (BIAS, "gains {0} points when it is given all seven variables",
-     "Explicit methods lose accuracy when they are given many variables, except group upweighting",
-     "group DRO", "ours", 100, 1, "each"),
-    (METRIC, "recall@1 by -{0} points (-1.9",
-     "Rare classes widen the gaps of embedding and classifier on CIFAR-10, too", "recall@1", "ours",
-     100, 1, "each"),
-    (BIAS, "LNL at 24 pixels: not decided, p = {0})",
-     "All methods exploit variables that they are not given", "LNL, 24", "p", 1, 3, "each"),
-    (BIAS, "by {0} to {1} points (LNL",
-     "All methods exploit variables that they are not given", "", "ours", 100, 0, "ends"),
+    (BIAS, "gains {0} points when it is given all seven variables", MANY, "group DRO", "ours", 100,
+     1, "each"),
 ]  # fmt: skip
 
 
@@ -721,7 +699,7 @@ def test_numbers_of_the_pages_are_those_of_the_stored_scores(
     paper_tables, page, sentence, claim, parts, column, unit, digits, how
 ):
     rows = paper_tables.effects_of(page)
-    rows = rows[(rows["claim"] == claim) & rows["part"].str.contains(parts, regex=False)]
+    rows = rows[(rows["claim"] == claim) & rows["part"].str.contains(parts)]
     values = unit * rows[column].abs()
     shown = [
         f"{value:.{digits}f}".removeprefix("0" if unit == 1 else "")

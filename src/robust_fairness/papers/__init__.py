@@ -3,12 +3,12 @@
 ``<paper>/claims.yml`` lists claims, each as an effect that decides it (docs/results/claims.md):
 
 - ``claim``, ``at``: what the paper says, and where.
-- ``effect``: the number in words: mean of ``first`` minus mean of ``second``, paired by seed, in the
-  unit of its metric.
-- ``rows``: values of columns that both sides have; a part adds its own. A trial that is not named is
-  the default one, ``any`` is every one; a group that is not named is all rows.
-- ``expect``: what the claim says of it: above 0, below 0, within the margin, not below -margin, not
-  above margin.
+- ``effect``: the number in words: mean of ``first`` minus mean of ``second``, paired by seed, in
+  the unit of its metric.
+- ``rows``: values of columns that both sides have; a part adds its own. A trial that is not named
+  is the default one, ``any`` is every one; a group that is not named is all rows.
+- ``expect``: what the claim says of it: above 0, below 0, within the margin, not below -margin,
+  not above margin.
 - ``average``: the effect is the mean over these datasets, which are fixed; without it every part
   stands alone.
 - ``margin``: the smallest effect that matters, by one rule that looks at no score of ours. A claim
@@ -18,14 +18,15 @@
   score or of R squared, 5 points of a gap between groups or of Delta-ER (the project's margin of a
   gap), 5 points of accuracy for "around 10 %", half of a rank correlation of 1, .1 of a logarithm.
   That shifts harm has half of the paper's own example.
-- ``published``, ``std``: the paper's own effect, and the standard deviation of the printed means that
-  have one; parts have their own. ``note`` says more about it.
+- ``published``, ``std``: the paper's own effect, and the standard deviation of the printed means
+  that have one; parts have their own. ``note`` says more about it.
 - ``known_before``: whether the scores that decide a part lay in docs/results when it was written:
   yes, no, or partly, where earlier seeds or draws did. ``known`` is what they said.
 - ``cost``, ``command``: of what would decide more.
 - ``apart``: why a claim cannot fail at our size; it is then listed apart and not counted.
 - ``parts``: effects that must all be as claimed; what one lacks is that of its claim.
 
-``<paper>/published.csv`` has the printed numbers as fractions (``reporting.views.published``). The
-views and derived scores of a paper are the module of its name in ``reporting``; they will move here.
+``<paper>/published.csv`` has the printed numbers as fractions (``reporting.views.published``).
+Views and derived scores of a paper are the module of its name in ``reporting``; they will move
+here.
 """

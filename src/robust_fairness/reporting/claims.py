@@ -65,6 +65,7 @@ FROM_0 = re.compile(
 TO_1 = re.compile(
     r"(\w+_)?accuracy(_by_subgroup)?|unshifted|recall_at|disparate_impact|faircocco_\w+_p_value"
 )
+OPEN = ("undecided", "out of reach", "not run")  # verdicts that say what they need
 WORDS = {  # of states, for one part and for several
     "holds": ("holds", "hold"), "reversed": ("is reversed", "are reversed"),
     "excluded": ("excluded",) * 2, "out of reach": ("out of reach",) * 2, "void": ("void",) * 2,
@@ -186,11 +187,11 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
     Returns:
         Columns claim, at, part, verdict (of the claim), state (of the part, see
-        ``inference.claims``), expect, known_before, published, std (of the published effect), ours, low, high,
-        ends (what low and high are: "95 %", or "seeds" for the range of few), p (adjusted), margin,
-        reach (the largest effect that is possible; infinite where none is known), seeds, question,
-        error (the standard error), needed (in words, of what is open), effect, known, cost,
-        command.
+        ``inference.claims``), expect, known_before, published, std (of the published effect), ours,
+        low, high, ends (what low and high are: "95 %", or "seeds" for the range of few), p
+        (adjusted), margin, reach (the largest effect that is possible; infinite where none is
+        known), seeds, question, error (the standard error), needed (in words, of what is open),
+        effect, known, cost, command.
 
     Raises:
         InputError: the scores lack a column that a claim names.
@@ -201,7 +202,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     margin = np.array([part.size for _, part in parts])
     estimate = _together(effects)
     says: list[Says] = [part.expect or "above" for _, part in parts]
-    found = decided(
+    answers = decided(
         estimate,
         numbers,
         says,
@@ -223,15 +224,15 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
             "claim": [claims[number].claim for number in numbers],
             "at": [claims[number].at for number in numbers],
             "part": [part.part for _, part in parts],
-            "verdict": np.array(found.verdicts, dtype=object)[numbers],
-            "state": np.array(found.states, dtype=object),
+            "verdict": np.array(answers.verdicts, dtype=object)[numbers],
+            "state": np.array(answers.states, dtype=object),
             "expect": says,
             "known_before": [part.known_before for _, part in parts],
             "published": [part.published for _, part in parts],
             "std": [part.std for _, part in parts],
             "ours": estimate.value, "low": low, "high": high,
             "ends": np.where(of_models, "seeds", np.where(np.isfinite(low), "95 %", "")),
-            "p": np.where(run, found.p, np.nan),
+            "p": np.where(run, answers.p, np.nan),
             "margin": margin,
             "reach": [effect.reach for effect in effects],
             "seeds": [len(effect.by_seed) for effect in effects],
@@ -523,56 +524,83 @@ def judged(parts: pd.DataFrame) -> pd.DataFrame:
     """A row per claim of ``table``, with its verdict in words and the part furthest from the claim.
 
     Returns:
-        Columns claim, at, verdict, says (the verdict in words), whom ("these models" if any part
-        that decides is about these only), and part, state, published, ours, low, high, margin,
-        reach, seeds and question of the part furthest from the claim by standard errors.
+        Columns claim, at, verdict, counted (the verdict in words, with the states of several
+        parts), says (the same with what is possible and what it needs, where it is open), needs
+        (what would decide the open parts), whom ("these models" if any part that decides is about
+        these only), known_before (of its parts), cost, and part, state, published, ours, low, high,
+        margin, reach, seeds and question of the part furthest from the claim by standard errors.
     """
     result = []
     for _, rows in parts.groupby("claim", sort=False):
         order = _nearness(rows).sort_values(kind="stable").index
         furthest = rows.loc[order[0]]
-        names = ["claim", "at", "verdict", "part", "state", "published", "ours", "low", "high",
-                 "margin", "reach", "seeds", "question"]  # fmt: skip
+        names = ["claim", "at", "verdict", "cost", "part", "state", "published", "ours", "low",
+                 "high", "margin", "reach", "seeds", "question"]  # fmt: skip
         decides = rows[rows["state"].isin(DECIDED)]
         whom = MODELS if (decides["question"] == MODELS).any() else ""
-        says = _in_words(rows, decides)
-        result.append({**furthest[names], "says": says, "whom": whom})
+        before = ", ".join(dict.fromkeys(rows["known_before"]))
+        counted, needs = _counted_states(rows, decides), _needs(rows)
+        says = [counted, *_possible(rows)] if furthest["verdict"] in OPEN else [counted]
+        result.append(
+            {
+                **furthest[names],
+                "counted": counted, "says": "; ".join(filter(None, says)), "needs": needs,
+                "whom": whom, "known_before": before,
+            }
+        )  # fmt: skip
     return pd.DataFrame(result)
+
+
+def _counted_states(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
+    """The verdict, whom it is about, and the states of several parts."""
+    total = len(rows)
+    models = (decides["question"] == MODELS).sum()
+    some = f" in {models} of {len(decides)}" if models < len(decides) else ""
+    text = str(rows["verdict"].iloc[0]) + (f" (these models{some})" if models else "")
+    count = rows["state"].value_counts()
+    if total == 1 or (len(count) == 1 and rows["verdict"].iloc[0] != "undecided"):
+        return text
+    said = [
+        f"{count[state]} of {total} {words[int(count[state] > 1)]}"
+        for state, words in WORDS.items()
+        if state in count
+    ]
+    return f"{text}: {', '.join(said)}"
+
+
+def _unclear(rows: pd.DataFrame) -> pd.DataFrame:
+    """The undecided part that is furthest from the claim; none if no part is undecided."""
+    unclear = rows[rows["state"] == "undecided"]
+    return unclear.iloc[np.argsort(_nearness(unclear).to_numpy())[:1]]
+
+
+def _possible(rows: pd.DataFrame) -> list[str]:
+    """The range of the furthest undecided part, if there is one, and what is needed."""
+    ends = [
+        f"{part.low:.3f} to {part.high:.3f}" + (f" in {part.part}" if part.part else "")
+        for part in _unclear(rows).itertuples()
+        if np.isfinite(part.low)
+    ]
+    return [*ends, _needs(rows)]
+
+
+def _needs(rows: pd.DataFrame) -> str:
+    """What would decide the parts that are open."""
+    unclear = _unclear(rows)
+    needed = [*unclear["needed"], *rows.loc[rows["state"].isin(["void", "out of reach"]), "needed"]]
+    said = [*dict.fromkeys(needed)][:2]
+    if (rows["state"] == "not run").any():
+        said.append("a run")
+    return f"needs {', and '.join(said)}" if said else ""
 
 
 def _nearness(rows: pd.DataFrame) -> pd.Series:
     """How far inside of what is claimed the effects are, in errors; unknown ones come last."""
-    bounds = np.array([BOUNDS[name] for name in rows["expect"]]) * rows[["margin"]].to_numpy()
+    sides = np.array([BOUNDS[name] for name in rows["expect"]]).reshape(-1, 2)
+    bounds = sides * rows[["margin"]].to_numpy()
     ours = rows[["ours"]].to_numpy()
     inside = np.minimum(ours[:, 0] - bounds[:, 0], bounds[:, 1] - ours[:, 0])
     return pd.Series(inside / rows["error"].to_numpy(), rows.index)
-
-
-def _in_words(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
-    """The verdict, whom it is about, the states of several parts and what would decide the rest."""
-    verdict, total = str(rows["verdict"].iloc[0]), len(rows)
-    models = (decides["question"] == MODELS).sum()
-    some = f" in {models} of {len(decides)}" if models < len(decides) else ""
-    text = verdict + (f" (these models{some})" if models else "")
-    count = rows["state"].value_counts()
-    said = []
-    if len(count) > 1 or (verdict == "undecided" and total > 1):
-        said += [
-            f"{count[state]} of {total} {words[int(count[state] > 1)]}"
-            for state, words in WORDS.items()
-            if state in count
-        ]
-    unclear = rows[rows["state"] == "undecided"]
-    if verdict == "undecided" and len(unclear):
-        furthest = unclear.iloc[int(np.argsort(_nearness(unclear).to_numpy())[0])]
-        ends = "" if np.isnan(furthest["low"]) else "{low:.3f} to {high:.3f}".format(**furthest)
-        where_open = f" in {furthest['part']}" if furthest["part"] else ""
-        said.append("; ".join(filter(None, [ends + where_open, f"needs {furthest['needed']}"])))
-    elif verdict in ("undecided", "out of reach") and (rows["needed"] != "").any():
-        said.append(f"needs {rows['needed'][rows['needed'] != ''].iloc[0]}")
-    elif verdict in ("undecided", "not run"):
-        said.append(str(rows["cost"].iloc[0]) or "no scores")
-    return f"{text}: {', '.join(said)}" if said else text
 
 
 def drawn(papers: Mapping[str, pd.DataFrame]) -> Markup:

@@ -365,9 +365,10 @@ def measured(results: Results) -> pd.DataFrame:
     """What claims are about, by replica, without augmentation unless the method's name has it.
 
     ``unshifted``, the accuracy without shift; ``change_at_largest``, that at the largest severity
-    minus it; ``net_change_at_largest``, plus what the classifier of real images loses; ``fall``, the slope by severity times the range of the severities; ``linearity`` of a
-    dataset and shift by seed and space: R squared of the line through all classifiers without
-    augmentation in the 1-NN distance minus the largest in another function of it.
+    minus it; ``net_change_at_largest``, plus what the classifier of real images loses; ``fall``,
+    the slope by severity times the range of the severities; ``linearity`` of a dataset and shift by
+    seed and space: R squared of the line through all classifiers without augmentation in the 1-NN
+    distance minus the largest in another function of it.
     """
     rows = accuracies(results)
     rows = rows.assign(
