@@ -687,10 +687,10 @@ def verdicts(paper: str, _: Results | None = None) -> pd.DataFrame:
             "verdict": found["counted"],
             "ours": ours + np.where(alone | (ours == ""), "", ": " + found["part"]),
             "published": found["published"].map(plain),
-            "margin": found["margin"].map(plain),
             "known before": found["known_before"],
-            "open parts": found["needs"],
-            "cost": found["cost"].where(found["needs"] != "", ""),
+            "what would decide its open parts, and the cost": (
+                found["needs"].str.removeprefix("needs ") + ": " + found["cost"]
+            ).where(found["needs"] != "", ""),
         }
     )
     return shown.astype(str)

@@ -534,7 +534,7 @@ def test_questions_are_trained_with_the_published_hyperparameters():
     from robust_fairness.reporting.views import published
 
     parameters = node_parameters(shipped("paper").validated_experiment)["gqa_ood"]
-    table = published("bias_mitigation_hyperparameters").query("dataset == 'gqa_ood'")
+    table = published("bias_mitigation", "hyperparameters").query("dataset == 'gqa_ood'")
     assert set(table["method"]) == parameters.keys() - {"dataset", "shifted"}
     for label, name, value in table[["method", "field", "published"]].to_numpy():
         cell = parameters[label]["cell"]

@@ -243,9 +243,9 @@ def test_improvement_is_over_the_standard_model_of_the_same_seed():
 
 def test_hyperparameters_outside_the_printed_grids_are_named():
     """IRMv1's weight on Biased MNIST, LNL's weight decay on CelebA."""
-    frame = published("bias_mitigation_hyperparameters").set_index(["dataset", "method", "field"])[
-        "note"
-    ]
+    frame = published("bias_mitigation", "hyperparameters").set_index(
+        ["dataset", "method", "field"]
+    )["note"]
     assert "outside the printed grid" in frame["biased_mnist", "irmv1", "weight"]
     assert "outside the printed grid" in frame["celeba_hair", "lnl", "weight_decay"]
     assert not frame["biased_mnist", "irmv1", "learning_rate"]

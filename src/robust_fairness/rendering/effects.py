@@ -31,7 +31,7 @@ class Effect:
         low: lower end of the interval.
         high: upper end of the interval.
         others: further effects of the same claim.
-        reach: the largest effect that is possible, where that is less than the margin.
+        reach: the largest effect that is possible where a part is out of reach.
     """
 
     name: str
@@ -53,7 +53,7 @@ def effects_svg(groups: Mapping[str, Iterable[Effect]], title: str) -> Markup:
     """
     parts, said, y = [], [title], 4.0
     parts += _legend(y)
-    y += 8 * LINE + GAP
+    y += 9 * LINE + GAP
     for heading, effects in groups.items():
         if heading:
             y += GAP
@@ -90,8 +90,8 @@ def _legend(y: float) -> list[str]:
         "seeds, of the part furthest from the claim. Circles: its other",
         "parts. Diamond: published.",
         f"Grey: less than the margin. The axis ends at {END:g} margins.",
-        "Black outline: effects that are possible, where they are less",
-        "than the margin (out of reach).",
+        "Black outline: what is possible in parts out of reach, which",
+        "is less than the margin.",
     )
     return [
         _text(EDGE, y + LINE, "against the claim", "s"),

@@ -540,11 +540,12 @@ def judged(parts: pd.DataFrame) -> pd.DataFrame:
         whom = MODELS if (decides["question"] == MODELS).any() else ""
         before = ", ".join(dict.fromkeys(rows["known_before"]))
         counted, needs = _counted_states(rows, decides), _needs(rows)
-        says = [counted, *_possible(rows)] if furthest["verdict"] in OPEN else [counted]
+        more = _possible(rows) if furthest["verdict"] in OPEN else ""
+        says = counted + (("; " if ":" in counted else ": ") + more if more else "")
         result.append(
             {
                 **furthest[names],
-                "counted": counted, "says": "; ".join(filter(None, says)), "needs": needs,
+                "counted": counted, "says": says, "needs": needs,
                 "whom": whom, "known_before": before,
             }
         )  # fmt: skip
@@ -574,14 +575,16 @@ def _unclear(rows: pd.DataFrame) -> pd.DataFrame:
     return unclear.iloc[np.argsort(_nearness(unclear).to_numpy())[:1]]
 
 
-def _possible(rows: pd.DataFrame) -> list[str]:
-    """The range of the furthest undecided part, if there is one, and what is needed."""
+def _possible(rows: pd.DataFrame) -> str:
+    """The range of the furthest undecided part, if there is one, and what is needed or costs."""
+    if (rows["state"] == "not run").all():
+        return str(rows["cost"].iloc[0])
     ends = [
-        f"{part.low:.3f} to {part.high:.3f}" + (f" in {part.part}" if part.part else "")
-        for part in _unclear(rows).itertuples()
-        if np.isfinite(part.low)
+        "{low:.3f} to {high:.3f}".format(**part) + (f" in {part['part']}" if part["part"] else "")
+        for part in _unclear(rows).to_dict("records")
+        if np.isfinite(part["low"])
     ]
-    return [*ends, _needs(rows)]
+    return "; ".join([*ends, _needs(rows)])
 
 
 def _needs(rows: pd.DataFrame) -> str:
@@ -630,5 +633,5 @@ def _line(claim: tuple[Any, pd.DataFrame]) -> Effect:
     return Effect(
         furthest.claim, furthest.says, scale * furthest.published, scale * furthest.ours,
         low, high, tuple(others),
-        abs(scale) * furthest.reach if furthest.state == "out of reach" else np.nan,
+        (rows["reach"] / rows["margin"])[rows["state"] == "out of reach"].max(),
     )  # fmt: skip
