@@ -580,7 +580,7 @@ def _possible(rows: pd.DataFrame) -> str:
     if (rows["state"] == "not run").all():
         return str(rows["cost"].iloc[0])
     ends = [
-        "{low:.3f} to {high:.3f}".format(**part) + (f" in {part['part']}" if part["part"] else "")
+        f"{part['low']:.3f} to {part['high']:.3f}{' in ' * bool(part['part'])}{part['part']}"
         for part in _unclear(rows).to_dict("records")
         if np.isfinite(part["low"])
     ]
