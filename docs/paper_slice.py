@@ -32,8 +32,9 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
+from robust_fairness.datasets.files import dataset_files
 from robust_fairness.experiment.experiment import Cell, DatasetConfig
-from robust_fairness.pipelines.ingestion.pipeline import ingest
+from robust_fairness.pipelines.ingestion.nodes import ingest
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.bias_mitigation import DIFFERENCE, VARIABLES, table_1
 from robust_fairness.reporting.bias_variables import EXPLICIT, IMPLICIT, PAPER, STANDARD
@@ -167,7 +168,7 @@ def file_of(folder: Path, name: str, method: str, seed: int) -> Path:
 def samples_of(name: str, toy: bool) -> Samples | None:
     """The samples of a dataset, read once; None where its files are missing."""
     try:
-        samples: Samples = ingest(dataset_of(name, toy))
+        samples: Samples = ingest(dataset_files(), dataset_of(name, toy))
     except InputError as error:
         print(f"{name} left out: {error}", flush=True)
         return None

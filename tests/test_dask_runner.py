@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -30,7 +31,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness import __version__
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.runs.runners import DaskRunner, RunFailed, Stopped, dask_runner
+from robust_fairness.runs.runners import GPU, DaskRunner, RunFailed, Stopped, dask_runner
 from robust_fairness.runs.runners.jobs import (
     DEATHS,
     CatalogFiles,
@@ -202,7 +203,31 @@ def waits(folder: Path) -> Callable[[str], str]:
     return node
 
 
-def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path, begun):
+def test_nodes_that_train_run_on_workers_with_gpus_if_there_are_any(cluster, tmp_path):
+    """Resources are declared: these workers have no GPU."""
+
+    def where(text: str) -> str:
+        from distributed import get_worker
+
+        return str(get_worker().name)
+
+    names = sorted(name for name in OUTPUTS if "." not in name)
+    tags = {name: [GPU] if number % 2 else [] for number, name in enumerate(names)}
+    what = Pipeline([Node(where, "raw", name, name=name, tags=tags[name]) for name in names])
+    trained = [name for name in names if tags[name]]
+    without, data = catalog(tmp_path / "without", "one"), catalog(tmp_path / "with", "one")
+    run(what, without, cluster.scheduler_address)
+    assert "with_gpu" not in {without.load(name) for name in names}
+    options = ("--resources", "GPU=1", "--nthreads", "1", "--no-dashboard", "--no-nanny")
+    with process("worker", cluster.scheduler_address, "--name", "with_gpu", *options):
+        wait_for(lambda: len(cluster.scheduler_info["workers"]) == 3)
+        run(what, data, cluster.scheduler_address)
+        assert {data.load(name) for name in trained} == {"with_gpu"}
+    wait_for(lambda: len(cluster.scheduler_info["workers"]) == 2)
+
+
+def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path, begun, caplog):
+    """One line says so."""
 
     def kill() -> None:
         (first,) = wait_for(lambda: list(begun.iterdir()))
@@ -221,6 +246,8 @@ def test_a_killed_workers_node_runs_again_elsewhere(cluster, tmp_path, begun):
     data = catalog(tmp_path, "one")
     run(what, data, cluster.scheduler_address)
     killer.join()
+    (line,) = [text for text in caplog.messages if "is gone" in text]
+    assert re.fullmatch(r"worker tcp://\S+ is gone; another one repeats what it ran", line)
     first, second = sorted(
         (path for path in begun.iterdir() if path.name != "go"),
         key=lambda path: path.stat().st_mtime,

@@ -35,12 +35,12 @@ from robust_fairness.pipelines import (
     shifts,
     training,
 )
-from robust_fairness.pipelines.evaluation.pipeline import JOINED, collect, join, state
-from robust_fairness.pipelines.generation.pipeline import fit as fit_generator
-from robust_fairness.pipelines.generation.pipeline import read as read_generator
-from robust_fairness.pipelines.nodes import fan_in
-from robust_fairness.pipelines.reporting.pipeline import COLLECTED, FURTHER, report
-from robust_fairness.pipelines.shifts.pipeline import shift
+from robust_fairness.pipelines.builders import fan_in
+from robust_fairness.pipelines.evaluation.nodes import JOINED, collect, join, state
+from robust_fairness.pipelines.generation.nodes import fit as fit_generator
+from robust_fairness.pipelines.generation.nodes import read as read_generator
+from robust_fairness.pipelines.reporting.nodes import COLLECTED, FURTHER, report
+from robust_fairness.pipelines.shifts.nodes import shift
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.samples import Samples
@@ -119,6 +119,8 @@ def test_every_node_carries_the_tags_of_its_place():
         joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "report"))
         expected |= {"fan_in"} if joins else set()
         expected |= {"train"} if node.name.endswith(".train") else set()
+        trains = node.name.endswith((".train", ".fit", ".train_reference"))
+        expected |= {"gpu"} if trains else set()
         assert node.tags == expected, node.name
 
 
@@ -260,9 +262,7 @@ def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
             return samples
 
     test_set = TestSet.model_validate({"shift": {"name": "gaussian_noise"}, "severity": 1})
-    monkeypatch.setattr(
-        "robust_fairness.pipelines.shifts.pipeline.find", lambda kind, name: Recorded
-    )
+    monkeypatch.setattr("robust_fairness.pipelines.shifts.nodes.find", lambda kind, name: Recorded)
     shift(pictures_of_two_splits(), test_set)
     assert calls == [([2, 5, 7, 11], 1, [2, 5, 7, 11])]
 
@@ -340,7 +340,7 @@ def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_
     for name in names:
         (tmp_path / name).mkdir()
     record = RunRecord()
-    record.before_node_run({}, DataCatalog(), "one")
+    record.before_node_run(Node(dict, None, "made", name="make"), {}, DataCatalog(), "one")
     record.after_dataset_saved(saved)
     assert {path.name for path in tmp_path.iterdir()} == names - {dropped}
 
@@ -405,9 +405,9 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
         return ""
 
     monkeypatch.setattr("robust_fairness.reporting.report", page)
-    use("smoke", datasets="diabetes", methods="erm")
+    experiment = use("smoke", datasets="diabetes", methods="erm").full_experiment
     row = {name: "" if kind == "str" else 0 for name, kind in tables.METRICS.items()}
-    report(tables.METRICS.table([row]), {}, diabetes_results=of_dataset)
+    report(tables.METRICS.table([row]), {}, experiment, diabetes_results=of_dataset)
     others = [
         ("diabetes_continuous", "erm"),
         ("biased_digits", "erm"),
@@ -515,10 +515,10 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
         return tables.table(tables.PLANES, [{**plain, "dataset": "d", "method": method}])
 
     monkeypatch.setattr("robust_fairness.reporting.report", page)
-    use("smoke")
+    experiment = use("smoke").full_experiment
     failed = Failure("d.triplet.train", "no memory")
     joined = join("planes", [plane("parade"), failed, plane("margin")])
     assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
     assert list(join("planes", [failed])) == list(tables.PLANES)
-    report(tables.METRICS.table([]), {}, planes=joined, splits=failed)
+    report(tables.METRICS.table([]), {}, experiment, planes=joined, splits=failed)
     assert given["planes"]["method"].tolist() == ["parade", "margin"]

@@ -1,17 +1,18 @@
 """Settings of the Kedro project."""
 
+from robust_fairness.runs.checked_catalog import CheckedCatalog
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.session import Session
 from robust_fairness.runs.session import change_server as change_kedro_server
 from robust_fairness.runs.tracking import MlflowTracking
-from robust_fairness.runs.viz import FileSizes, RunTimes, change_server
+from robust_fairness.runs.viz import VizFiles
 
-change_server()
 change_kedro_server()
-# Hooks of Kedro-Viz are listed here: loaded as a plugin, it records no times of our runner.
-HOOKS = (RunRecord(), MlflowTracking(), FileSizes(), RunTimes())
+# VizFiles replaces the hooks of Kedro-Viz, which record runs of Kedro's sequential runner only.
+HOOKS = (RunRecord(), MlflowTracking(), VizFiles())
 SESSION_CLASS = Session
+DATA_CATALOG_CLASS = CheckedCatalog
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

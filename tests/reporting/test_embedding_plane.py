@@ -8,7 +8,7 @@ from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.experiment.experiment import Cell
-from robust_fairness.pipelines.evaluation.pipeline import draw
+from robust_fairness.pipelines.evaluation.nodes import draw
 from robust_fairness.reporting import embedding_plane as module
 from robust_fairness.reporting.embedding_plane import in_plane, planes, sampled, selected
 from robust_fairness.samples import Samples

@@ -10,7 +10,7 @@ from scipy import stats
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
-from robust_fairness.pipelines.evaluation.pipeline import join
+from robust_fairness.pipelines.evaluation.nodes import join
 from robust_fairness.reporting import Results, report
 from robust_fairness.reporting import latent_shift as study
 from robust_fairness.reporting.views import published, section

@@ -7,11 +7,12 @@ from typing import Any
 
 from robust_fairness.cli.power import RowCounts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
+from robust_fairness.datasets.files import dataset_files
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
-from robust_fairness.pipelines.ingestion.pipeline import read as read_samples
-from robust_fairness.pipelines.ingestion.pipeline import within_domains
-from robust_fairness.pipelines.nodes import source_of
-from robust_fairness.pipelines.shifts.pipeline import shift
+from robust_fairness.pipelines.builders import source_of
+from robust_fairness.pipelines.ingestion.nodes import read as read_samples
+from robust_fairness.pipelines.ingestion.nodes import within_domains
+from robust_fairness.pipelines.shifts.nodes import shift
 from robust_fairness.runs.configuration import ConfigLoader, loader_of
 
 READ = "table"  # the kind of data that is read; others take too long
@@ -100,7 +101,7 @@ def _check_data(experiment: Experiment, loader: ConfigLoader, findings: Findings
             with findings.noting(place, dataset.base):
                 loader.require_raw_files([dataset.base])
                 if source_of(dataset.source).data_kind == READ:
-                    samples = read_samples(dataset)
+                    samples = read_samples(dataset_files(), dataset)
                     findings.tables[dataset.base] = len(samples)
                     _check_domains(samples, experiment, dataset.base, loader, findings)
                     read[dataset.base] = samples

@@ -68,7 +68,7 @@ def results_of(run_id: str) -> Any:
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
-    from robust_fairness.pipelines.reporting.pipeline import FURTHER
+    from robust_fairness.pipelines.reporting.nodes import FURTHER
     from robust_fairness.reporting import Results
     from robust_fairness.runs import provenance
 

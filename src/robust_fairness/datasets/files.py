@@ -136,9 +136,21 @@ class Files:
 
     def available(self, name: str) -> bool:
         """Whether the file or folder ``name`` exists, or a gzip or zip file of it."""
-        plain = self.root / name
-        places = [*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip")]
-        return any(path.exists() for path in places)
+        return any(path.exists() for path in self._forms(name))
+
+    def facts(self, name: str) -> tuple[int | None, str]:
+        """Bytes on disk of a file or folder, None where it is missing, and the checksum of a file.
+
+        A folder, or a zip file of it, has no checksum.
+        """
+        path = next((path for path in self._forms(name) if path.exists()), None)
+        if path is None:
+            return None, "missing"
+        if self.has(name):
+            for _ in self.blocks(name):  # after the last one the checksum is recorded
+                pass
+        files = (file for file in (path, *path.rglob("*")) if file.is_file())
+        return sum(file.stat().st_size for file in files), self.sources.get(name, "")
 
     def find(self, name: str) -> Path:
         """Path of the file ``name`` or, where only that exists, of ``name.gz``."""
@@ -155,6 +167,11 @@ class Files:
         command = _fetch.command(name)
         download = f"Download it with `{command}`" if command else f"Put it into {self.root}"
         return f"{download}, or let {ROOT_VARIABLE} name the folder that holds it"
+
+    def _forms(self, name: str) -> list[Path]:
+        """Where a file or folder, or a gzip or zip file of it, may be."""
+        plain = self.root / name
+        return [*self._places(name), self.root / f"{name}.zip", plain.with_suffix(".zip")]
 
     def _places(self, name: str) -> list[Path]:
         folders = (self.root, *self.bundled)

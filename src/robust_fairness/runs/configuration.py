@@ -2,7 +2,7 @@
 
 A node gets a model as a parameter of its own namespace: ``params:<dataset>.dataset``,
 ``params:<dataset>.shifted.<test set>``, ``params:<dataset>.<label>.cell``,
-``params:<generator>.generator``.
+``params:<generator>.generator``. Nodes of the report get ``params:experiment``.
 
 Kedro passes no configuration to ``create_pipeline()``: ``loader()`` returns that of the context (in
 the sense of ``contextvars``). Each request to a server has a context, and each run of a session.
@@ -28,6 +28,7 @@ import fsspec
 from kedro.config import OmegaConfigLoader
 from omegaconf.errors import OmegaConfBaseException
 
+from robust_fairness.catalog import names
 from robust_fairness.core.errors import (
     Collected,
     InputError,
@@ -44,6 +45,7 @@ from robust_fairness.experiment.yaml_source import Node, deep_merged, located, p
 
 OF_PACKAGE = ("robust_fairness", "conf")  # where the package's files are shown to be
 OF_MACHINE = ("credentials", "mlflow")  # which no manifest has
+RAW = "{dataset}.raw"  # entry of the catalog
 SUFFIXES = (".yml", ".yaml", ".json")
 
 
@@ -182,11 +184,24 @@ class ConfigLoader(OmegaConfigLoader):
             return super().__getitem__(key)
         with self._resolving(key):
             catalog: dict[str, Any] = super().__getitem__(key)
-        return catalog
+        return self._raw_entries(catalog) | catalog
+
+    def _raw_entries(self, catalog: Mapping[str, Any]) -> dict[str, Any]:
+        """The entry of raw files for every dataset and generator, with the source it reads."""
+        if RAW not in catalog or "experiment" not in self.config_patterns:
+            return {}
+        pattern, experiment = catalog[RAW], self.selected_experiment
+        sources = {dataset.base: dataset.source for dataset in experiment.datasets}
+        sources |= {made.name: made.source for made in experiment.generators if made.source}
+        return {
+            names.of_dataset(name, "raw"): pattern
+            | {"source": {"name": source.name, **source.options}}
+            for name, source in sources.items()
+        }
 
     def of_nodes(self) -> dict[str, Any]:
         """The models that nodes get."""
-        return node_parameters(self.validated_experiment)
+        return node_parameters(self.validated_experiment) | {"experiment": self.full_experiment}
 
     @contextmanager
     def _resolving(self, key: str) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
@@ -16,15 +17,17 @@ from kedro.io import (
     SharedMemoryDataset,
 )
 from kedro.io.core import Version, VersionNotFoundError
-from kedro.pipeline import Pipeline
+from kedro.pipeline import Node, Pipeline
 from pandas import json_normalize
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.catalog.raw import RawDataset
 from robust_fairness.core.code import code_id
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import sha256_of
 from robust_fairness.runs import provenance
+from robust_fairness.runs.checked_catalog import CheckedCatalog
 from robust_fairness.runs.configuration import ConfigLoader, loader, loader_of_run
 from robust_fairness.runs.runners import FAN_IN, reason_of, remove
 
@@ -33,7 +36,10 @@ logger = logging.getLogger(__name__)
 # Parts of the catalog whose nodes keep checkpoints, and those that are read from files.
 CHECKPOINTED = ("models", "reference", "generator", "samples", names.SHIFTED)
 READ = ("samples", "rows", "real")
-KEPT = ("started", "inputs", "loaded", "modified", "accepted", "outputs")  # by a completed run
+# Datasets that a manifest has checksums of, or that are in memory.
+OF_A_RUN = (AtomicDataset, MemoryDataset, RawDataset, SharedMemoryDataset)
+# Fields that a completed run keeps.
+KEPT = ("started", "inputs", "loaded", "modified", "accepted", "outputs", "seconds")
 
 
 class RunRecord:
@@ -47,6 +53,7 @@ class RunRecord:
         self._folder = Path.cwd()
         self._recorded: dict[tuple[str, str], Mapping[str, str]] = {}
         self._run: tuple[str, Any] = ("", None)  # id and catalog
+        self._started: dict[str, float] = {}  # by node
 
     @hook_impl
     def before_pipeline_run(
@@ -55,11 +62,8 @@ class RunRecord:
         """Check that raw files are available, pin the versions and write the first manifest."""
         configured = loader()
         if not run_params["only_missing_outputs"]:  # those may need no raw files
-            nodes = {node.name: node.namespace for node in pipeline.nodes}
-            read = {
-                of for name, of in nodes.items() if of and name == names.of_dataset(of, "ingest")
-            }
-            configured.require_raw_files(read)
+            read = (names.parse(name) for name in pipeline.inputs())
+            configured.require_raw_files({name.dataset for name in read if name.part == "raw"})
         self._recorded.clear()
         run_id = run_params["run_id"]
         _require_read(run_params["load_versions"] or (), pipeline)
@@ -87,6 +91,8 @@ class RunRecord:
             if provenance.manifest_path(version).exists():
                 outputs = provenance.load_manifest(version)["outputs"]
                 changes += _changed(outputs, [name], catalog)
+        if isinstance(catalog, CheckedCatalog):
+            catalog.is_checked = True
         manifest["accepted"] += provenance.accepted(run_id, changes)
         manifest["joined"] = _of_other_settings(manifest["loaded"], configured)
         if before:
@@ -99,18 +105,21 @@ class RunRecord:
 
     @hook_impl
     def before_node_run(
-        self, inputs: Mapping[str, Any], catalog: CatalogProtocol, run_id: str
+        self, node: Node, inputs: Mapping[str, Any], catalog: CatalogProtocol, run_id: str
     ) -> dict[str, Any]:
         """Record the raw files of samples; the report gets the manifest with all of them."""
         self._run = run_id, catalog
         self._folder = Path.cwd()
         self._record_samples(run_id, inputs)
+        self._started[node.name] = time.perf_counter()
         return {"manifest": provenance.load_manifest(run_id)} if "manifest" in inputs else {}
 
     @hook_impl(tryfirst=True)
-    def after_node_run(self, outputs: Mapping[str, Any], run_id: str) -> None:
-        """Record the raw files of new samples before they are saved."""
+    def after_node_run(self, node: Node, outputs: Mapping[str, Any], run_id: str) -> None:
+        """Record the time, and the raw files of new samples before they are saved."""
+        seconds = time.perf_counter() - self._started.pop(node.name)
         os.chdir(self._folder)  # a plug-in may have changed it
+        provenance.record(run_id, seconds={node.name: round(seconds, 3)})
         self._record_samples(run_id, outputs)
 
     @hook_impl(tryfirst=True)
@@ -171,7 +180,7 @@ def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset 
 
 def _is_kept(catalog: CatalogProtocol, name: str) -> bool:
     """Whether a dataset is of a type of the user's own that outlives the run."""
-    return not isinstance(catalog.get(name), AtomicDataset | MemoryDataset | SharedMemoryDataset)
+    return not isinstance(catalog.get(name), OF_A_RUN)
 
 
 def _collected(pipeline: Pipeline) -> Iterator[str]:

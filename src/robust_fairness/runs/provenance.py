@@ -87,6 +87,7 @@ def load_manifest(run_id: str) -> dict[str, Any]:
     manifest = read_manifest(path)
     for entry in _journal(run_id):
         manifest["outputs"] |= entry.get("outputs", {})
+        manifest["seconds"] = manifest.get("seconds", {}) | entry.get("seconds", {})
         failed = [*manifest["failed"], *entry.get("failed", ())]
         manifest["failed"] = list(dict.fromkeys(failed))
     return manifest
@@ -103,9 +104,10 @@ def journal_path(run_id: str) -> Path:
 
 
 def record(run_id: str, **entry: Any) -> None:
-    """Add ``outputs`` or ``failed`` to the manifest of a run in progress, from any process.
+    """Add ``outputs``, ``seconds`` or ``failed`` to the manifest of a run in progress.
 
-    Nothing happens without a manifest, as with a runner that is used without the hook.
+    Any process may do so. Nothing happens without a manifest, as with a runner that is used without
+    the hook.
     """
     if manifest_path(run_id).exists():
         line = f"{json.dumps(entry)}\n".encode()
@@ -286,6 +288,7 @@ def new_manifest(
         "expected": sorted(outputs),
         "outputs": {},
         "unchecked": [],
+        "seconds": {},
         "packages": packages(),
         **machine(),
     }

@@ -3,6 +3,7 @@
 from robust_fairness.runs.runners.dask_runner import DaskRunner
 from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
+    GPU,
     FaultTolerantRunner,
     RunFailed,
     SequentialRunner,
@@ -13,6 +14,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
 
 __all__ = [
     "FAN_IN",
+    "GPU",
     "DaskRunner",
     "FaultTolerantRunner",
     "RunFailed",

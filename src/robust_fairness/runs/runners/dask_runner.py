@@ -15,10 +15,12 @@ from typing import Any
 
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
+from kedro.pipeline.node import Node
 from pluggy import PluginManager
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.runs.runners.fault_tolerant import (
+    GPU,
     Calls,
     FaultTolerantRunner,
     Unreachable,
@@ -40,6 +42,7 @@ from robust_fairness.runs.secrets import without_credentials
 
 logger = logging.getLogger(__name__)
 
+RESOURCE = "GPU"  # of a worker: `dask worker --resources GPU=1`
 LOST = "the Dask scheduler is lost"
 BACKLOG = 2  # nodes per worker, running or waiting
 BACKOFF = 4  # factor between the times of warnings that there are no workers
@@ -110,6 +113,10 @@ class DaskRunner(FaultTolerantRunner):
         self._threads = self._threads_here(count)
         cluster = local_cluster(count, self._threads, devices)
         return Workers(connected(cluster, self._timeout), cluster, self._timeout)
+
+    def _submitted(self, executor: Executor, node: Node, call: Callable[[], Any]) -> Future[Any]:
+        assert isinstance(executor, Workers)
+        return executor.submit_to(GPU in node.tags, call)
 
     def _capacity(self, executor: Executor) -> int:
         assert isinstance(executor, Workers)
@@ -194,6 +201,7 @@ def local_cluster(workers: int, threads: int, devices: list[str]) -> Any:
             "env": environment,
             "memory_limit": 0,  # Dask holds no data that it could spill
             "silence_logs": logging.ERROR,
+            "resources": {RESOURCE: 1} if devices else {},
         }
         return {"cls": Nanny, "options": options}
 
@@ -289,6 +297,7 @@ class Workers(Executor):
             dir=_shared_folder(), prefix=".attempts_", ignore_cleanup_errors=True
         )
         self._counted, self._capacity = -math.inf, BACKLOG
+        self._known: set[str] = set()  # addresses of workers
         self._timeout = self._patience = timeout
         self._seen = time.monotonic()
 
@@ -299,9 +308,12 @@ class Workers(Executor):
         if now - self._counted >= SECONDS_BETWEEN_COUNTS:
             self._counted = now
             with suppress(OSError, RuntimeError):  # ``submit`` reports a lost scheduler
-                workers = len(self._client.nthreads())
-                self._capacity = BACKLOG * max(1, workers)
-                self._warn_without(workers, now)
+                workers = {*self._client.nthreads()}
+                for lost in sorted(self._known - workers):
+                    logger.warning("worker %s is gone; another one repeats what it ran", lost)
+                self._known = workers
+                self._capacity = BACKLOG * max(1, len(workers))
+                self._warn_without(len(workers), now)
                 self._revive()
         return self._capacity
 
@@ -333,30 +345,51 @@ class Workers(Executor):
                 self._cluster.scale(len(self._cluster.worker_spec))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self.submit_to(False, partial(fn, *args, **kwargs))
+
+    def submit_to(self, gpu: bool, function: Callable[[], Any]) -> Future[Any]:
+        """Submit a call, to workers that declare GPUs if it asks for one and there are any."""
         from distributed.protocol.pickle import dumps
 
         result: Future[Any] = Future()
         try:
-            call = dumps(partial(fn, *args, **kwargs))
+            call = dumps(function)
         except Exception as error:  # of any type, raised by pickling
             result.set_exception(NodeFailed(f"cannot be sent to workers ({reason_of(error)})"))
             return result
         begun = Path(self._attempts.name) / uuid.uuid4().hex
-        self._send(partial(attempt, call, begun), result)
+        needs = {RESOURCE: 1} if gpu and self._have_gpus() else {}
+        self._send(partial(attempt, call, begun), needs, result)
         return result
 
-    def _send(self, node: Callable[[], None], result: "Future[Any]") -> None:
+    def _have_gpus(self) -> bool:
+        """Whether a worker declares GPUs as its resource."""
+        with suppress(OSError, RuntimeError):  # ``_send`` reports a lost scheduler
+            workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+            return any(worker["resources"].get(RESOURCE) for worker in workers)
+        return False
+
+    def _send(
+        self, node: Callable[[], None], needs: Mapping[str, int], result: "Future[Any]"
+    ) -> None:
         try:
             if self._client.status != "running":
                 raise OSError(f"its client is {self._client.status}")
-            sent = self._client.submit(node, key=f"node-{uuid.uuid4().hex}")
+            key = f"node-{uuid.uuid4().hex}"
+            sent = self._client.submit(node, key=key, resources=needs or None)
         except Exception as error:  # of any type, where the scheduler is lost
             result.set_exception(Unreachable(f"{LOST} ({reason_of(error)})"))
             return
         self._sent.add(sent)
-        sent.add_done_callback(partial(self._finish, node=node, result=result))
+        sent.add_done_callback(partial(self._finish, node=node, needs=needs, result=result))
 
-    def _finish(self, done: Any, node: Callable[[], None], result: "Future[Any]") -> None:
+    def _finish(
+        self,
+        done: Any,
+        node: Callable[[], None],
+        needs: Mapping[str, int],
+        result: "Future[Any]",
+    ) -> None:
         from distributed import KilledWorker
 
         self._sent.discard(done)
@@ -367,7 +400,7 @@ class Workers(Executor):
         elif done.status == "error":
             error = done.exception()
             if isinstance(error, KilledWorker):  # perhaps while it waited: the attempt counts
-                self._send(node, result)
+                self._send(node, needs, result)
             else:
                 result.set_exception(error)
         else:

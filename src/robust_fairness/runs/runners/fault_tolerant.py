@@ -37,6 +37,7 @@ tracebacks.setLevel(logging.DEBUG)  # for the log file of a run, whatever the co
 POLL_SECONDS = 1.0
 # A node and the failures of its missing inputs become the call that runs it.
 Calls = Callable[[Node, Mapping[str, Failure]], Callable[[], Any]]
+GPU = "gpu"  # tag of nodes that train networks
 FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 
 
@@ -228,6 +229,10 @@ class FaultTolerantRunner(AbstractRunner):
                 remove(catalog.get(name))  # Kedro makes what is missing only
         return super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs)
 
+    def _submitted(self, executor: Executor, node: Node, call: Callable[[], Any]) -> Future[Any]:
+        """The call of a node, handed to the executor."""
+        return executor.submit(call)
+
     def _capacity(self, executor: Executor) -> int:
         """How many nodes may be submitted; read again before each one."""
         return self.workers
@@ -272,7 +277,7 @@ class FaultTolerantRunner(AbstractRunner):
                         forecast.after(node)
                         continue
                     forecast.before(node, self.workers)
-                    running[executor.submit(calls(node, missing))] = node
+                    running[self._submitted(executor, node, calls(node, missing))] = node
                     continue
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
                     node = running.pop(future)

@@ -9,6 +9,7 @@ import os
 import platform
 import threading
 from collections.abc import Mapping
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -131,7 +132,7 @@ class Job:
         """Run the node; returns None, or the error in one line followed by its traceback."""
         with _lock:
             try:
-                hooks = set_up(self.setup)
+                hooks, context = set_up(self.setup)
                 catalog = self.files.to_catalog(self.run_id)
                 for name, value in self.values.items():
                     catalog[name] = MemoryDataset(value)
@@ -141,7 +142,7 @@ class Job:
                 inputs: Any = (
                     CatalogWithFailures(catalog, self.missing) if self.missing else catalog
                 )
-                Task(self.node, inputs, False, hooks, self.run_id).execute()
+                context.run(Task(self.node, inputs, False, hooks, self.run_id).execute)
             except (Exception, SystemExit) as error:
                 return "\n".join([reason_of(error), *format_exception(error)])
         return None
@@ -185,8 +186,12 @@ def attempt(call: bytes, begun: Path) -> None:
 
 
 @lru_cache(maxsize=1)  # a worker may serve one run after another
-def set_up(setup: WorkerSetup) -> Any:
-    """Set up this process as a worker; returns the manager of the hooks."""
+def set_up(setup: WorkerSetup) -> tuple[Any, Context]:
+    """Set up this process as a worker.
+
+    Returns:
+        The manager of the hooks, and the context of the nodes, which has the configuration loader.
+    """
     from kedro.framework.hooks import specs
     from kedro.framework.project import configure_project, settings
     from kedro.framework.startup import bootstrap_project
@@ -204,7 +209,7 @@ def set_up(setup: WorkerSetup) -> Any:
 
         torch.set_num_threads(setup.threads)
         threadpool_limits(setup.threads)
-    hooks = PluginManager("kedro")
+    hooks, context = PluginManager("kedro"), copy_context()
     for kind in (specs.NodeSpecs, specs.DatasetSpecs):
         hooks.add_hookspecs(kind)
     if setup.package is not None:
@@ -212,13 +217,14 @@ def set_up(setup: WorkerSetup) -> Any:
             bootstrap_project(setup.folder)
         else:
             configure_project(setup.package)
-        settings.CONFIG_LOADER_CLASS(**setup.configuration, **settings.CONFIG_LOADER_ARGS)
+        options = setup.configuration | settings.CONFIG_LOADER_ARGS
+        context.run(settings.CONFIG_LOADER_CLASS, **options)
         # Hooks of plugins expect events of the process that started the run.
         packages = ("robust_fairness", setup.package)
         for hook in settings.HOOKS:
             if type(hook).__module__.startswith(packages):
                 hooks.register(hook)
-    return hooks
+    return hooks, context
 
 
 @cache

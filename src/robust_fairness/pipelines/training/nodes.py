@@ -1,0 +1,22 @@
+"""The nodes of the training pipeline."""
+
+from typing import Any
+
+from robust_fairness.experiment.experiment import Cell
+
+
+def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
+    """Fit all trials and seeds of a cell."""
+    from robust_fairness import training
+
+    return training.train(samples, cell)
+
+
+def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
+    """The trials selected on validation rows, and what every criterion would select."""
+    from robust_fairness import training
+    from robust_fairness.compute.checkpoints import threads
+
+    with threads(cell.protocol.threads):
+        selected = training.select(samples, validation, cell)
+        return selected, training.compare(samples, validation, cell)

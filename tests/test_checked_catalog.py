@@ -1,0 +1,61 @@
+"""Files that changed since a run saved them are refused by the catalog of a notebook."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from kedro.io.core import Version
+
+from robust_fairness.catalog import files
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import provenance
+from robust_fairness.runs.checked_catalog import CheckedCatalog
+
+
+@pytest.fixture
+def saved(tmp_path, monkeypatch) -> Path:
+    """A table that a run saved and recorded."""
+    monkeypatch.chdir(tmp_path)
+    dataset = files.table("data/metrics.parquet", version=Version("one", "one"))
+    dataset.save(pd.DataFrame({"value": [0.25, 0.5]}))
+    recorded = {"path": dataset.place, "sha256": dataset.sha256}
+    fields = dict.fromkeys(provenance.REQUIRED, "") | {"run_id": "one", "failed": []}
+    provenance.write_manifest(fields | {"outputs": {"metrics": recorded}})
+    return Path(dataset.place)
+
+
+def catalog() -> CheckedCatalog:
+    entry = {
+        "type": "robust_fairness.catalog.files.FileDataset",
+        "dataset": files.PARQUET,
+        "filepath": "data/metrics.parquet",
+        "versioned": True,
+    }
+    return CheckedCatalog.from_config({"metrics": entry})
+
+
+@pytest.mark.parametrize("version", [None, "one"])
+def test_any_flipped_bit_is_refused_in_one_line(saved, version):
+    content = bytearray(saved.read_bytes())
+    assert catalog().load("metrics", version)["value"].tolist() == [0.25, 0.5]
+    for place in range(0, len(content), 97):
+        flipped = bytearray(content)
+        flipped[place] ^= 1
+        saved.write_bytes(flipped)
+        with pytest.raises(InputError, match="changed since run one saved it") as error:
+            catalog().load("metrics", version)
+        assert "\n" not in str(error.value)
+
+
+def test_a_run_compares_once_and_what_no_manifest_has_is_loaded(saved):
+    frame = pd.DataFrame({"value": [0.25, 1.0]})
+    frame.to_parquet(saved, index=False)
+    data = catalog()
+    data.is_checked = True
+    assert data.load("metrics").equals(frame)
+    manifest = json.loads(provenance.manifest_path("one").read_text())
+    provenance.write_manifest(manifest | {"outputs": {}})
+    assert catalog().load("metrics").equals(frame)
+    provenance.manifest_path("one").unlink()
+    assert catalog().load("metrics").equals(frame)
