@@ -131,7 +131,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
     for node in robust_fairness.create_pipeline().nodes:
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         last = node.name.rpartition(".")[2]
-        without = last.startswith(("collect", "summarise", "report", "draw_sample", "describe_c"))
+        without = last.startswith(("collect", "summarise", "draw_sample"))
         assert bool(names) != without, node.name
         models = [
             parameter.annotation
@@ -140,7 +140,8 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
             and issubclass(parameter.annotation, BaseModel)
         ]
         for name, model in zip(names, models, strict=True):
-            assert name.startswith(f"{node.namespace}.")
+            of_report = node.namespace == "reporting" and name == "experiment"
+            assert of_report or name.startswith(f"{node.namespace}.")
             value = parameters
             for key in name.split("."):
                 value = value[key]
@@ -340,7 +341,7 @@ def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_
     for name in names:
         (tmp_path / name).mkdir()
     record = RunRecord()
-    record.before_node_run(Node(dict, None, "made", name="make"), {}, DataCatalog(), "one")
+    record.before_node_run(Node(sorted, "rows", "made", name="make"), {}, DataCatalog(), "one")
     record.after_dataset_saved(saved)
     assert {path.name for path in tmp_path.iterdir()} == names - {dropped}
 
@@ -475,7 +476,8 @@ def test_the_report_reads_the_results_of_every_dataset_and_joins_their_tables():
     }
     results = {f"{dataset.name}_results" for dataset in loader.selected_experiment.datasets}
     assert set(nodes["reporting.collect"].inputs) == results
-    assert set(nodes["reporting.report"].inputs) == {"manifest", "metrics", *FURTHER, *results}
+    shown = {"manifest", "metrics", "params:experiment", *FURTHER}
+    assert set(nodes["reporting.report"].inputs) == shown | results
     ours = {
         name.rpartition(".")[2]
         for node in evaluation.create_pipeline().nodes
