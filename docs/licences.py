@@ -25,7 +25,7 @@ def licence(component: Mapping[str, Any]) -> str:
 def main() -> None:
     """Print the table."""
     packages = defaultdict(list)
-    for component in json.loads(Path(sys.argv[1]).read_text())["components"]:
+    for component in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["components"]:
         packages[licence(component)].append(f"{component['name']} {component['version']}")
     print("| licence | packages |\n|---|---|")
     for name, used in sorted(packages.items(), key=lambda item: (-len(item[1]), item[0])):

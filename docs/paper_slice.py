@@ -261,7 +261,9 @@ def merge(folder: Path, page: Path = PAGE, to: Path = SCORES) -> None:
     rows = pd.concat([table for table in (known(to), *finished) if len(table)], ignore_index=True)
     rows = rows.drop_duplicates(KEYS, keep="last").astype(tables.METRICS)
     rows.to_parquet(to)
-    page.write_text(tables.in_page(page.read_text(), page_tables(rows)))
+    page.write_text(
+        tables.in_page(page.read_text(encoding="utf-8"), page_tables(rows)), encoding="utf-8"
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

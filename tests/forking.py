@@ -91,7 +91,7 @@ class Forked:
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         self.wait(timeout)
-        return tuple(Path(name).read_text() for name in self._printed)
+        return tuple(Path(name).read_text(encoding="utf-8") for name in self._printed)
 
 
 def killed(code: str, folder: Path, has_begun: Callable[[], bool]) -> None:

@@ -25,7 +25,7 @@ FIGURE = re.compile(r'const figure = (.*); Plotly\.newPlot\("([\w-]+)"')
 
 def code_cells(notebook: Path) -> list[dict]:
     """Its cells of code."""
-    cells = json.loads(notebook.read_text())["cells"]
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return [cell for cell in cells if cell["cell_type"] == "code"]
 
 

@@ -24,7 +24,6 @@ from robust_fairness.cli import cli
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, sha256_of
-from robust_fairness.core.locks import LOCK
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.runs import hooks, provenance, rerun, session, tracking
 from robust_fairness.runs.hooks import RunRecord
@@ -271,25 +270,25 @@ def git(*words: str) -> None:
 def test_other_code_does_not_complete_a_run(monkeypatch):
     """Sources and plug-ins count, wherever they are; what is no source does not, in Git or not."""
     git("init", "-q")
-    Path(".gitignore").write_text("data/\nplugins/\n")
+    Path(".gitignore").write_text("data/\nplugins/\n", encoding="utf-8")
     git("add", "-A")
     git("commit", "-qm", "first")
     clean = run("one", pipeline(breaking))["git"]
     assert (clean["commit"] is not None, clean["dirty"]) == (True, False)
-    Path("notes").write_text("1")
+    Path("notes").write_text("1", encoding="utf-8")
     assert run("two", pipeline(breaking))["git"]["dirty"]
     git("add", "-A")
     git("commit", "-qm", "second")
     assert run("one", only_missing=True)["accepted"] == []
     Path("plugins/methods").mkdir(parents=True)
     Path("plugins/methods/.#mine.py").symlink_to("nothing")  # as editors make
-    Path("plugins/methods/mine.py").write_text("")
+    Path("plugins/methods/mine.py").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=r"its code \(plugins\) was \w+, now it is"):
         run("two", only_missing=True)
-    Path("pyproject.toml").write_text('[tool.kedro]\npackage_name = "mine"\n')
+    Path("pyproject.toml").write_text('[tool.kedro]\npackage_name = "mine"\n', encoding="utf-8")
     run("three", pipeline(breaking))
     Path("src/mine/pipelines").mkdir(parents=True)
-    Path("src/mine/pipelines/nodes.py").write_text("")
+    Path("src/mine/pipelines/nodes.py").write_text("", encoding="utf-8")
     code._imported.cache_clear()  # as in another process
     with pytest.raises(InputError, match=r"its code \(project\) was \w+, now it is"):
         run("three", only_missing=True)
@@ -399,10 +398,12 @@ def test_what_an_unfinished_run_collected_is_collected_again():
         str.title, "toy.erm.text", "metrics", name="collect", namespace="toy", tags=["fan_in"]
     )
     run("one", Pipeline(nodes))
-    Path("data/metrics/one/metrics").write_text("made by another process, without this cell")
+    Path("data/metrics/one/metrics").write_text(
+        "made by another process, without this cell", encoding="utf-8"
+    )
     provenance.update_manifest("one", state="running")
     run("one", Pipeline(nodes), only_missing=True)
-    assert Path("data/metrics/one/metrics").read_text() == "Model Of 2 Rows"
+    assert Path("data/metrics/one/metrics").read_text(encoding="utf-8") == "Model Of 2 Rows"
 
 
 def test_a_run_is_not_taken_from_git_or_its_absence(monkeypatch, folder):
@@ -410,7 +411,7 @@ def test_a_run_is_not_taken_from_git_or_its_absence(monkeypatch, folder):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
     run("one", pipeline(breaking))
     Path("plugins/shifts").mkdir(parents=True)
-    Path("plugins/shifts/mine.py").write_text("")
+    Path("plugins/shifts/mine.py").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=r"run one differs: its code \(plugins\)"):
         run("one", only_missing=True)
 
@@ -440,7 +441,7 @@ def test_a_killed_process_leaves_no_half_manifest_for_good(folder):
     half = provenance.manifest_path("one").with_name(f".one.json.{HOST}.{ended_process()}.part")
     half.touch()
     run("one", only_missing=True)
-    assert {path.name for path in half.parent.iterdir()} == {"one.json", LOCK}
+    assert {path.name for path in half.parent.iterdir()} == {"one.json"}
 
 
 def ended_process() -> int:
@@ -516,7 +517,9 @@ def test_old_runs_are_pruned_but_for_those_that_others_refer_to(monkeypatch):
     for number, name in enumerate(("one", "reader", "published", "new")):
         provenance.update_manifest(name, started=f"2020-01-0{number + 1}T00:00:00.000+00:00")
     Path("docs").mkdir()
-    Path("docs/results.md").write_text("Figures of run published, for readers of reader-2.")
+    Path("docs/results.md").write_text(
+        "Figures of run published, for readers of reader-2.", encoding="utf-8"
+    )
     Path("data/checkpoints/toy.erm/aa").mkdir(parents=True)
     os.utime("data/checkpoints/toy.erm/aa", (0, 0))
     command = ["prune", "--keep", "1", "--older-than", "30d"]
@@ -605,7 +608,7 @@ def test_a_comparison_counts_the_same_and_names_the_different():
 )
 def test_only_a_finished_run_of_the_same_code_is_rerun(change, said):
     manifest = run("one") | change
-    provenance.manifest_path("one").write_text(json.dumps(manifest))
+    provenance.write_manifest(manifest)
     with pytest.raises(InputError, match=said):
         rerun.rerun("one")
     assert known_runs() == ["one"]

@@ -183,20 +183,26 @@ def test_subset_ends_in_the_report_of_that_subset(finished):
     page = finished.file("report.html", "one").read_text()
     assert "<td>cuma</td><td>not selected</td>" in page
     again = " ".join([*WHOLE, "--run-id", "one"])
-    completed = f"{again} --only-missing-outputs"
+    completed = f"{again} --only-missing-outputs --seeds=1"
     said = finished.commands(again, completed, status=1)
     assert "run one exists" in said[again]
     assert "differs: its runtime parameters" in said[completed]
 
 
 def test_interrupted_and_killed_run_is_completed_under_its_id(project):
-    """SIGINT, then SIGKILL in the middle of training: in the end the bits of an undisturbed run."""
+    """By its id alone, whatever part of the grid it was; in the end the bits of a whole run.
+
+    SIGINT, SIGTERM and SIGKILL in the middle of training.
+    """
     protocol = {"tabular": {"epochs": 60, "checkpoint_seconds": 0}}
     project.configure("smoke/parameters.yml", {"protocols": protocol})
-    project.kedro(*SMOKE, "--run-id", "whole")
-    completed = (*SMOKE, "--run-id", "stopped", "--only-missing-outputs")
-    stop_in_training(project, "diabetes.*", signal.SIGINT, *SMOKE, "--run-id", "stopped")
-    assert manifest(project, "stopped")["state"] == "interrupted"
+    part = (*SMOKE, "--datasets=diabetes", "--seeds=1", "--run-id")
+    project.kedro(*part, "whole")
+    completed = ("run", "--run-id", "stopped", "--only-missing-outputs")
+    for how, words in ((signal.SIGINT, (*part, "stopped")), (signal.SIGTERM, completed)):
+        said = stop_in_training(project, "diabetes.*", how, *words)
+        assert "Interrupted. Continue with: kedro run " in said
+        assert manifest(project, "stopped")["state"] == "interrupted"
     stop_in_training(project, "diabetes.cuma", signal.SIGKILL, *completed)
     assert manifest(project, "stopped")["state"] == "running"
     assert not list((project.root / "data").rglob("cuma/models.safetensors/stopped/*"))

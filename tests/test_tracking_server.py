@@ -174,7 +174,7 @@ def require_everything(client: MlflowClient, folder: Path) -> None:
             dst_path=str(folder),
             tracking_uri=client.tracking_uri,
         )
-        assert Path(page).read_text() == f"<h1>run_{number}</h1>"
+        assert Path(page).read_text(encoding="utf-8") == f"<h1>run_{number}</h1>"
         for place in range(CELLS):
             child = by_name[f"run_{number}", f"adult.m{place}"]
             assert child.data.tags["mlflow.parentRunId"] == parent.info.run_id

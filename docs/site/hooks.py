@@ -48,7 +48,7 @@ def pages() -> dict[str, str]:
 
 def text_of(path: Path) -> str:
     """Markdown of a file; of a notebook its cells, with outputs where it was executed."""
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     if path.suffix != ".ipynb":
         return text
     executed = EXECUTED / f"{path.stem}.md"

@@ -81,7 +81,7 @@ TESTING = {
 def write(path: Path, content) -> None:
     """Write JSON as the official files have it, in one line."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
 
 
 @pytest.fixture

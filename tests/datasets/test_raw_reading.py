@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.core import unpacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets import files as _files
 from robust_fairness.datasets.files import Files
@@ -114,7 +115,8 @@ def test_too_many_rows_or_bytes_are_refused_with_the_limit(
     for name in ("t.csv", "t.parquet"):
         with pytest.raises(InputError, match=rf"{name}: .*500|400.* rows, allowed: .* 400 rows"):
             read_columns(Files(tmp_path), name, ["kind"])
-    monkeypatch.setattr(_files, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
+    for limited in (_files, unpacking):
+        monkeypatch.setattr(limited, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
     with pytest.raises(InputError, match=r"t\.csv\.gz: .* GiB or more, allowed: up to"):
         read_columns(Files(tmp_path), "t.csv.gz", ["kind"])
 
@@ -133,7 +135,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the bytes that memory would hold."""
-    for reader in (_files, module):
+    for reader in (_files, module, unpacking):
         monkeypatch.setattr(reader, "MOST_BYTES", 300_000)
     frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
     frame.to_csv(tmp_path / "t.csv.gz", index=False)

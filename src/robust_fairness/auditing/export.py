@@ -11,6 +11,7 @@ from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.scores import SHARE
 from robust_fairness.auditing.verdict import answers, gaps, lacking
+from robust_fairness.core.escaping import as_code, for_markdown
 from robust_fairness.core.tables import markdown
 
 VERSION = "1.3"
@@ -62,20 +63,21 @@ def model_card(audit: AuditFindings) -> str:
     groups = named[named["group"] != ""].pivot_table(
         index=["attribute", "group"], columns="metric", values="value", sort=False
     )
+    failed = [judged.reason for judged in audit.judgements if judged.verdict != "PASS"]
     meanings = [f"- `{metric}`: {definition(metric)}" for metric in values["metric"].unique()]
     return "\n".join(
         [
-            f"## Fairness of {audit.name}",
+            f"## Fairness of {for_markdown(audit.name)}",
             "",
-            *(f"**{line}.**" for line in answers(audit)),
+            *(f"**{for_markdown(line)}.**" for line in answers(audit)),
             "",
-            *(f"- {judged.reason}" for judged in audit.judgements if judged.verdict != "PASS"),
-            *(f"- {line}" for line in (*gaps(rows), *lacking(audit))),
+            *(f"- {for_markdown(line)}" for line in (*failed, *gaps(rows), *lacking(audit))),
             "",
-            f"Target `{options.y_true or 'none'}`, prediction `{options.y_pred}`, factors: "
-            f"{', '.join(f'`{name}`' for name in options.sensitive_features)}. Intervals have a "
+            f"Target {as_code(options.y_true or 'none')}, "
+            f"prediction {as_code(str(options.y_pred))}, factors: "
+            f"{', '.join(map(as_code, options.sensitive_features))}. Intervals have a "
             "nominal coverage of 95 %.",
-            *(f"\n**{text}**" for text in (audit.warning, audit.assumption) if text),
+            *(f"\n**{for_markdown(text)}**" for text in (audit.warning, audit.assumption) if text),
             "",
             "### Quantitative analyses",
             "",

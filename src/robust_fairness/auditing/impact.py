@@ -18,6 +18,7 @@ from robust_fairness.auditing.intervals import ratio, wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.escaping import for_markdown
 from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.samples import Groups
 
@@ -122,7 +123,7 @@ def _rows(
 
 def impact_page(rows: pd.DataFrame, name: str) -> str:
     """The table in Markdown, by attribute, with its limits."""
-    parts = [f"## Impact ratios of {name}", "", LIMITS, ""]
+    parts = [f"## Impact ratios of {for_markdown(name)}", "", LIMITS, ""]
     if (rows["rate_of"] == ABOVE).any():
         parts += ["The scoring rate is the share of people whose score is above the median.", ""]
     for (kind, attribute), of_attribute in rows.groupby(["rate_of", "attribute"], sort=False):
@@ -137,7 +138,7 @@ def impact_page(rows: pd.DataFrame, name: str) -> str:
         )  # fmt: skip
         unknown = int(of_attribute.loc[of_attribute["category"] == UNKNOWN, "n"].sum())
         parts += [
-            f"### {attribute}: {kind}", "", tables.markdown(shown), "",
+            f"### {for_markdown(str(attribute))}: {kind}", "", tables.markdown(shown), "",
             f"{unknown:,} people have no known category and are not in the calculations.", "",
         ]  # fmt: skip
     return "\n".join(parts)

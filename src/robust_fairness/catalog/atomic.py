@@ -111,6 +111,8 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         with self.local() as path:
             try:
                 return self.read(path)
+            except MemoryError:
+                raise DatasetError(f"{place}: not enough memory to read it") from None
             except Exception as error:
                 first = first_line(error).replace(str(path), place)
                 named = first.startswith(f"{place}: ")

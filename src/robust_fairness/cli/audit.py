@@ -14,6 +14,7 @@ import click
 
 from robust_fairness.cli.commands import fault, force_option, write_files
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.escaping import for_console, for_console_lines
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.locks import lock_of, locked
 
@@ -51,7 +52,7 @@ def _statuses() -> Iterator[None]:
         with of_command():
             yield
     except InputError as error:
-        raise BadInput(str(error)) from None
+        raise BadInput(for_console_lines(str(error))) from None
     except (click.ClickException, click.exceptions.Exit):
         raise
     except OSError as error:  # a full disk or a closed pipe, say
@@ -376,9 +377,10 @@ def audit(
         write_files(files, force, changed)
     lines = [(json.dumps(record(done), indent=1), False)]
     if form == "text":
-        further = [] if rows_to_label is None else [str(rows_to_label)]
+        further = [] if rows_to_label is None else str(rows_to_label).splitlines()
         further.append(f"wrote {', '.join(map(str, files))}")
         lines = [*console(done), *((line, False) for line in further)]
+        lines = [(for_console(line), failed) for line, failed in lines]
     try:
         for line, failed in lines:
             click.echo(line, err=failed)

@@ -8,6 +8,7 @@ import click
 
 from robust_fairness.cli.commands import GRID, ProjectCommand
 from robust_fairness.core.errors import Mistake
+from robust_fairness.core.escaping import for_console
 
 if TYPE_CHECKING:
     from robust_fairness.cli.checking import Findings
@@ -43,13 +44,13 @@ def _print_text(findings: "Findings", seconds: float) -> None:
     from robust_fairness.cli.power import foretold, sentences
 
     for mistake in findings.mistakes:
-        click.echo(_line(mistake))
+        click.echo(for_console(_line(mistake)))
     checked = f"{_count(findings.datasets, 'dataset')} with {_count(findings.cells, 'cell')}"
     for line in findings.runs:
-        click.echo(line)
+        click.echo(for_console(line))
     rows = _count(sum(findings.tables.values()), "row")
     for sentence in sentences(foretold(findings.counts)):
-        click.echo(sentence)
+        click.echo(for_console(sentence))
     if findings.mistakes:
         ending = f"{_count(len(findings.mistakes), 'mistake')}. Nothing was trained."
     else:

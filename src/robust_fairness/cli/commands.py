@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.escaping import for_console_lines
 from robust_fairness.core.extras import command, extra_of, needed_by
 from robust_fairness.core.files import atomic_paths
 from robust_fairness.core.locks import lock_of, locked
@@ -38,7 +39,7 @@ class Command(click.Command):
             with needed_by(f"`robust-fairness {ctx.info_name}`", "all"):
                 return super().invoke(ctx)
         except InputError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(for_console_lines(str(error))) from None
         except (click.ClickException, click.Abort, click.exceptions.Exit) as error:
             if (text := _kedros_own(error)) is None:
                 raise
@@ -47,6 +48,8 @@ class Command(click.Command):
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends
             click.echo(f"Interrupted. {error}".rstrip(), err=True)
             raise SystemExit(INTERRUPTED) from None
+        except MemoryError:
+            raise click.ClickException("not enough memory for this data; use fewer rows") from None
         except OSError as error:  # a full or read-only disk, say
             place = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{place}{error.strerror or error}") from None
@@ -54,7 +57,7 @@ class Command(click.Command):
             reason = _reason(error)
             if reason is None:
                 raise fault(error) from None
-            raise click.ClickException(reason) from None
+            raise click.ClickException(for_console_lines(reason)) from None
 
 
 def _kedros_own(error: Exception) -> str | None:

@@ -10,6 +10,7 @@ import click
 
 from robust_fairness.cli.commands import ProjectCommand, write_files
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.escaping import for_console
 
 if TYPE_CHECKING:
     from robust_fairness.datasets.raw.profile import Profile, Roles
@@ -52,7 +53,7 @@ def init(table: Path, name: str | None, copy: bool, force: bool, **given: str | 
     key = roles.unit  # no feature, if it is not the unit
     _show(table, described, roles)
     for line in hints(described):
-        click.echo(f"  hint: {line}")
+        click.echo(for_console(f"  hint: {line}"))
     roles.target = _column(_asked("target", roles.target, given), described)
     roles.positive = positive_value(described.columns[roles.target])
     if draft.outcome_of(described.columns[roles.target]) == "binary":
@@ -114,7 +115,7 @@ def _show(path: Path, table: "Profile", roles: "Roles") -> None:
     widths = [max(len(row[place]) for row in rows) for place in range(5)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        click.echo("  " + "  ".join(cells).rstrip())
+        click.echo(for_console("  " + "  ".join(cells).rstrip()))
 
 
 def _asked(option: str, suggestion: str, given: Mapping[str, str | None]) -> str:

@@ -1,12 +1,13 @@
 """Commands that run pipelines."""
 
+import json
 import logging
+from collections.abc import Mapping
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any
 
 import click
-import yaml
 from kedro.framework.cli.project import run as kedro_run
 from kedro.utils import load_obj
 
@@ -14,7 +15,10 @@ from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import GRID, ProjectCommand
 from robust_fairness.cli.finished_run import open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.escaping import for_console
+from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run
+from robust_fairness.runs.secrets import HIDDEN
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 
@@ -42,7 +46,7 @@ def _run(
         if run_id is None:
             run_id = newest_unfinished_run()
             click.echo(f"Completing run {run_id}, the newest that did not finish.", err=True)
-        load_manifest(run_id)  # an unknown run would be trained from the start
+        options, params = _selected(load_manifest(run_id), options, params, bool(grid))
     told = {
         "grid": grid,
         "run_id": run_id or new_run_id(),
@@ -59,10 +63,29 @@ def _run(
         params={**params, **flags}, runner=runner, **options
     )
     for line in closing_lines(str(flags["run_id"])):
-        click.echo(line)
+        click.echo(for_console(line))
     if opened:
         open_report(str(flags["run_id"]))
     return made
+
+
+def _selected(
+    manifest: Mapping[str, Any], options: Mapping[str, Any], params: Mapping[str, Any], grid: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options and parameters of a run to complete: those of its manifest, unless they are given."""
+    written = {**manifest["filters"], "env": manifest["environment"]}
+    written |= {"namespaces": manifest["namespaces"]}
+    if not options["pipeline"]:
+        written["pipelines"] = manifest["pipelines"]
+    before = dict(manifest["runtime_parameters"])
+    if HIDDEN in json.dumps(before):
+        raise InputError(
+            f"run {manifest['run_id']}: its manifest lacks secret parameters; give all"
+        )
+    if grid:
+        before.pop("grid", None)
+    selected = {name: value for name, value in written.items() if not options[name]}
+    return {**options, **selected}, {**before, **params}
 
 
 def _require_runner(name: str, parameters: dict[str, Any]) -> None:
@@ -85,10 +108,10 @@ def _read_options(context: click.Context, parameter: click.Parameter, path: str 
     if path is None:
         return None
     try:
-        with open(path, encoding="utf-8") as file:
-            written = yaml.safe_load(file)["run"].items()
-    except (AttributeError, KeyError, TypeError, ValueError, yaml.YAMLError) as error:
-        reason = first_line(error) if isinstance(error, yaml.YAMLError) else "not found"
+        with open(path, "rb") as file:
+            written = parse(file.read(), path).plain["run"].items()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = first_line(error) if isinstance(error, InputError) else "not found"
         message = f"{path}: section `run` with options of the command: {reason}"
         raise click.BadParameter(message) from None
     names = {

@@ -12,6 +12,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from robust_fairness.core.errors import InputError
+
 ROOT = Path(__file__).parents[1]  # the package
 # The configuration of the package: inside of it, in a clone beside ``src``.
 CONF = next(filter(Path.is_dir, (ROOT / "conf", ROOT.parents[1] / "conf")), ROOT / "conf")
@@ -21,7 +23,7 @@ IS_POSIX = os.name == "posix"  # elsewhere, signal 0 is no question whether a pr
 def boot() -> str:
     """Name of this start of the kernel; empty where the system has none."""
     path = Path("/proc/sys/kernel/random/boot_id")
-    return path.read_text().strip() if path.exists() else ""
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
 def namespace() -> str:
@@ -108,6 +110,19 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         _remove_leftovers(path)
+
+
+def require_plain(folder: Path) -> None:
+    """Refuse a folder of a project whose path has another meaning in URLs and patterns.
+
+    Raises:
+        InputError: it has one of ``* ? [ ] { } %``.
+    """
+    if wrong := re.search(r"[*?\[\]{}%]", str(folder.absolute())):
+        raise InputError(
+            f"folder {str(folder.absolute())!r} has {wrong[0]!r} in its path, which catalogs and "
+            "URLs give a meaning; allowed: any letters but * ? [ ] { } %"
+        )
 
 
 def checksum(content: Any) -> str:

@@ -6,6 +6,7 @@ from numbers import Number
 
 import numpy as np
 
+MOST_COUNT = 10**9  # of anything that a configuration counts
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 

@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 import yaml
 
+from robust_fairness.core.escaping import for_markdown
+
 TEXT = "str"
 IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these begin formulas of spreadsheets
 
 
@@ -132,6 +135,8 @@ def _column(values: Sequence[Any]) -> pd.Series:
 def csv(frame: pd.DataFrame) -> str:
     """A data frame as CSV; text that a spreadsheet would take for a formula gets a quote.
 
+    Lines in a cell end in a newline, and its other control characters are escaped.
+
     >>> print(csv(pd.DataFrame({"group": ["=1+1", "-1", "a"]})), end="")
     group
     '=1+1
@@ -141,17 +146,27 @@ def csv(frame: pd.DataFrame) -> str:
     safe = frame.copy()
     for name in frame.select_dtypes(exclude="number"):
         values = frame[name].astype("str").where(frame[name].notna())
+        values = values.map(_in_a_cell, na_action="ignore")
         is_formula = values.str[:1].isin(FORMULA) & pd.to_numeric(values, errors="coerce").isna()
-        if is_formula.any():
+        changed = is_formula | (values.notna() & (values != frame[name].astype("str")))
+        if changed.any():
             safe[name] = values.mask(is_formula, "'" + values)
     return safe.to_csv(index=False)
 
 
-def markdown(frame: pd.DataFrame) -> str:
-    """A data frame as a Markdown table, missing values blank."""
-    rows = [list(frame.columns), ["---"] * len(frame.columns)]
-    rows += frame.astype(object).where(frame.notna(), "").to_numpy().tolist()
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+def _in_a_cell(text: str) -> str:
+    if text.isprintable():
+        return text
+    lines = re.split("\r\n?|\n", text)
+    return "\n".join(CONTROL.sub(lambda sign: f"\\x{ord(sign[0]):02x}", line) for line in lines)
+
+
+def markdown(frame: pd.DataFrame, write: Callable[[str], str] = for_markdown) -> str:
+    """A data frame as a Markdown table, missing values blank; ``write`` escapes its texts."""
+    rows = [list(frame.columns), *frame.astype(object).where(frame.notna(), "").to_numpy().tolist()]
+    lines = [[write(str(cell)) for cell in row] for row in rows]
+    lines.insert(1, ["---"] * len(frame.columns))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
@@ -173,6 +188,6 @@ def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
         if match[2] not in made:
             return match[0]
         frame = made[match[2]]()
-        return f"{match[1]}{markdown(frame) if len(frame) else 'None yet.'}\n{match[3]}"
+        return f"{match[1]}{markdown(frame, str) if len(frame) else 'None yet.'}\n{match[3]}"
 
     return IN_A_PAGE.sub(new, page)

@@ -13,6 +13,7 @@ import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
+from robust_fairness.core.unpacking import member_of
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _download_archive(url: str, folder: Path, remote: Remote, progress: bool) ->
 def _unpacked(archive: Path, file: str, url: str, remote: Remote) -> bytes:
     try:
         with zipfile.ZipFile(archive) as members:
-            content = members.read(file)
+            content = member_of(members, file, url)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise InputError(
             f"cannot fetch {url}: the file received is not a valid zip file"

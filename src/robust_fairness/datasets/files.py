@@ -17,16 +17,18 @@ import pandas as pd
 from pydantic import AfterValidator
 
 from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.core.unpacking import (
+    MOST_BYTES,
+    ZIP_DAMAGE,
+    member_of,
+    most_unpacked,
+    require_size,
+)
 from robust_fairness.datasets import fetch as _fetch
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 DATA_PACKAGE = "robust_fairness_data"  # a distribution of its own, which the extra train installs
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
-# Bytes of an uncompressed file: at most so many, and above the second number so many per byte.
-MOST_BYTES, MOST_UNQUESTIONED, MOST_RATIO = 2**33, 2**26, 200
-FEWER = "keep only the columns that are used, or a random sample of the rows"
-# a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
-ZIP_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError)
 
 
 def default_root() -> Path:
@@ -107,7 +109,7 @@ class Files:
         is_packed, digest, size = path.suffix == ".gz", hashlib.sha256(), 0
         with _readable(path), gzip.open(path) if is_packed else path.open("rb") as file:
             stored = path.stat().st_size
-            packed = min(MOST_BYTES, max(MOST_UNQUESTIONED, MOST_RATIO * stored))
+            packed = most_unpacked(stored)
             require_size(stored, MOST_BYTES, name)
             while block := file.read(BLOCK):
                 size += len(block)
@@ -187,18 +189,9 @@ def unzipped(content: bytes, archive: str, member: str) -> bytes:
             if member not in members.namelist():
                 names = ", ".join(members.namelist()) or "nothing"
                 raise InputError(f"{archive}: contains {names}; expected a zip file with {member}")
-            return members.read(member)
+            return member_of(members, member, archive)
     except ZIP_DAMAGE as error:
         raise InputError(f"{archive}: corrupted zip file: {error}") from error
-
-
-def require_size(size: int, most: int, name: str) -> None:
-    """Refuse content of more bytes, uncompressed, than are allowed."""
-    if size > most:
-        raise InputError(
-            f"{name}: {size / 2**30:.1f} GiB or more, allowed: up to {most / 2**30:g} GiB "
-            f"uncompressed; {FEWER}"
-        )
 
 
 @contextmanager
@@ -208,6 +201,10 @@ def as_official(name: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except MemoryError as error:
+        raise InputError(
+            f"{name}: not as the official file, or too large for the memory"
+        ) from error
     except Exception as error:  # readers raise what the bytes happen to lead to
         raise InputError(f"{name}: not as the official file: {first_line(error)}") from error
 

@@ -22,13 +22,14 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.numbers import exact
+from robust_fairness.core.numbers import MOST_COUNT, exact
 from robust_fairness.core.registry import Hyperparameters, find
 from robust_fairness.experiment.domains import Domains
 from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
 from robust_fairness.experiment.search import Stage
 
 AXES = ("datasets", "methods", "shifts", "seeds")
+MOST_SEEDS = 10_000
 DEFAULT_TRIAL = "default"
 # Fields of the protocol that only training in steps reads: to a model that is fitted in one call
 # they do not apply, and a name that it shares with them is its own.
@@ -83,12 +84,14 @@ class Protocol(Hyperparameters):
     Epochs of a warm-up do not count. The schedule is still that of all ``epochs``.
     """
 
-    epochs: int = Field(50, ge=1)
+    epochs: int = Field(50, ge=1, le=MOST_COUNT)
     patience: int = Field(
         0, ge=0, description="epochs without a lower validation loss; 0: never stop"
     )
-    scored_epochs: int = Field(1, ge=1, description="last epochs over which scores are averaged")
-    batch_size: int = Field(128, ge=1)
+    scored_epochs: int = Field(
+        1, ge=1, le=MOST_COUNT, description="last epochs over which scores are averaged"
+    )
+    batch_size: int = Field(128, ge=1, le=MOST_COUNT)
     learning_rate: float = Field(1e-3, gt=0)
     weight_decay: float = Field(1e-5, ge=0)
     optimiser: Literal["adam", "adamw", "sgd"] = "adam"
@@ -101,7 +104,9 @@ class Protocol(Hyperparameters):
     augmentation: Literal["none", "randaugment", "crop_and_flip", "flip"] = "none"
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    threads: int = Field(1, ge=1, description="CPU threads; one is fastest for small networks")
+    threads: int = Field(
+        1, ge=1, le=MOST_COUNT, description="CPU threads; one is fastest for small networks"
+    )
     checkpoint_seconds: float = Field(30, ge=0, description="least time between two checkpoints")
 
 
@@ -363,11 +368,11 @@ class Running(Settings):
         margin: change of a gap up to which the report calls it held.
     """
 
-    seeds: int = Field(1, ge=1)
+    seeds: int = Field(1, ge=1, le=MOST_SEEDS)
     contact_sheet: bool | str = False
     embedding_planes: tuple[str, ...] = ()
     facets: Facets = {}
-    budget: int | None = Field(None, ge=1)
+    budget: int | None = Field(None, ge=1, le=MOST_COUNT)
     margin: float = Field(0.05, gt=0, lt=1)
 
 
@@ -458,8 +463,9 @@ def _selected(kind: str, selected: Any, allowed: list[str]) -> set[str]:
 
 def _number(value: Any) -> int:
     text = str(value)
-    if not text.isdigit() or int(text) < 1:
-        raise InputError(f"seeds: {value!r}, allowed: a whole number from 1")
+    digits = len(str(MOST_SEEDS))
+    if not text.isdigit() or len(text) > digits or not 1 <= int(text) <= MOST_SEEDS:
+        raise InputError(f"seeds: {text[:80]}, allowed: a whole number from 1 to {MOST_SEEDS:,}")
     return int(text)
 
 

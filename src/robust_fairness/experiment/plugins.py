@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import MOST_COUNT
 
 # Validation context under which plug-ins are not imported: names and structure only.
 OUTLINE = {"outline": True}
@@ -70,9 +71,16 @@ class Named(BaseModel, frozen=True):
     def parameters(self) -> Any:
         """Its parameters, of its class ``Parameters``."""
         try:
-            return registry.find(self.kind, self.name).Parameters.model_validate(self.options)
+            made = registry.find(self.kind, self.name).Parameters.model_validate(self.options)
         except ValidationError as error:
             raise InputError(f"{self.kind} {self.name}: {one_line(error, self.options)}") from None
+        for name in made.model_fields_set:
+            value = getattr(made, name)
+            if isinstance(value, int) and not name.endswith("seed") and value > MOST_COUNT:
+                raise InputError(
+                    f"{self.kind} {self.name}: {name}: {value}, allowed: up to {MOST_COUNT:,}"
+                )
+        return made
 
     @model_serializer
     def _as_written(self) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Discriminator, Field, Tag, model_validator
 
+MOST_TRIALS = 100_000  # of a stage
+
 
 class Range(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
     """Numbers between two bounds, both included; whole ones where both bounds are.
@@ -59,8 +61,8 @@ class Stage(BaseModel, extra="forbid", frozen=True):
 
     space: dict[str, Values]
     sampler: Literal["grid", "random", "tpe"] = "grid"
-    trials: int | None = Field(None, ge=1)
-    at_once: int | None = Field(None, ge=1)
+    trials: int | None = Field(None, ge=1, le=MOST_TRIALS)
+    at_once: int | None = Field(None, ge=1, le=MOST_TRIALS)
     seed: int = Field(0, ge=0)
     pruner: Literal["none", "median", "successive_halving"] = "none"
     first_trials: int = Field(4, ge=1)
@@ -86,6 +88,8 @@ class Stage(BaseModel, extra="forbid", frozen=True):
             raise ValueError(f"a grid with {result}, allowed: lists; or sampler random or tpe")
         if self.sampler != "grid" and not self.trials:
             raise ValueError(f"sampler {self.sampler} without trials, allowed: a number of them")
+        if self.size > MOST_TRIALS:
+            raise ValueError(f"a grid of {self.size:,} trials, allowed: up to {MOST_TRIALS:,}")
         return self
 
     @property

@@ -13,6 +13,7 @@ Loader: TypeAlias = "yaml.SafeLoader | yaml.CSafeLoader"
 FASTER: type[Loader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # where PyYAML has libyaml
 MERGE = "tag:yaml.org,2002:merge"
 LARGEST = 16 * 2**20  # bytes of a file
+LARGEST_NUMBER = 2**63 - 1
 DEEPEST = 50  # levels of lists and mappings within one another
 MOST_VALUES = 1_000_000  # of a file, each use of an alias counted
 
@@ -173,9 +174,13 @@ class _Parser:
         if not isinstance(read, yaml.ScalarNode):
             raise _not_yaml("a key is a list or a mapping", self.file, read.start_mark)
         try:
-            return self.loader.construct_object(read)
+            value = self.loader.construct_object(read)
         except ValueError as error:  # such as of a date
             raise _not_yaml(str(error), self.file, read.start_mark) from None
+        if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+            problem = f"a whole number of {len(read.value)} digits, allowed: 64 bits"
+            raise _not_readable(problem, f"{self.file}:{read.start_mark.line + 1}")
+        return value
 
     def mapping(self, read: yaml.Node, depth: int) -> dict[str, Node]:
         if not isinstance(read, yaml.MappingNode):

@@ -87,7 +87,11 @@ class Criterion:
     @classmethod
     def parse(cls, value: str | Mapping[str, object]) -> "Criterion":
         """From its text, or from a mapping with the keys ``FIELDS``."""
-        return _of_mapping(value) if isinstance(value, Mapping) else _of_text(value)
+        if isinstance(value, Mapping):
+            return _of_mapping(value)
+        if not isinstance(value, str):
+            raise InputError(f"criterion {value!r}, allowed: the name of a metric, or a mapping")
+        return _of_text(value)
 
     @property
     def scored(self) -> tuple[ScoredPart, ...]:

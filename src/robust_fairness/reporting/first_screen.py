@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from robust_fairness.core.tables import csv
 from robust_fairness.inference.answers import SYMBOLS, answer, limit, points, signed, worst_first
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.variance import FEWEST_REFITS
@@ -128,7 +129,7 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
         "file": f"matrix-{gap}.csv",
-        "csv": "data:text/csv;charset=utf-8," + quote(rows.to_csv(index=False)),
+        "csv": "data:text/csv;charset=utf-8," + quote(csv(rows)),
     }
 
 

@@ -130,7 +130,7 @@ def _view(
 def published(paper: str, table: str = "published") -> pd.DataFrame:
     """The numbers that a paper printed, as fractions; columns of ``PUBLISHED``."""
     path = files("robust_fairness.papers") / paper / f"{table}.csv"
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         missing = {name: [""] for name in NUMBERS}
         return pd.read_csv(file, dtype=PUBLISHED, keep_default_na=False, na_values=missing)
 

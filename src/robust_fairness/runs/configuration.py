@@ -11,17 +11,15 @@ the sense of ``contextvars``). Each request to a server has a context, and each 
 import atexit
 import json
 import os
-import tarfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from functools import cached_property, reduce
 from itertools import chain
 from pathlib import Path
-from shutil import ReadError, rmtree, unpack_archive
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
-from zipfile import BadZipFile
 
 import click
 import fsspec
@@ -37,7 +35,8 @@ from robust_fairness.core.errors import (
     together,
     unknown_name,
 )
-from robust_fairness.core.files import CONF
+from robust_fairness.core.files import CONF, require_plain
+from robust_fairness.core.unpacking import unpack
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.used import used_by
@@ -47,6 +46,7 @@ OF_PACKAGE = ("robust_fairness", "conf")  # where the package's files are shown 
 OF_MACHINE = ("credentials", "mlflow")  # which no manifest has
 RAW = "{dataset}.raw"  # entry of the catalog
 SUFFIXES = (".yml", ".yaml", ".json")
+DEFAULT = "conf"  # name of the folder of a project
 
 
 class ConfigurationError(click.ClickException, InputError):
@@ -77,11 +77,19 @@ class ConfigLoader(OmegaConfigLoader):
     def __init__(self, conf_source: str | Path, env: str | None = None, **options: Any) -> None:
         self.source = str(conf_source)
         folder, self._package = Path(conf_source), CONF
+        is_default = folder.name == DEFAULT and "://" not in str(conf_source)
         self._is_of_run = folder.suffix == ".json" and folder.is_file()
         if self._is_of_run:
             folder, self._package = self._of_run(folder, env)
         elif folder.is_file():
             folder = self._unpacked(folder)
+        elif not folder.is_dir() and not is_default:  # outside of a project there is none
+            raise InputError(
+                f"configuration {str(conf_source)!r}, allowed: a folder of this machine, "
+                "or a tar or zip archive of one"
+            )
+        for place in (folder, Path.cwd()):
+            require_plain(place)
         self._conf = folder = folder.absolute()
         known = {path.name for conf in (folder, self._package) for path in conf.glob("*/")}
         if env is not None and env not in known:
@@ -111,22 +119,7 @@ class ConfigLoader(OmegaConfigLoader):
     def _unpacked(self, archive: Path) -> Path:
         """The folder ``conf`` of an archive, unpacked until the process ends."""
         root = _temporary_folder()
-        try:
-            if not tarfile.is_tarfile(archive):
-                unpack_archive(archive, root)
-            else:
-                with tarfile.open(archive) as file:
-                    for item in file:
-                        inside = (root / item.name).resolve().is_relative_to(root)
-                        if not inside or not (item.isfile() or item.isdir()):
-                            raise InputError(
-                                f"{archive}: {item.name}, allowed: files and folders inside of it"
-                            )
-                    # which Python knows from 3.11.4 on
-                    file.extraction_filter = getattr(tarfile, "data_filter", None)
-                    file.extractall(root)
-        except (OSError, ReadError, tarfile.TarError, BadZipFile) as error:
-            raise InputError(f"{archive}: not a readable tar or zip archive") from error
+        unpack(archive, root)
         folders = [path for path in root.iterdir() if path.is_dir()]
         return folders[0] if len(folders) == 1 else root
 
@@ -173,7 +166,7 @@ class ConfigLoader(OmegaConfigLoader):
         """Configuration of one kind; ``parameters`` are complete with those of all nodes."""
         if key in OF_MACHINE and self._is_of_run:
             return loader_of(None)[key]
-        if key in ("catalog", "parameters"):
+        if key in self.config_patterns:
             self._layers(key)  # reports mistakes of YAML with file and line
         if key == "parameters":
             written = {

@@ -9,6 +9,8 @@ import mlflow
 from mlflow.models.evaluation.artifacts import TextEvaluationArtifact
 from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
 
+from robust_fairness.core import tables
+
 FOLDER = "robust_fairness"
 KINDS = {"classifier": False, "regressor": True}  # whether the target is continuous
 
@@ -62,7 +64,7 @@ class Evaluator(ModelEvaluator):
             table, y_true=dataset.labels_data, y_pred=predicted, name=dataset.name, **options
         )
         page, values = done.to_html(fail_if=gates), done.metrics()
-        texts = {"audit.html": page, "audit.csv": done.to_frame().to_csv(index=False)}
+        texts = {"audit.html": page, "audit.csv": tables.csv(done.to_frame())}
         client, artifacts = mlflow.MlflowClient(), {}
         mlflow.log_metrics(values, run_id=run_id)
         for name, text in texts.items():

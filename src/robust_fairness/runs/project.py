@@ -1,5 +1,6 @@
 """Projects: folders in which every command, ``kedro run`` and Kedro-Viz work."""
 
+import json
 from importlib.util import find_spec
 from keyword import iskeyword
 from pathlib import Path
@@ -8,13 +9,13 @@ import kedro
 
 from robust_fairness import __version__
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import CONF
+from robust_fairness.core.files import CONF, require_plain
 
 PYPROJECT = """\
 # Marks the folder as a Kedro project that uses robust_fairness.
 [tool.kedro]
 package_name = "{package}"
-project_name = "{name}"
+project_name = {name}
 kedro_init_version = "{version}"
 source_dir = "src"
 """
@@ -46,10 +47,13 @@ def create(folder: Path) -> list[Path]:
     """Make a project in a folder that does not exist or is empty; returns the files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists, allowed: a new or empty folder")
+    require_plain(folder)
     name = folder.resolve().name
     package = package_name(name)
     files = {
-        "pyproject.toml": PYPROJECT.format(name=name, package=package, version=kedro.__version__),
+        "pyproject.toml": PYPROJECT.format(
+            name=json.dumps(name), package=package, version=kedro.__version__
+        ),
         f"src/{package}/__init__.py": "",
         f"src/{package}/settings.py": SETTINGS,
         f"src/{package}/pipeline_registry.py": REGISTRY,

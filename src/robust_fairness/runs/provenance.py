@@ -4,7 +4,6 @@
 between, outputs and failures are lines of ``.<run id>.journal``, which belong to the manifest.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -23,7 +22,7 @@ from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import atomic_path, sha256_of
+from robust_fairness.core.files import atomic_path, checksum, sha256_of
 from robust_fairness.core.locks import LOCK, locked
 from robust_fairness.datasets import fetch
 from robust_fairness.runs.secrets import hidden
@@ -31,6 +30,7 @@ from robust_fairness.runs.secrets import hidden
 logger = logging.getLogger(__name__)
 
 FOLDER = Path("data/08_reporting/manifests")
+FORMAT = 2  # of a manifest, which has a checksum
 FILTERS = ("tags", "from_nodes", "to_nodes", "node_names", "from_inputs", "to_outputs")
 # Fields that must be equal to complete a run under its id; inputs are checked when they are read.
 IDENTITY = (
@@ -128,20 +128,30 @@ def _journal(run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest in a file, named by its run."""
+    """The manifest in a file, named by its run; earlier versions wrote no checksum.
+
+    Raises:
+        InputError: it cannot be read, was changed, or is not that of the run.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{path}: corrupted manifest ({error})") from error
     if not isinstance(content, dict) or content.get("run_id") != path.stem:
         raise InputError(f"{path}: corrupted manifest (not that of run {path.stem})")
+    written = content.pop("checksum", None)
+    if (written or "format" in content) and written != checksum(content):
+        raise InputError(f"{path}: corrupted manifest (changed since it was written); restore it")
     return content
 
 
 def write_manifest(manifest: Mapping[str, Any]) -> None:
     """Write a manifest atomically."""
+    content = {**manifest, "format": FORMAT}
+    content |= {"checksum": checksum(content)}
     with atomic_path(manifest_path(manifest["run_id"])) as file:
-        file.write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+        file.write_text(text, encoding="utf-8")
 
 
 def update_manifest(run_id: str, **fields: Any) -> None:
@@ -300,8 +310,7 @@ def configuration_digest(loader: Any) -> str:
     """A hash of the parameters and of the selected experiment."""
     experiment = repr(loader.selected_experiment)
     configuration = {"parameters": loader.written_parameters, "experiment": experiment}
-    written = json.dumps(configuration, sort_keys=True, default=str)
-    return hashlib.sha256(written.encode()).hexdigest()
+    return checksum(configuration)
 
 
 def require_same_configuration(manifest: Mapping[str, Any], loader: Any) -> None:

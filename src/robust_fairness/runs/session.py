@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from kedro.framework.project import pipelines
 from kedro.framework.session import KedroServiceSession
@@ -111,7 +111,19 @@ class Session(KedroServiceSession):
             if not provenance.manifest_path(run_id).exists():
                 raise
             provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
-            raise KeyboardInterrupt(f"Continue with: {completion(run_id)}") from None
+            note = f"Continue with: {completion(run_id)}"
+            for plugin in self._hook_manager.get_plugins():
+                if isinstance(plugin, ClosesInterrupted):
+                    plugin.interrupted(run_id, note)
+            raise KeyboardInterrupt(note) from None
+
+
+@runtime_checkable
+class ClosesInterrupted(Protocol):
+    """A hook that closes what it has opened for a run that is interrupted."""
+
+    def interrupted(self, run_id: str, note: str) -> None:
+        """Close it; ``note`` says how to continue the run."""
 
 
 def change_server() -> None:
@@ -126,21 +138,31 @@ def change_server() -> None:
 
 @contextmanager
 def interrupted_once() -> Iterator[None]:
-    """Ignore interrupts after the first one in the block, so that the run can close its files."""
+    """Ctrl-C and SIGTERM end the block once; further ones are ignored while it closes its files."""
+    process = os.getpid()
 
     def interrupt(number: int, frame: Any) -> None:
-        signal.signal(number, signal.SIG_IGN)
+        if os.getpid() != process:  # a child, which is ended
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        for each in handlers:
+            signal.signal(each, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, interrupt)
+    handlers = {
+        number: handler
+        for number, handler in usual.items()
+        if is_main and signal.getsignal(number) is handler
+    }
+    for number in handlers:
+        signal.signal(number, interrupt)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class _WithoutSecrets(logging.Formatter):

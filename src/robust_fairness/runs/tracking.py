@@ -166,6 +166,11 @@ class MlflowTracking:
         failures = getattr(error, "failures", [Failure("", reason_of(error))])
         self._end(run_params["run_id"], failures, "FAILED", pipeline, catalog)
 
+    def interrupted(self, run_id: str, note: str) -> None:
+        """End all runs as killed."""
+        self._attempt(run_id, lambda record: record.close("KILLED", note, [], {}, {}))
+        self._records.pop(run_id, None)
+
     def _end(
         self, run_id: str, failures: list[Failure], state: str, pipeline: Any, catalog: Any
     ) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.unpacking import most_unpacked, require_size
 from robust_fairness.datasets.files import Files, as_official
 
 CLASSES = (
@@ -77,6 +78,8 @@ def _arrays(files: Files, name: str) -> Images:
     """``images`` [n, 32, 32, 3], ``labels`` [n] and, where there are any, ``filenames`` [n]."""
     content = files.content(name)
     with as_official(name), np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        for entry in arrays.zip.infolist():
+            require_size(entry.file_size, most_unpacked(entry.compress_size), name)
         images, labels, names = arrays["images"], arrays["labels"], arrays.get("filenames")
         classes = arrays.get("class_names", np.array(CLASSES)).tolist()
     of_pixels = images.dtype == np.uint8 and images.shape[1:] == (SIZE, SIZE, CHANNELS)

@@ -19,7 +19,8 @@ import pandas as pd
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas
-from robust_fairness.datasets.files import BLOCK, FEWER, MOST_BYTES, Files, require_size
+from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
+from robust_fairness.datasets.files import BLOCK, Files
 from robust_fairness.datasets.raw.cleaning import BLANK, READ_AS, Cleaning, Decimals
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ CSV, PARQUET = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), ".parquet"
 DELIMITERS = (",", ";", "\t", "|")
 PARQUET_MAGIC = b"PAR1"
 MOST_ROWS = 10_000_000
+NUMBER, CODE = 8, 4  # bytes of a cell that is read: a number, or the code of a text
 MOST_TEXTS = 10_000  # distinct values of a column that is kept as text
 BLOCK_ROWS = 2**11  # that are parsed at once
+LONGEST_LINE = 2**24  # letters; a million columns
 UTF_8, WINDOWS = "utf-8-sig", "cp1252"
 
 
@@ -80,7 +83,7 @@ def read_columns(
     else:
 
         def read(encoding: str) -> pd.DataFrame:
-            lines = _lines(files.blocks(name), encoding)
+            lines = _lines(files.blocks(name), name, encoding)
             rows = records(lines, name, delimiter=delimiter, strict=True)
             header = _header(rows, name)
             return _collected(rows, name, header, _wanted(header, columns, name), collector)
@@ -138,7 +141,7 @@ def read_cells(
         comment: begins the comments of a file without a header.
         rows: the documented number of rows; None if unknown.
     """
-    lines = _lines(blocks)
+    lines = _lines(blocks, name)
     if header is None:
         read = records(lines, name, delimiter=delimiter, strict=True)
         header = _header(read, name)
@@ -169,7 +172,10 @@ def delimiter_of(
 
     def header(delimiter: str) -> list[str]:
         lines = io.StringIO(first.decode(encoding or encoding_of(first), "replace"), newline="")
-        return next(csv.reader(lines, delimiter=delimiter), [])
+        try:
+            return next(csv.reader(lines, delimiter=delimiter), [])
+        except csv.Error:  # a name of more characters than a cell may have: of another delimiter
+            return []
 
     headers = {delimiter: header(delimiter) for delimiter in DELIMITERS}
     return max(headers, key=lambda each: (len({*columns} & {*headers[each]}), len(headers[each])))
@@ -195,7 +201,10 @@ def records(
     except csv.Error as error:
         reason = f"line {reader.line_num}: {error}"
         if "unexpected end" in str(error) or "field limit" in str(error):
-            reason = f"line {before + 1}: a quote is not closed"
+            most = csv.field_size_limit()
+            reason = (
+                f"line {before + 1}: a quote is not closed, or a cell has over {most:,} letters"
+            )
         raise InputError(f"{name}, {reason}") from error
     except UnicodeDecodeError as error:
         line = reader.line_num + error.object.count(b"\n", 0, error.start) + 1
@@ -205,8 +214,12 @@ def records(
         ) from error
 
 
-def _lines(blocks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
-    """Text, with or without a byte order mark, line by line, whatever ends a line."""
+def _lines(blocks: Iterable[bytes], name: str, encoding: str = UTF_8) -> Iterator[str]:
+    """Text, with or without a byte order mark, line by line, whatever ends a line.
+
+    Raises:
+        InputError: a line is longer than ``LONGEST_LINE``.
+    """
     pieces = (block[at : at + BLOCK] for block in blocks for at in range(0, len(block), BLOCK))
     rest = ""  # the last line may go on in the next piece
     for text in codecs.iterdecode(pieces, encoding):
@@ -215,6 +228,8 @@ def _lines(blocks: Iterable[bytes], encoding: str = UTF_8) -> Iterator[str]:
         for line in lines:
             yield rest
             rest = line
+        if len(rest) > LONGEST_LINE:
+            raise InputError(f"{name}: a line of more than {LONGEST_LINE:,} letters; {FEWER}")
     if rest:
         yield rest
 
@@ -341,10 +356,11 @@ def _parquet_columns(
             schema, metadata = file.schema_arrow, file.metadata
         wanted = _wanted(schema.names, columns, name)
         _require_rows(metadata.num_rows, name)
-        require_size(_uncompressed(metadata, wanted), MOST_BYTES, name)
         for column in wanted:
             _require_flat(schema.field(column).type, f"{name}, column {column}")
         texts = [column for column in wanted if _is_text(schema.field(column).type)]
+        decoded = metadata.num_rows * (NUMBER * len(wanted) - (NUMBER - CODE) * len(texts))
+        require_size(_uncompressed(metadata, wanted) + decoded, MOST_BYTES, name)
         table: dict[str, pd.Series] = {}
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             for column in wanted if metadata.num_rows else ():
@@ -359,6 +375,8 @@ def _parquet_columns(
                     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
                     collected.add(codes, coded.dictionary.to_pylist())
                 table[column] = collected.series()
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{name}: not a readable Parquet file: {first_line(error)}") from error
     return pd.DataFrame(table, columns=wanted, copy=False)
@@ -378,10 +396,11 @@ def _uncompressed(metadata: "pa.parquet.FileMetaData", columns: Sequence[str]) -
 
 
 def _require_flat(kind: "pa.DataType", place: str) -> None:
-    """Refuse cells that are lists or tables themselves."""
+    """Refuse cells that are lists, tables or files themselves."""
     import pyarrow as pa
 
-    if pa.types.is_nested(kind):
+    values = kind.value_type if pa.types.is_dictionary(kind) else kind
+    if pa.types.is_nested(values) or "binary" in str(values):
         raise InputError(
             f"{place}: cells of type {kind}, allowed: text, numbers, truth values and dates; name "
             "the columns to use (features), or write the table without this column"

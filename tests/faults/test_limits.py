@@ -1,0 +1,142 @@
+"""Bombs and damaged files under a limit of memory: one line each, nothing written."""
+
+import gzip
+import os
+import random
+import resource
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.unpacking import unpack
+from robust_fairness.datasets.files import unzipped
+from robust_fairness.experiment.yaml_source import parse
+from robust_fairness.runs import provenance
+from robust_fairness.runs.configuration import ConfigLoader
+from tests.faults.counting import report
+
+GIGABYTE = 2**30
+HEADER = b"y,p,g\n"
+
+
+def zeros(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        for _ in range(size // 2**20):
+            file.write(b"0" * 2**20)
+
+
+def long_cell(path: Path) -> None:
+    path.write_bytes(HEADER + b"1,0," + b"a" * 2**26 + b"\n")
+
+
+def packed(path: Path) -> None:
+    with gzip.open(path, "wb") as file:
+        file.write(HEADER)
+        for _ in range(3 * 2**10):
+            file.write(b"1,0,a\n" * 2**17)
+
+
+def wide(path: Path) -> None:
+    """A Parquet file of a few kilobytes whose columns would take 16 GiB."""
+    cells = pa.array(np.zeros(10_000_000, np.int8)).cast(pa.float64())
+    names = ["y", "p", "g", *(f"c{number}" for number in range(3))]
+    parquet.write_table(pa.table(dict.fromkeys(names, cells)), path)
+
+
+def long_binary(path: Path) -> None:
+    cells = pa.array([b"x" * 2**20]).dictionary_encode()
+    rows = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**6, np.int32)), cells.dictionary)
+    parquet.write_table(pa.table({"y": [0, 1] * 500_000, "p": [0, 1] * 500_000, "g": rows}), path)
+
+
+def limited() -> None:
+    """A gigabyte more than the libraries take."""
+    resource.setrlimit(resource.RLIMIT_AS, (int(2.2 * GIGABYTE), int(2.2 * GIGABYTE)))
+
+
+BOMBS = {"cell.csv": long_cell, "packed.csv.gz": packed, "wide.parquet": wide,
+         "binary.parquet": long_binary}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_in_one_line(tmp_path, name):
+    BOMBS[name](tmp_path / name)
+    words = ["audit", name, "--target=y", "--prediction=p", "--attributes=g"]
+    done = subprocess.run(
+        [sys.executable, "-m", "robust_fairness", *words], cwd=tmp_path, capture_output=True,
+        text=True, preexec_fn=limited, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    assert done.returncode == 2 and said.count("\n") == 1 and said.startswith("Error: "), said
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_archives_are_measured_before_they_are_unpacked(tmp_path):
+    zeros(tmp_path / "zeros", 65 * 2**20)
+    with zipfile.ZipFile(tmp_path / "conf.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(tmp_path / "zeros", "conf/base/catalog.yml")
+    with tarfile.open(tmp_path / "conf.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "zeros", "conf/base/catalog.yml")
+    for name in ("conf.zip", "conf.tar.gz"):
+        with pytest.raises(InputError, match=rf"{name}: 0.1 GiB or more, allowed: up to 0.0625"):
+            unpack(tmp_path / name, tmp_path / "made")
+        assert not (tmp_path / "made").exists()
+    with pytest.raises(InputError, match=r"x.zip, conf/base/catalog.yml: 0.1 GiB or more"):
+        unzipped((tmp_path / "conf.zip").read_bytes(), "x.zip", "conf/base/catalog.yml")
+
+
+@pytest.mark.parametrize("source", ["s3://bucket/conf", "https://a.b/conf.zip", "nowhere/here"])
+def test_a_configuration_that_cannot_be_read_is_refused(source):
+    with pytest.raises(InputError, match=f"configuration '{source}', allowed: a folder"):
+        ConfigLoader(source)
+
+
+@pytest.mark.parametrize("folder", ["a?c", "a%20d", "a[b]", "{f}", "a*"])
+def test_a_folder_of_a_project_with_another_meaning_is_refused(tmp_path, folder):
+    (tmp_path / folder / "conf").mkdir(parents=True)
+    with pytest.raises(InputError, match="in its path"):
+        ConfigLoader(tmp_path / folder / "conf")
+
+
+def test_whole_numbers_of_configurations_have_64_bits():
+    with pytest.raises(InputError, match=r"a.yml:2: a whole number of 31 digits, allowed: 64 bits"):
+        parse("a: 9223372036854775807\nb: 1000000000000000000000000000000", "a.yml")
+
+
+def test_a_header_of_20_000_columns_is_read(tmp_path):
+    names = [f"gene_{number:05d}" for number in range(20_000)]
+    frame = pd.DataFrame(np.ones((60, len(names)), int), columns=names)
+    frame = frame.assign(y=[0, 1] * 30, p=[0, 0, 1] * 20, g=["m", "f"] * 30)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    from robust_fairness.datasets.files import Files
+    from robust_fairness.datasets.raw.reading import delimiter_of
+
+    assert delimiter_of(Files(tmp_path), "t.csv", ["y"]) == ","
+
+
+@pytest.mark.parametrize("flips", [20, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_flipped_bit_of_a_manifest_is_named(tmp_path, monkeypatch, flips):
+    monkeypatch.chdir(tmp_path)
+    provenance.write_manifest({"run_id": "one", "state": "finished", "started": "now",
+                               "outputs": {"metrics": {"path": "a", "sha256": "b"}}})  # fmt: skip
+    path, draw = provenance.manifest_path("one"), random.Random(flips)
+    content, whole, wrong = path.read_bytes(), provenance.read_manifest(path), 0
+    for _ in range(flips):
+        flipped = bytearray(content)
+        flipped[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        path.write_bytes(flipped)
+        try:
+            wrong += provenance.read_manifest(path) != whole
+        except InputError as error:
+            assert str(path) in str(error)
+    report("flipped bits of a manifest", flips, flips - wrong, wrong)
+    assert wrong == 0
