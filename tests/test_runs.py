@@ -212,8 +212,8 @@ def test_interrupted_and_killed_run_is_completed_under_its_id(project):
     assert not list((project.root / "data" / "checkpoints").rglob("*.safetensors"))
 
 
-def stop_in_training(project: Project, cell: str, how: signal.Signals, *words: str) -> None:
-    """Start ``kedro`` and send it a signal once a cell has a new checkpoint."""
+def stop_in_training(project: Project, cell: str, how: signal.Signals, *words: str) -> str:
+    """Start ``kedro``, send it a signal once a cell has a new checkpoint; what it printed."""
     pattern = f"{cell}/*/state.safetensors"
     folder = project.root / "data" / "checkpoints"
     before = {path: path.stat().st_mtime_ns for path in folder.glob(pattern)}
@@ -224,7 +224,7 @@ def stop_in_training(project: Project, cell: str, how: signal.Signals, *words: s
         assert time.monotonic() < deadline and child.poll() is None
         time.sleep(0.01)
     child.send_signal(how)
-    child.communicate()
+    return "".join(child.communicate())
 
 
 def new_files(folder: Path, pattern: str, before: dict[Path, int]) -> list[Path]:

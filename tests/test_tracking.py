@@ -421,6 +421,30 @@ def test_a_run_that_breaks_off_leaves_nothing_open(client, hook):
     assert logged["one"].data.tags["mlflow.note.content"] == ": all gone"
 
 
+def test_an_interrupted_run_is_killed_and_continued_without_a_value_twice(client, hook):
+    """As where a process was killed after it logged, and before it saved its output."""
+    rows = [{"seed": seed, "value": 0.5} for seed in (0, 1)]
+    train(hook, "adult.erm")
+    evaluate(hook, "adult.erm", *rows)
+    train(hook, "adult.cuma")
+    hook.interrupted("one", "Continue with: kedro run")
+    states = {name: run.info.status for name, run in runs(client).items()}
+    assert (states["one"], states["adult.cuma"]) == ("KILLED", "KILLED")
+    assert runs(client)["one"].data.tags["mlflow.note.content"] == "Continue with: kedro run"
+    again = MlflowTracking()
+    again.before_pipeline_run(PARAMS)
+    for cell in ("adult.erm", "adult.cuma"):
+        train(again, cell)
+        evaluate(again, cell, *rows)
+    again.after_pipeline_run(PARAMS, PIPELINE, catalog())
+    logged = runs(client)
+    assert {run.info.status for run in logged.values()} == {"FINISHED"}
+    for run in logged.values():
+        for name in run.data.metrics:
+            steps = [point.step for point in client.get_metric_history(run.info.run_id, name)]
+            assert len(steps) == len(set(steps)), (run.info.run_name, name)
+
+
 def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch, hook):
     """A server gives 1,000 runs at once; here it gives one."""
     search = MlflowClient.search_runs

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from robust_fairness.compute import checkpoints
+from tests.faults.counting import report
 from tests.project import Project, small
 
 SMOKE = ("run", "--env=smoke", "--run-id")
@@ -80,6 +81,7 @@ def test_flipped_bits_in_outputs_are_refused(tmp_path):
             for path in files
             if f"{path.relative_to(project.root)} was changed after it was saved" not in said
         ]
+        report("flipped bits of outputs", len(files), len(files) - len(accepted), len(accepted))
         assert accepted == []
         for path, content in before.items():
             path.write_bytes(content)

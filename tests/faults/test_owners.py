@@ -18,6 +18,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
 from robust_fairness.runs import provenance
 from robust_fairness.runs.ownership import owned
+from tests.faults.counting import report
 from tests.project import Project, small
 
 OWNER = """
@@ -114,25 +115,34 @@ def test_a_run_deletes_only_the_checkpoints_it_used():
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # beside other work
-def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder):
-    """At 50 moments from the start to the report; the last completion is left alone."""
+@pytest.mark.parametrize(("how", "times"), [(signal.SIGKILL, 50), (signal.SIGTERM, 20)])
+def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder, how, times):
+    """At moments from the start to the report, by its id alone; the last one is left alone."""
     project, draw = small(Project.copied_to(folder)), random.Random(0)
     words = ("run", "--env=smoke", "--run-id")
     started = time.monotonic()
     project.kedro(*words, "whole", ROBUST_FAIRNESS_MLFLOW="on")
     duration = time.monotonic() - started
-    for number in range(50):
+    for number in range(times):
         run_id = f"killed-{number // 5}"
-        again = ["--only-missing-outputs"] if provenance.manifest_path(run_id).exists() else []
-        child = project.start(*words, run_id, *again, ROBUST_FAIRNESS_MLFLOW="on")
+        child = project.start(*started_or_continued(words, run_id), ROBUST_FAIRNESS_MLFLOW="on")
         with suppress(subprocess.TimeoutExpired):
             child.communicate(timeout=draw.uniform(0, duration))
-        child.kill()
+        child.send_signal(how)
         child.communicate()
-    for run_id in (f"killed-{number}" for number in range(10)):
-        again = ["--only-missing-outputs"] if provenance.manifest_path(run_id).exists() else []
-        project.kedro(*words, run_id, *again, ROBUST_FAIRNESS_MLFLOW="on")
-        assert contents(run_id) == contents("whole")
+    wrong, runs = [], [f"killed-{number}" for number in range(times // 5)]
+    for run_id in runs:
+        project.kedro(*started_or_continued(words, run_id), ROBUST_FAIRNESS_MLFLOW="on")
+        wrong += [run_id] if contents(run_id) != contents("whole") else []
+    report(f"{how.name} of runs", times, times - len(wrong), len(wrong))
+    assert wrong == []
+
+
+def started_or_continued(words: tuple[str, ...], run_id: str) -> tuple[str, ...]:
+    """The words that start a run, or continue it by its id alone."""
+    if provenance.manifest_path(run_id).exists():
+        return ("run", "--run-id", run_id, "--only-missing-outputs")
+    return (*words, run_id)
 
 
 def contents(run_id: str) -> dict[str, str]:

@@ -256,6 +256,7 @@ class Record:
             self._client = MlflowClient(self._store)
             self._experiment = self._id_of_experiment(files)
         self._ids: dict[str, str] = {}
+        self._continued: set[str] = set()  # ids of runs that an earlier process began
         self._models: dict[str, str] = {}
         self._monitor: Any = None
         self._manifest = provenance.load_manifest(run_id)
@@ -301,6 +302,7 @@ class Record:
             known = self._search(f"attributes.run_name = '{name}'")
             self._ids[name] = known[0].info.run_id if known else self._created(name, tags)
             if known:
+                self._continued.add(self._ids[name])
                 self._client.update_run(self._ids[name], status="RUNNING")
         return self._ids[name]
 
@@ -407,6 +409,7 @@ class Record:
         self._log(run, {}, means(selected), of, tags)
         below = self._search(f"tags.`{PARENT}` = '{run}'")  # of an earlier attempt
         self._ids |= {known.info.run_name: known.info.run_id for known in reversed(below)}
+        self._continued |= {known.info.run_id for known in below}
         if len(trials) > 1:
             searched = [name for name in trials if name.startswith(HPARAMS)]
             for trial in trials.to_dict("records"):
@@ -485,6 +488,17 @@ class Record:
             for name, value in params.items()
         ]
         scored = [Metric(name, float(value), now, step, **of) for name, value, step in metrics]
+        if run in self._continued:  # a process that was killed may have logged them
+            logged_before = {
+                (metric.key, metric.step, metric.value)
+                for name in {metric.key for metric in scored}
+                for metric in self._client.get_metric_history(run, name)
+            }
+            scored = [
+                metric
+                for metric in scored
+                if (metric.key, metric.step, metric.value) not in logged_before
+            ]
         tagged = [RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         requests = zip_longest(
             batches(scored, METRICS_PER_REQUEST),
