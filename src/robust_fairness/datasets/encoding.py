@@ -63,8 +63,9 @@ class TableColumn(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="cons
     def _require(self, cells: pd.Series, wrong: np.ndarray, allowed: str) -> None:
         if wrong.any():
             row = row_of(wrong) - 1
-            cell = "missing" if pd.isna(cells.iloc[row]) else repr(cells.iloc[row])
-            raise InputError(f"row {row}, column {self.name}: {cell}, allowed: {allowed}")
+            (cell,) = cells.iloc[[row]].tolist()  # 5, which numpy shows as np.int64(5)
+            shown = "missing" if pd.isna(cell) else repr(cell)
+            raise InputError(f"row {row}, column {self.name}: {shown}, allowed: {allowed}")
 
 
 def indicator(name: str) -> str:
