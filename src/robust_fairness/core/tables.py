@@ -147,7 +147,8 @@ def csv(frame: pd.DataFrame) -> str:
     for name in frame.select_dtypes(exclude="number"):
         values = frame[name].astype("str").where(frame[name].notna())
         values = values.map(_in_a_cell, na_action="ignore")
-        is_formula = values.str[:1].isin(FORMULA) & pd.to_numeric(values, errors="coerce").isna()
+        starts = values.astype("str").str[:1]  # a column without any value is no text
+        is_formula = starts.isin(FORMULA) & pd.to_numeric(values, errors="coerce").isna()
         changed = is_formula | (values.notna() & (values != frame[name].astype("str")))
         if changed.any():
             safe[name] = values.mask(is_formula, "'" + values)
