@@ -1,6 +1,5 @@
 """Files that changed since a run saved them are refused by the catalog of a notebook."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -54,8 +53,22 @@ def test_a_run_compares_once_and_what_no_manifest_has_is_loaded(saved):
     data = catalog()
     data.is_checked = True
     assert data.load("metrics").equals(frame)
-    manifest = json.loads(provenance.manifest_path("one").read_text())
-    provenance.write_manifest(manifest | {"outputs": {}})
+    provenance.update_manifest("one", outputs={})
     assert catalog().load("metrics").equals(frame)
     provenance.manifest_path("one").unlink()
     assert catalog().load("metrics").equals(frame)
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the 'model_fields'")  # by Kedro
+def test_kedro_gives_notebooks_such_a_catalog(monkeypatch):
+    """As does a session, from which they get it."""
+    from kedro.framework.startup import bootstrap_project
+
+    from robust_fairness.runs.session import Session
+    from tests.project import ROOT
+
+    monkeypatch.chdir(ROOT)
+    bootstrap_project(ROOT)
+    context = Session.create(project_path=ROOT, env="smoke").load_context()
+    assert isinstance(context.catalog, CheckedCatalog)
+    assert "diabetes.raw" in context.catalog

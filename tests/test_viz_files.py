@@ -45,7 +45,7 @@ def catalog(tmp_path, monkeypatch) -> DataCatalog:
 
 
 def written(name: str) -> object:
-    return json.loads(Path(".viz", name).read_text())
+    return json.loads(Path(".viz", name).read_text(encoding="utf-8"))
 
 
 def test_files_have_sizes_and_nodes_the_times_of_the_journal(catalog):

@@ -1,6 +1,6 @@
 """Settings of the Kedro project."""
 
-from robust_fairness.runs.checked_catalog import CheckedCatalog
+from robust_fairness.runs.checked_catalog import CheckedCatalog, Context
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.session import Session
@@ -13,6 +13,7 @@ change_kedro_server()
 HOOKS = (RunRecord(), MlflowTracking(), VizFiles())
 SESSION_CLASS = Session
 DATA_CATALOG_CLASS = CheckedCatalog
+CONTEXT_CLASS = Context
 CONFIG_LOADER_CLASS = ConfigLoader
 CONFIG_LOADER_ARGS = {
     "base_env": "base",

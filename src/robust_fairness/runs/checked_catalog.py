@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kedro.framework.context import CatalogCommandsMixin, KedroContext, compose_classes
 from kedro.io import DataCatalog
 from kedro.io.core import Version
 
@@ -34,3 +35,13 @@ class CheckedCatalog(DataCatalog):
         if recorded:
             with dataset.local() as path:
                 provenance.require_unchanged(run_id, recorded, path)
+
+
+class Context(KedroContext):
+    """Kedro's context with such a catalog, which Kedro's setting gives to runs only."""
+
+    @property
+    def catalog(self) -> Any:
+        catalog = super().catalog
+        catalog.__class__ = compose_classes(CheckedCatalog, CatalogCommandsMixin)
+        return catalog
