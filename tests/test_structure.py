@@ -42,6 +42,7 @@ FILES = {
     "cli/audit.py": "options as a user writes them: age=30,60",
     "cli/prune.py": "ages as a user writes them: 30d",
     "cli/commands.py": "error messages of Kedro",
+    "core/escaping.py": "text of users, character by character",
     "core/extras.py": "names of modules",
     "core/files.py": "host name",
     "core/numbers.py": "numbers as a table has them",

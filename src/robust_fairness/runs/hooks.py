@@ -18,7 +18,6 @@ from kedro.io import (
 )
 from kedro.io.core import Version, VersionNotFoundError
 from kedro.pipeline import Node, Pipeline
-from pandas import json_normalize
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
@@ -265,6 +264,8 @@ def _of_other_settings(versions: Mapping[str, str], configured: ConfigLoader) ->
 
 def _settings(configured: ConfigLoader) -> dict[str, dict[str, str]]:
     """The settings of every cell, with names such as ``protocol.epochs``."""
+    from pandas import json_normalize
+
     cells = {cell.name: cell.model_dump() for cell in configured.selected_experiment.cells}
     return {
         name: {str(field): str(value) for field, value in json_normalize(cell).iloc[0].items()}

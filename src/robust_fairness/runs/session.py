@@ -12,7 +12,7 @@ from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
-from kedro.framework.project import pipelines
+from kedro.framework.project import pipelines, settings
 from kedro.framework.session import KedroServiceSession
 from kedro.runner import ParallelRunner
 
@@ -112,9 +112,9 @@ class Session(KedroServiceSession):
                 raise
             provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
             note = f"Continue with: {completion(run_id)}"
-            for plugin in self._hook_manager.get_plugins():
-                if isinstance(plugin, ClosesInterrupted):
-                    plugin.interrupted(run_id, note)
+            for hook in settings.HOOKS:
+                if isinstance(hook, ClosesInterrupted):
+                    hook.interrupted(run_id, note)
             raise KeyboardInterrupt(note) from None
 
 
