@@ -8,7 +8,7 @@ from tests.project import ROOT, Project
 
 # A dataset and a method of each that take seconds.
 SMALLEST = {
-    "base": ("diabetes", "erm"),
+    "base": ("heart", "erm"),
     "cross": ("drugs", "erm"),
     "demo": ("acs_states", "boosted_trees"),
     "digits_full": ("coloured_digits", "erm"),

@@ -84,7 +84,7 @@ def test_commands_that_only_list_do_not_import_torch(project):
         text=True,
         check=True,
     )
-    assert "biased_digits.lff.models" in ended.stdout  # of the grid
+    assert "biased_digits_color.group_dro.models" in ended.stdout  # of the grid
     assert ended.stdout.endswith("imported: set()\n")
 
 

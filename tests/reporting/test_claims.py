@@ -96,6 +96,7 @@ CLAIM = {
         ({"known": None}, "claim 'it is so', known"),
         ({"parts": [{"part": "a"}, {"part": "a"}]}, "two parts have the same name"),
         ({"margin": None, "parts": [{"part": "a"}]}, "part 'a' needs a margin"),
+        ({"margin": "half", "published": 1, "default_run": [{"published": 0}]}, "needs a margin"),
     ],
 )
 def test_a_mistake_in_the_list_is_one_line(change, message):
@@ -304,6 +305,51 @@ def test_seeds_are_paired_and_incomplete_ones_are_left_out():
     assert effect["ours"] == pytest.approx(np.subtract(levels["a"][:5], levels["b"]).mean())
     # the test rows, which all seeds share, add to what seeds vary
     assert t.pvalue < effect["p"] < 0.05 and effect["verdict"] == "supported"
+
+
+@pytest.mark.parametrize(
+    ("run", "parts"),
+    [
+        ({"own": 6, "other": 6, "short": 6}, ["of own", "of other"]),
+        ({"own": 6, "short": 6}, ["of short"]),
+        ({"short": 6}, ["of short"]),
+        ({"own": 6}, ["of own", "of other"]),
+        ({}, ["of own", "of other"]),
+    ],
+)
+def test_parts_of_the_default_run_stand_for_own_ones_that_were_not_run(run, parts):
+    """Whatever the scores are: here those of the default run contradict the claim."""
+    rows = [
+        row(dataset=dataset, method=method, seed=seed, value=0.8 + 0.001 * seed + better, n=1000)
+        for dataset, seeds in (run | {"else": 6}).items()
+        for method, better in (("a", 0.0), ("b", 0.1 if dataset == "short" else -0.1))
+        for seed in range(seeds)
+    ]
+    of = {
+        field: [{"part": f"of {name}", "rows": {"dataset": name}} for name in names]
+        for field, names in {"parts": ["own", "other"], "default_run": ["short"]}.items()
+    }
+    assert table_of(results(rows), **of)["part"].to_list() == parts
+
+
+def test_every_paper_has_one_main_claim_in_words(monkeypatch):
+    for listed in LISTED.values():
+        assert sum(bool(claim.default_run) for claim in listed) == 1
+    levels = {"a": [0.9, 0.8, 0.85, 0.95, 0.9], "b": [0.8, 0.72, 0.74, 0.86, 0.79]}
+    part = {"part": "here", "rows": {"dataset": "adult"}, "published": 0.2}
+    text = {"first": {"method": "a"}, "second": {"method": "b"}, "default_run": [part]}
+    listed = claims.read(yaml.safe_dump({"p": [CLAIM | text]}))
+    monkeypatch.setattr(claims, "listed", lambda: listed)
+    run = results(made_up(levels))
+    parts = claims.table(listed["p"], claims.with_row_variances(run.metrics, run), run)
+    told = claims.main_claim("p", parts)
+    effect = np.subtract(levels["a"], levels["b"]).mean()
+    assert (told["name"], told["verdict"]) == ("it is so", "supported")
+    assert told["ours"].startswith(f"{effect:.2g} (") and told["ours"].endswith("), 5 seeds")
+    assert 'role="img"' in told["line"] and "Square:" not in told["line"]
+    nothing = results([row(dataset="else", method="c")])
+    rows = claims.with_row_variances(nothing.metrics, nothing)
+    assert claims.main_claim("p", claims.table(listed["p"], rows, nothing)) == {}
 
 
 def test_rows_that_both_sides_share_are_paired():

@@ -97,6 +97,20 @@ def states(run: Results, name: str = GAP, **options) -> dict[tuple[str, str], st
     return dict(zip(zip(rows["method"], rows["domain"], strict=True), rows["state"], strict=True))
 
 
+def test_a_dataset_without_another_test_set_stands_beside_one_with_shifts():
+    """Of five seeds, whose splits share rows, the matrix has the pairs of the other dataset."""
+    rows = [
+        score
+        for seed in range(5)
+        for name, places in (("shifted", ({}, elsewhere("b"))), ("alone", ({},)))
+        for place in places
+        for score in scored(rates(0.1 + 0.01 * seed), dataset=name, seed=seed, **place)
+    ]
+    changes = matrices(with_splits(rows, splits=5))[GAP]
+    assert changes["dataset"].to_list() == ["shifted"]
+    assert changes["accuracy"].to_list() == pytest.approx([0.8])
+
+
 def test_changes_between_states_are_those_of_scipy():
     """56 pairs of boosted trees: the same 16 of 112 changes of rates, as pairs, are significant."""
     rows = []

@@ -1,4 +1,4 @@
-"""Numbers as text without any rounding."""
+"""Numbers as text: exact ones, and rounded ones as people write them."""
 
 import re
 from decimal import Decimal
@@ -28,3 +28,16 @@ def exact(number: float | Number | np.number | Decimal) -> str:
     """
     text = f"{number:f}" if isinstance(number, Decimal) else str(number or 0)  # -0.0 is 0
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def written(number: float, digits: int = 4) -> str:
+    """A number rounded to some digits, as people write it: whole places stay, no exponents.
+
+    >>> written(150.4, 2), written(12345.6), written(0.25), written(0.0000123, 2)
+    ('150', '12346', '0.25', '0.000012')
+    """
+    if not np.isfinite(number):
+        return str(number)
+    if abs(number) >= 10 ** (digits - 1):
+        return f"{number:.0f}"
+    return f"{Decimal(f'{number:.{digits}g}'):f}"

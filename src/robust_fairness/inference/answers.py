@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
+from robust_fairness.inference.variance import FEWEST_REFITS
+
 MOSTLY = 0.9  # share of comparisons that held from which on the answer is "Mostly"
 NOTHING = "Unknown: no gap was measured both at home and in another test set"
 TWICE = 2  # as much data, from which on one digit says how much
-NAMED = 2  # test sets that a sentence names
+NAMED = 2  # test sets or methods that a sentence names
 FINE = ("held", "shrank")
 # Columns that a sentence is made of.
 USED = [
@@ -205,6 +207,48 @@ def _few(pair: pd.Series) -> str:
         return f"; no rows of {pair['group']} {where}"
     rows = "row" if pair["have"] == 1 else "rows"
     return f"; only {pair['have']:,.0f} {rows} of {pair['group']} {where}"
+
+
+def fairer(methods: pd.DataFrame) -> str:
+    """Which methods are fairer than plain training under shift, in one sentence.
+
+    Args:
+        methods: columns data, method, least (a lower bound of how much smaller its gap is; missing
+            where there is none) and accuracy (the change of accuracy that comes with it).
+
+    Returns:
+        A sentence without its full stop; "" if there is no method beside plain training.
+
+    Examples:
+        >>> methods = pd.DataFrame(
+        ...     {"data": "crime", "method": ["cuma", "laftr"], "least": [0.125, -0.03],
+        ...      "accuracy": [-0.04, -0.05]})
+        >>> fairer(methods)
+        'Fairer than plain training under shift: cuma, by at least 12 points (crime; accuracy −4)'
+        >>> fairer(methods[methods["least"] < 0])
+        'Fairer than plain training under shift: unknown; shown of none of 1 method'
+    """
+    if methods.empty:
+        return ""
+    about = "Fairer than plain training under shift:"
+    shown = methods[methods["least"] > 0].sort_values("least", ascending=False, kind="stable")
+    tested = int(methods["least"].notna().sum())
+    if not tested:
+        return f"{about} unknown; it takes {FEWEST_REFITS} seeds"
+    if shown.empty:
+        return f"{about} unknown; shown of none of {tested} method{'s' if tested > 1 else ''}"
+    said = [
+        f"{row.method}, by {_at_least(row.least)} ({row.data}; accuracy {signed(row.accuracy)})"
+        for row in shown.head(NAMED).itertuples()
+    ]
+    more = f"; {len(shown) - NAMED} more" if len(shown) > NAMED else ""
+    return f"{about} {'; '.join(said)}{more}"
+
+
+def _at_least(bound: float) -> str:
+    """A lower bound in points, rounded down."""
+    rounded = np.floor(100 * bound + 1e-9)
+    return f"at least {in_points(rounded / 100)}" if rounded else "less than 1 point"
 
 
 def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> str:

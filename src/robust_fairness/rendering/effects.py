@@ -44,16 +44,18 @@ class Effect:
     reach: float = np.nan
 
 
-def effects_svg(groups: Mapping[str, Iterable[Effect]], title: str) -> Markup:
+def effects_svg(groups: Mapping[str, Iterable[Effect]], title: str, legend: bool = True) -> Markup:
     """A line per effect, by group: published and ours with its interval, and the verdict.
 
     Args:
         groups: effects by the title of their group.
         title: what the drawing shows; its text alternative goes on with every verdict.
+        legend: whether to say what the marks mean.
     """
     parts, said, y = [], [title], 4.0
-    parts += _legend(y)
-    y += 9 * LINE + GAP
+    if legend:
+        parts += _legend(y)
+        y += 9 * LINE + GAP
     for heading, effects in groups.items():
         if heading:
             y += GAP

@@ -14,7 +14,8 @@ from markupsafe import Markup
 from PIL import Image
 from plotly.io import to_json
 
-from robust_fairness.rendering.figures import TEMPLATE
+from robust_fairness.core.numbers import written
+from robust_fairness.rendering.figures import TEMPLATE, cut
 
 SMALL = TEMPLATE.to_plotly_json()
 MOST_PANELS = 12  # that the alternative text of a figure describes
@@ -34,7 +35,7 @@ def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
     The page draws it when it becomes visible.
     """
     # one small template instead of plotly's, which takes 7 kB per figure
-    parts = drawn.to_plotly_json()
+    parts = cut(drawn).to_plotly_json()
     # the page shows the title, since plotly's does not wrap
     changed = {"template": SMALL, "autosize": True, "title": {}}
     shown = parts | {"layout": parts["layout"] | changed}
@@ -83,7 +84,7 @@ def _panel_in_words(
     names = {name for _, name in result}
     who = f", lowest {lowest}, highest {highest}" if len(names) > 1 else ""
     place = f"{title}: " if title else ""
-    return f"{place}{axis}, from {low:.4g} to {high:.4g}{who}."
+    return f"{place}{axis}, from {written(low)} to {written(high)}{who}."
 
 
 def _numbers(trace: Any) -> np.ndarray:

@@ -6,9 +6,11 @@ of panels and the largest number of columns.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from pandas.api.types import is_number
@@ -24,6 +26,8 @@ PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
 COLUMNS = 2  # of panels on a wide page
 ROW, AROUND = 300, 150  # height in pixels: a row of panels; title, axes and legend together
 GAP = 0.3  # between panels, as a share of a panel
+AROUND_POINTS = 0.2  # of an axis beyond the points, as a share of their range
+ARROWS = {"x": ("triangle-left", "triangle-right"), "y": ("triangle-down", "triangle-up")}
 TEXT, GREY, GRID = "#1b1f24", "#57606a", "#dde2e7"
 AXIS = {"gridcolor": GRID, "linecolor": GREY, "zerolinecolor": GRID, "automargin": True}
 TEMPLATE = go.layout.Template(
@@ -207,6 +211,73 @@ def in_panel(trace: Trace, place: int) -> Trace:
     """The trace, placed in a panel; the legend shows the traces of the first panel."""
     x, y = _axes(place)
     return {**trace, "xaxis": x, "yaxis": y, "showlegend": place == 0}
+
+
+def cut(figure: go.Figure) -> go.Figure:
+    """A copy whose axes follow the points; intervals that go on beyond them end in an arrow.
+
+    Axes whose range is set keep it, those without intervals or with a logarithmic scale, too.
+    """
+    shown = go.Figure(figure)
+    for letter, heads in ARROWS.items():
+        parts: dict[str, list[Any]] = {}
+        for trace in figure.data:
+            name = getattr(trace, f"{letter}axis", None)
+            parts.setdefault(f"{letter}axis{(name or letter)[1:]}", []).append(trace)
+        for name, traces in parts.items():
+            ended = [part for part in map(partial(_intervals, letter), traces) if part is not None]
+            axis = shown.layout[name]
+            if not ended or axis.type == "log":
+                continue
+            if axis.range is None:
+                along = [trace[letter] for trace in traces if trace[letter] is not None]
+                bars = any(trace.type == "bar" for trace in traces)
+                axis.range = _range(np.concatenate([*map(_numbers, along), [0.0] * bars]), ended)
+            low, high = axis.range
+            for trace, lows, highs in ended:
+                if trace.type == "scatter":
+                    _point_on(shown, trace, letter, (lows < low, low, heads[0]))
+                    _point_on(shown, trace, letter, (highs > high, high, heads[1]))
+    return shown
+
+
+def _numbers(values: Any) -> np.ndarray:
+    known = pd.to_numeric(pd.Series(list(values)), errors="coerce").to_numpy(np.float64)
+    return known[np.isfinite(known)]
+
+
+def _intervals(letter: str, trace: Any) -> tuple[Any, np.ndarray, np.ndarray] | None:
+    """A trace with the ends of its intervals along an axis, if it has some."""
+    error = getattr(trace, f"error_{letter}", None)
+    if error is None or error.array is None:
+        return None
+    points, up = (np.asarray(values, np.float64) for values in (trace[letter], error.array))
+    down = up if error.arrayminus is None else np.asarray(error.arrayminus, np.float64)
+    return trace, points - down, points + up
+
+
+def _range(points: np.ndarray, ended: Sequence[tuple[Any, np.ndarray, np.ndarray]]) -> list[float]:
+    """The range of some points and a little more; of a single one its interval."""
+    low, high = (float(points.min()), float(points.max())) if len(points) else (0.0, 0.0)
+    longest = max((np.nanmax(highs - lows, initial=0.0) for _, lows, highs in ended), default=0.0)
+    more = AROUND_POINTS * (high - low) or 0.6 * float(longest) or abs(low) or 1.0
+    return [low - more, high + more]
+
+
+def _point_on(
+    figure: go.Figure, trace: Any, letter: str, ends: tuple[np.ndarray, float, str]
+) -> None:
+    """Arrow heads at the end of an axis, of the intervals that go on."""
+    mask, end, symbol = ends
+    if not mask.any():
+        return
+    other = "y" if letter == "x" else "x"
+    figure.add_scatter(
+        **{letter: np.full(mask.sum(), end), other: np.asarray(trace[other])[mask]},
+        xaxis=trace.xaxis, yaxis=trace.yaxis, mode="markers", showlegend=False, hoverinfo="skip",
+        cliponaxis=False, legendgroup=trace.legendgroup, opacity=0.8,
+        marker={"symbol": symbol, "size": 9, "color": trace.marker.color or trace.line.color},
+    )  # fmt: skip
 
 
 def error_bars(half: pd.Series) -> Trace:

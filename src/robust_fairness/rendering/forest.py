@@ -19,6 +19,8 @@ SHAPES = (
 )  # fmt: skip
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)  # between ticks of an axis
 TICKS = 4  # most steps between ticks of an axis
+ROOM = 1.5  # of an axis from 0, in largest points; intervals that go on end in an arrow
+ARROW = "M-5-4l5 4l-5 4z"  # to the right
 HEIGHT, MIDDLE = 16, 8  # of a line in pixels
 NUMBER = tuple[float, float, float]  # a value with the bounds of its interval
 
@@ -64,8 +66,8 @@ def forest(
         further: what is not shown.
         axis: the text of a tick, where it is another one.
     """
-    ends = [end for _, marks in lines for mark in marks for end in (*mark.value, *mark.before)]
-    ticks = axis_ticks(0.0, max(np.asarray(ends)[np.isfinite(ends)], default=0.1))
+    gaps = [end for _, marks in lines for mark in marks for end in (mark.value[0], mark.before[0])]
+    ticks = axis_ticks(0.0, ROOM * max(np.asarray(gaps)[np.isfinite(gaps)], default=0.1))
     named = any(mark.name for _, marks in lines for mark in marks)
     anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
     top = "".join(
@@ -131,22 +133,25 @@ def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     if np.isfinite([low, high]).all():
         ends = f"x1='{_percent(low, ticks)}' x2='{_percent(high, ticks)}'"
         parts.append(f"<line {ends} y1={MIDDLE} y2={MIDDLE} />")
+    if high > ticks[-1]:
+        parts.append(_marker(ARROW, "100%", str(MIDDLE)))
     if np.isfinite(value):
-        parts.append(_marker(mark.look, _percent(value, ticks), str(MIDDLE)))
+        parts.append(_marker(_shape(mark.look), _percent(value, ticks), str(MIDDLE)))
     return f"<svg aria-hidden=true>{''.join(parts)}</g></svg>"
 
 
-def _marker(look: int, x: str, y: str) -> str:
-    return f"<svg x='{x}' y='{y}' overflow=visible>{_shape(look)}</svg>"
+def _marker(path: str, x: str, y: str, turned: int = 0) -> str:
+    turn = f" transform='rotate({turned})'" if turned else ""
+    return f"<svg x='{x}' y='{y}' overflow=visible><path{turn} d='{path}'/></svg>"
 
 
 def _dot(look: int) -> str:
     box = "viewBox='-6 -6 12 12' aria-hidden=true"
-    return f"<svg class='dot mark m{look % COLOURS}' {box}>{_shape(look)}</svg>"
+    return f"<svg class='dot mark m{look % COLOURS}' {box}><path d='{_shape(look)}'/></svg>"
 
 
 def _shape(look: int) -> str:
-    return f"<path d='{SHAPES[look % len(SHAPES)]}'/>"
+    return SHAPES[look % len(SHAPES)]
 
 
 def axis_ticks(low: float, high: float) -> list[float]:
@@ -176,8 +181,8 @@ def scatter(
         y: name of the second one.
         write: the text of a value.
     """
-    across = _ticks_of(first for _, first, _ in models.values())
-    up = _ticks_of(second for _, _, second in models.values())
+    across = _ticks_of(first[0] for _, first, _ in models.values())
+    up = _ticks_of(second[0] for _, _, second in models.values())
     parts, listed = [], []
     for tick in across:
         at = _percent(tick, across, 9, 88)
@@ -194,10 +199,15 @@ def scatter(
             [_percent(value, ticks, *span) for value in values]
             for values, ticks, span in ((first, across, (9, 88)), (second, up, (83, -80)))
         )
+        cut = (
+            (first[1] < across[0], left, there, 180), (first[2] > across[-1], right, there, 0),
+            (second[1] < up[0], here, low, 90), (second[2] > up[-1], here, high, 270),
+        )  # fmt: skip
+        arrows = [_marker(ARROW, at, level, turned) for is_cut, at, level, turned in cut if is_cut]
         parts.append(
             f"<g class='mark m{look % COLOURS}'><line x1='{left}' x2='{right}' y1='{there}' "
             f"y2='{there}'/><line x1='{here}' x2='{here}' y1='{low}' y2='{high}'/>"
-            f"{_marker(look, here, there)}</g>"
+            f"{_marker(_shape(look), here, there)}{''.join(arrows)}</g>"
         )
         values = "; ".join("{} ({} to {})".format(*map(write, part)) for part in (first, second))
         listed.append(
@@ -209,7 +219,8 @@ def scatter(
     )
 
 
-def _ticks_of(values: Iterable[NUMBER]) -> list[float]:
-    ends = np.asarray(list(values)).ravel()
-    known = ends[np.isfinite(ends)]
-    return axis_ticks(float(known.min()), float(known.max()))
+def _ticks_of(values: Iterable[float]) -> list[float]:
+    points = np.asarray(list(values))
+    known = points[np.isfinite(points)]
+    around = max(0.1 * float(np.ptp(known)), STEPS[0])
+    return axis_ticks(float(known.min()) - around, float(known.max()) + around)

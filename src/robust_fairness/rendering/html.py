@@ -8,7 +8,9 @@ import pandas as pd
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from markupsafe import Markup
 
-LONG = 40  # rows above which a table is folded
+from robust_fairness.core.numbers import written
+
+FIRST = 12  # rows of a table that are shown before all
 MOST_ROWS = 1000  # of a table on a page; the files have all rows
 
 
@@ -31,24 +33,29 @@ def rendered(package: str, template: str, **values: Any) -> str:
 
 
 def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
-    """A table as HTML that scrolls horizontally and is folded if it is long.
+    """A table as HTML that scrolls horizontally: its first ``FIRST`` rows, and all in a fold.
 
     Cells are escaped, numbers have four digits, missing values are n/a; only the first
     ``MOST_ROWS`` rows are shown.
     """
     shown = frame.head(MOST_ROWS)
-    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
-    body = "".join(_row(row, headed) for row in shown.itertuples(index=False, name=None))
-    box = (
-        f"<div class='scroll' tabindex='0' role='region' aria-label='{escape(caption)}'><table>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-    if len(frame) > LONG:
-        box = f"<details><summary>{len(frame)} rows</summary>{box}</details>"
+    box = _box(shown.head(FIRST), caption, headed)
+    if len(frame) > FIRST:
+        everything = _box(shown, caption, headed)
+        box += f"<details><summary>All {len(frame)} rows</summary>{everything}</details>"
     if len(frame) > len(shown):
         further = len(frame) - len(shown)
         box += f"<p class='note'>{further} further rows are in the table of the run.</p>"
     return Markup(box)  # noqa: S704 - every cell is escaped
+
+
+def _box(frame: pd.DataFrame, caption: str, headed: bool) -> str:
+    head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
+    body = "".join(_row(row, headed) for row in frame.itertuples(index=False, name=None))
+    return (
+        f"<div class='scroll' tabindex='0' role='region' aria-label='{escape(caption)}'><table>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _row(row: Sequence[Any], headed: bool) -> str:
@@ -60,7 +67,7 @@ def _row(row: Sequence[Any], headed: bool) -> str:
 def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "n/a"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return written(value) if isinstance(value, float) else str(value)
 
 
 def counted(counts: Mapping[str, int]) -> str:

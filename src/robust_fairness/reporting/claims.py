@@ -29,6 +29,7 @@ from pydantic import BaseModel, Field, PositiveFloat, ValidationError, model_val
 from scipy import special
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import written as as_text
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.experiment.yaml_source import FASTER
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
@@ -107,10 +108,11 @@ class Claim(Part):
     command: str = ""
     apart: str = ""
     parts: tuple[Part, ...] = ()
+    default_run: tuple[Part, ...] = ()
 
     @model_validator(mode="after")
     def _decidable(self) -> "Claim":
-        for part in self.each():
+        for part in [*self.each(), *(self.of_default_run().each() if self.default_run else ())]:
             named = f"part {part.part!r}" if part.part else "the claim"
             if part.expect is None:
                 raise ValueError(f"{named} needs expect")
@@ -118,10 +120,14 @@ class Claim(Part):
                 raise ValueError(f"{named} needs known_before")
             if not part.size > 0:
                 raise ValueError(f"{named} needs a margin, or half of a published effect")
-        names = [part.part for part in self.parts]
-        if len(set(names)) < len(names):
-            raise ValueError("two parts have the same name")
+        for parts in (self.parts, self.default_run):
+            if len({part.part for part in parts}) < len(parts):
+                raise ValueError("two parts have the same name")
         return self
+
+    def of_default_run(self) -> "Claim":
+        """The claim with the parts that the default run answers instead of its own."""
+        return self.model_copy(update={"parts": self.default_run})
 
     def each(self) -> list[Part]:
         """Its parts, or itself as one, with all fields of both."""
@@ -196,6 +202,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     Raises:
         InputError: the scores lack a column that a claim names.
     """
+    claims = [_answered(claim, rows, results) for claim in claims]
     parts = [(number, part) for number, claim in enumerate(claims) for part in claim.each()]
     numbers = np.array([number for number, _ in parts], dtype=int)
     effects = [_effect(claims[number], part, rows, results) for number, part in parts]
@@ -248,6 +255,21 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     for name in ("effect", "known", "cost", "command"):
         shown[name] = [getattr(claims[number], name) for number in numbers]
     return shown.astype({"published": "float64", "std": "float64"})
+
+
+def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
+    """The claim with the parts of the default run, where these were run and some own part was not.
+
+    Which parts count depends on what was run, never on its scores.
+    """
+    if not claim.default_run:
+        return claim
+    short = claim.of_default_run()
+    own, others = (
+        [len(_effect(item, part, rows, results).by_seed) > 0 for part in item.each()]
+        for item in (claim, short)
+    )
+    return short if all(others) and not all(own) else claim
 
 
 @dataclass(frozen=True)
@@ -606,15 +628,51 @@ def _nearness(rows: pd.DataFrame) -> pd.Series:
     return pd.Series(inside / rows["error"].to_numpy(), rows.index)
 
 
-def drawn(papers: Mapping[str, pd.DataFrame]) -> Markup:
+def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
+    """The main claim of a paper, that which the default run answers.
+
+    Args:
+        paper: name of the paper.
+        parts: its ``table``.
+
+    Returns:
+        name, at and effect of the claim; part, the one furthest from the claim; published and ours,
+        its effects in words; verdict, in words; line, as ``drawn``. Nothing where it was not run.
+    """
+    names = [claim.claim for claim in listed()[paper] if claim.default_run]
+    rows = parts[parts["claim"].isin(names)]
+    if (rows["state"] == "not run").all():
+        return {}
+    (found,) = judged(rows).itertuples(index=False)
+    ends = "" if np.isnan(found.low) else f" ({_signed(found.low)} to {_signed(found.high)})"
+    seeds = f"{found.seeds} seed{'s' if found.seeds > 1 else ''}"
+    return {
+        "name": found.claim,
+        "at": found.at,
+        "effect": rows["effect"].iloc[0],
+        "part": found.part,
+        "published": "" if np.isnan(found.published) else _signed(found.published),
+        "ours": "" if np.isnan(found.ours) else f"{_signed(found.ours)}{ends}, {seeds}",
+        "verdict": found.says,
+        "line": drawn({"": rows}, legend=False),
+    }
+
+
+def _signed(effect: float) -> str:
+    return as_text(effect, 2).replace("-", "\N{MINUS SIGN}")
+
+
+def drawn(papers: Mapping[str, pd.DataFrame], legend: bool = True) -> Markup:
     """A line per claim with published effect, ours and verdict: SVG.
 
     Args:
         papers: ``table`` of papers by their titles; no title is shown of "".
+        legend: whether it says what the marks mean.
     """
     return effects_svg(
         {title: list(map(_line, _by_claim(parts))) for title, parts in papers.items()},
         "Claims with their published effects, ours and verdicts.",
+        legend,
     )
 
 

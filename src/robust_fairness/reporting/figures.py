@@ -11,6 +11,7 @@ from robust_fairness.core.intervals import half_width
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import (
+    AROUND_POINTS,
     COLOURS,
     GREY,
     Panel,
@@ -291,11 +292,8 @@ FIGURES: dict[str, Callable[[pd.DataFrame, str], go.Figure | None]] = {
 
 
 def _range(points: pd.DataFrame, suffix: str) -> list[float]:
-    """From the lowest to the highest mean with its deviation, and a little more.
-
-    Not the whole of the intervals: those of two seeds would leave the points in one spot.
-    """
-    mean, std = points[f"ours{suffix}"], points[f"std{suffix}"].fillna(0)
-    low, high = float((mean - std).min()), float((mean + std).max())
-    more = 0.08 * (high - low) or 0.05
+    """From the lowest to the highest mean, and a little more; not the whole of the intervals."""
+    mean = points[f"ours{suffix}"]
+    low, high = float(mean.min()), float(mean.max())
+    more = AROUND_POINTS * (high - low) or 0.05
     return [low - more, high + more]

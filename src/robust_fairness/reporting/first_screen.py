@@ -9,11 +9,20 @@ import pandas as pd
 from markupsafe import Markup
 
 from robust_fairness.core.tables import csv
-from robust_fairness.inference.answers import SYMBOLS, answer, limit, points, signed, worst_first
+from robust_fairness.inference.answers import (
+    SYMBOLS,
+    answer,
+    fairer,
+    limit,
+    points,
+    signed,
+    worst_first,
+)
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.inference.variance import FEWEST_REFITS
 from robust_fairness.rendering.forest import Mark, forest, scatter
 from robust_fairness.rendering.html import counted, rendered
+from robust_fairness.reporting.fairer import advantages
 from robust_fairness.reporting.matrix import (
     CHANGED,
     METHOD_QUESTION,
@@ -62,11 +71,18 @@ def panels(
         failed: reasons of failed cells by dataset and method.
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
+    by_gap = matrices(results, failed)
+    better = {gap: advantages(rows, gap, results) for gap, rows in by_gap.items()}
     shown = [
-        panel(rows, gap, data, results) | {"unknown": unknown}
-        for gap, data, rows in _parts(matrices(results, failed), results)
+        panel(rows, gap, data, results) | {"unknown": unknown, "fairer": _fairer(better[gap], data)}
+        for gap, data, rows in _parts(by_gap, results)
     ]
     return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
+
+
+def _fairer(methods: pd.DataFrame, data: str) -> str:
+    """The answer about methods, of all datasets or of one."""
+    return fairer(methods if data == ALL else methods[methods["data"] == data])
 
 
 def answers(results: Results) -> list[str]:

@@ -443,6 +443,7 @@ def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.Da
 def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     """Accuracy at home and in the test set, and whether its change is significant (Holm)."""
     everyone, facts = where(results.selected_counts, attribute=""), _facts(results)
+    everyone = everyone[everyone.groupby("dataset")["shift"].transform("nunique") > 1]
     if everyone.empty:
         return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
     accuracy = find_metric("accuracy").definition

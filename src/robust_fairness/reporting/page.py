@@ -23,6 +23,7 @@ SECTIONS = tuple(map(section, declared()))
 VIEWS = {view.id: view for item in SECTIONS for view in item.views}
 PACKAGE = "robust_fairness.reporting"
 NO_SHEETS: Mapping[str, tuple[np.ndarray, str]] = MappingProxyType({})
+PROJECT = "../../../../"  # its folder, from the report of a run
 # which the page uses itself
 PROCEDURE = {"procedure": ["ranks over datasets", "agreement of measures"]}
 
@@ -70,6 +71,7 @@ def report(
             _dataset(rows, str(name), sheets.get(str(name)))
             for name, rows in metrics.groupby("dataset", sort=False)
         ],
+        project=PROJECT,
         sections=[shown for shown in sections if shown["views"] or shown["claims"]],
         citations=_citations(manifest),
     )
@@ -140,6 +142,8 @@ def _section(results: Results, shown: Section) -> dict[str, Any]:
     return {
         "title": shown.title,
         "published": shown.measured is not None,
+        "main": claims.main_claim(shown.name, parts) if run else {},
+        "document": f"docs/papers/{shown.name}.md",
         "verdicts": claims.drawn({"": parts}) if run else "",
         "views": [
             {

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
+from robust_fairness.core.numbers import written
 from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.metrics import find_metric
 from robust_fairness.reporting.results import UNSHIFTED, of_shown_trial, where
@@ -199,7 +200,7 @@ def in_words(comparison: Comparison) -> str:
     sentence = (
         f"{methods} methods on {datasets} datasets. Friedman's chi-squared "
         f"{test.chi_squared:.2f}, Iman and Davenport's F({methods - 1}, "
-        f"{(methods - 1) * (datasets - 1)}) = {test.f:.2f}, p = {test.p:.2g}. "
+        f"{(methods - 1) * (datasets - 1)}) = {test.f:.2f}, p = {written(test.p, 2)}. "
     )
     if comparison.differs:
         sentence += (

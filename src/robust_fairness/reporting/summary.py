@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from robust_fairness.core.numbers import written
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.rendering.html import counted
 from robust_fairness.reporting import ranks
@@ -121,7 +122,7 @@ def _shown(row: pd.Series) -> str:
     if not row["seeds"]:
         return str(row["note"]) or "n/a"
     mean, std = row["mean"], row["std"]
-    return f"{mean:.4g}" if pd.isna(std) else f"{mean:.4g} ± {std:.2g}"
+    return written(mean) if pd.isna(std) else f"{written(mean)} ± {written(std, 2)}"
 
 
 def comparisons(metrics: pd.DataFrame) -> dict[str, ranks.Comparison]:
