@@ -261,6 +261,6 @@ def test_page_folds_long_views_and_holds_images():
     page = report(run, [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")})
     for view in SECTION.views:
         assert (f'id="{view.id}"' in page) == bool(len(view.rows(run)))
-    assert "<summary>570 rows</summary>" in page
+    assert "<summary>All 570 rows</summary>" in page
     assert "data:image/png;base64," in page
     assert 'alt="biased_mnist: ten &lt;digits&gt;"' in page

@@ -8,13 +8,16 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from plotly.offline import get_plotlyjs
 from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.rendering.figure_html import plotly_source
-from robust_fairness.rendering.figures import bar_style, line_style, style
+from robust_fairness.rendering.figures import bar_style, cut, line_style, style
+from robust_fairness.rendering.forest import ARROW, Mark, forest, scatter
+from robust_fairness.rendering.html import table
 from robust_fairness.reporting import (
     VIEWS,
     Results,
@@ -306,3 +309,38 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
     assert list(figure.data[0].y) == pytest.approx(list(range(24)))
     assert "first 24 of 30 groups" in figure.layout.title.text
     assert group_bars(rows, "communities_race") is None
+
+
+def test_axes_follow_points_and_longer_intervals_end_in_an_arrow():
+    """Of points at 1 and 2 an axis ends at 0.8 and 2.2; the first interval fits."""
+    bars = {"array": [0.1, 9.0], "arrayminus": [0.1, 0.5]}
+    drawing = go.Figure(go.Scatter(x=["a", "b"], y=[1.0, 2.0], error_y=bars, line={"color": "red"}))
+    shown = cut(drawing)
+    assert shown.layout.yaxis.range == pytest.approx((0.8, 2.2))
+    assert shown.layout.xaxis.range is None and len(drawing.data) == 1
+    (arrow,) = shown.data[1:]
+    assert (list(arrow.x), list(arrow.y), arrow.marker.symbol) == (["b"], [2.2], "triangle-up")
+    assert arrow.marker.color == "red" and arrow.hoverinfo == "skip"
+    narrow = cut(drawing.update_yaxes(range=[1.6, 2.4]))
+    assert narrow.layout.yaxis.range == (1.6, 2.4)
+    symbols = {trace.marker.symbol: list(trace.x) for trace in narrow.data[1:]}
+    assert symbols == {"triangle-down": ["a", "b"], "triangle-up": ["b"]}
+
+
+def test_forest_and_scatter_end_at_their_points_with_arrows():
+    wide, narrow = (0.4, 0.1, 0.95), (0.3, 0.2, 0.35)
+    none = (np.nan,) * 3
+    text = forest([("a", [Mark("m", wide, none, "")]), ("b", [Mark("m", narrow, none, "")])],
+                  "c", ("x", "y", "z"), "{:.1f}".format)  # fmt: skip
+    assert text.count(ARROW) == 1 and ">0.6</text>" in text and ">0.8</text>" not in text
+    drawn = scatter({"m": (0, (0.5, 0.1, 0.52), (0.4, 0.4, 0.9)), "n": (1, (0.6,) * 3, (0.5,) * 3)},
+                    "x", "y", "{:.2f}".format)  # fmt: skip
+    assert drawn.count(ARROW) == 2 and "rotate(180)" in drawn and "rotate(270)" in drawn
+
+
+@pytest.mark.parametrize(("rows", "folded"), [(12, False), (13, True)])
+def test_a_table_shows_twelve_rows_before_all(rows, folded):
+    text = table(pd.DataFrame({"value": np.arange(rows) + 1e5 + 0.25}), "t")
+    assert ("<summary>All 13 rows</summary>" in text) == folded
+    first = text.partition("<details>")[0]
+    assert first.count("<tr>") == 13 and "<td>100000</td>" in first and "e+" not in text

@@ -80,7 +80,7 @@ def _panel_in_words(
     if not result:
         return ""
     (low, lowest), (high, highest) = min(result), max(result)
-    axis = drawn.layout[f"yaxis{axes[1][1:]}"].title.text or "values"
+    axis = (drawn.layout[f"yaxis{axes[1][1:]}"].title.text or "values").replace("<br>", ", ")
     names = {name for _, name in result}
     who = f", lowest {lowest}, highest {highest}" if len(names) > 1 else ""
     place = f"{title}: " if title else ""

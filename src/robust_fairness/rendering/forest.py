@@ -19,7 +19,7 @@ SHAPES = (
 )  # fmt: skip
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)  # between ticks of an axis
 TICKS = 4  # most steps between ticks of an axis
-ROOM = 1.5  # of an axis from 0, in largest points; intervals that go on end in an arrow
+ROOM = 1.1  # of an axis from 0, in largest points; intervals that go on end in an arrow
 ARROW = "M-5-4l5 4l-5 4z"  # to the right
 HEIGHT, MIDDLE = 16, 8  # of a line in pixels
 NUMBER = tuple[float, float, float]  # a value with the bounds of its interval

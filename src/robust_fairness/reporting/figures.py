@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import half_width
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
+from robust_fairness.inference.variance import FEWEST_REFITS
 from robust_fairness.metrics import find_metric
 from robust_fairness.rendering.figures import (
     AROUND_POINTS,
@@ -86,7 +87,7 @@ class Shown:
     def title(self) -> str:
         """Name, attribute and direction, for an axis."""
         of = f" ({self.attribute})" if self.attribute else ""
-        return f"{self.metric}{of}, {'higher' if self.higher else 'lower'} is better"
+        return f"{self.metric}{of}<br>{'higher' if self.higher else 'lower'} is better"
 
 
 def shown(metrics: pd.DataFrame, names: tuple[str, ...]) -> Shown | None:
@@ -100,7 +101,7 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     """Quality against unfairness, one panel unshifted and one per shift at its largest severity.
 
     Points are means over seeds, bars Student's 95 % intervals; the grey line links the Pareto
-    front. None if the dataset has no such metrics.
+    front. None if the dataset has no such metrics, or only trials of one method with few seeds.
     """
     scores = distinct(where(metrics, dataset=dataset))
     quality, unfair = shown(scores, QUALITY), shown(scores, FAIRNESS)
@@ -111,7 +112,8 @@ def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         on=["method", "trial", "shift", "severity"],
         suffixes=("", "_unfair"),
     )
-    if points.empty:
+    alone = points["method"].nunique() == 1 and points["seeds"].max() < FEWEST_REFITS
+    if points.empty or alone:
         return None
     strongest = points.groupby("shift", sort=False)["severity"].max()
     places = sorted(strongest.items(), key=lambda place: place[0] != UNSHIFTED)
