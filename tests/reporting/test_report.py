@@ -27,7 +27,9 @@ from robust_fairness.reporting import (
 from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
 from robust_fairness.reporting.first_screen import answers
 from robust_fairness.reporting.matrix import matrices
+from robust_fairness.reporting.page import PROJECT
 from robust_fairness.reporting.views import published
+from tests.project import ROOT
 from tests.reporting.made_up import results, row
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")
@@ -190,13 +192,18 @@ def parsed(text: str) -> Page:
 
 
 def test_headings_follow_each_other_and_the_contents_lead_to_them(text):
-    """No level is left out; every link of the page has its place, every section its link."""
+    """No level is left out; every link has its place on the page or is a page of the project."""
     page = parsed(text)
     levels = [int(tag[1]) for tag in page.tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert all(b <= a + 1 for a, b in pairwise(levels))
     links = {link for link in page.links if link and not link.startswith("data:")}
-    assert links <= set(page.ids)
+    documents = {link for link in links if link.startswith(PROJECT)}
+    assert "docs/papers/equalized_robustness.md" in {
+        link.removeprefix(PROJECT) for link in documents
+    }
+    assert all((ROOT / link.removeprefix(PROJECT)).is_file() for link in documents)
+    assert links - documents <= set(page.ids)
     assert {"grid", "reading", "dataset-1", "section-1", "citations", "manifest"} <= links
 
 
