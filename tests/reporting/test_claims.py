@@ -338,7 +338,7 @@ def test_every_paper_has_one_main_claim_in_words(monkeypatch):
     levels = {"a": [0.9, 0.8, 0.85, 0.95, 0.9], "b": [0.8, 0.72, 0.74, 0.86, 0.79]}
     part = {"part": "here", "rows": {"dataset": "adult"}, "published": 0.2}
     text = {"first": {"method": "a"}, "second": {"method": "b"}, "default_run": [part]}
-    listed = claims.read(yaml.safe_dump({"p": [CLAIM | text]}))
+    listed = {"p": claims.read(yaml.safe_dump([CLAIM | text]))}
     monkeypatch.setattr(claims, "listed", lambda: listed)
     run = results(made_up(levels))
     parts = claims.table(listed["p"], claims.with_row_variances(run.metrics, run), run)

@@ -258,7 +258,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
 
 def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
-    """The claim with the parts of the default run, where these were run and some own part was not.
+    """The claim with the parts of the default run, where these were run and no more of its own.
 
     Which parts count depends on what was run, never on its scores.
     """
@@ -269,7 +269,7 @@ def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
         [len(_effect(item, part, rows, results).by_seed) > 0 for part in item.each()]
         for item in (claim, short)
     )
-    return short if all(others) and not all(own) else claim
+    return short if all(others) and sum(own) <= len(others) else claim
 
 
 @dataclass(frozen=True)
