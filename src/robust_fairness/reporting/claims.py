@@ -530,12 +530,16 @@ def _counted(results: Results) -> pd.DataFrame:
 
 
 def _edges(results: Results) -> pd.DataFrame:
-    """Accuracy minus that of the most frequent class, without a shift: ``MODEL`` and ``edge``."""
+    """Accuracy minus that of the most frequent class, without a shift: ``MODEL`` and ``edge``.
+
+    Missing where all rows have the same class, as those of a regression are counted.
+    """
     counts = where(results.counts, attribute="", shift=UNSHIFTED, domain="")
     labels = counts.groupby([*MODEL, "label"])["n"].sum().groupby(level=MODEL)
     right = counts[counts["decision"] == counts["label"]].groupby(MODEL)["n"].sum()
     n = labels.sum()
     counted = (right.reindex(n.index, fill_value=0) - labels.max()) / n
+    counted = counted.where(labels.count() > 1)
     scores = where(results.unshifted, metric=[*QUALITY], attribute="", group="")
     wide = scores.pivot_table("value", MODEL, "metric").reindex(columns=QUALITY)
     stored = wide[QUALITY[0]] - wide[QUALITY[1]]
