@@ -26,7 +26,7 @@
 - ``apart``: why a claim cannot fail at our size; it is then listed apart and not counted.
 - ``parts``: effects that must all be as claimed; what one lacks is that of its claim.
 - ``default_run``: marks the main claim of a paper; the parts that the default run answers, which
-  stand for its own where no more of these were run.
+  stand for its own where no other of these was run.
 
 ``<paper>/published.csv`` has the printed numbers as fractions (``reporting.views.published``).
 Views and derived scores of a paper are the module of its name in ``reporting``; they will move

@@ -258,18 +258,20 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
 
 def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
-    """The claim with the parts of the default run, where these were run and no more of its own.
+    """The claim with the parts of the default run, where these were run and no other of its own.
 
     Which parts count depends on what was run, never on its scores.
     """
     if not claim.default_run:
         return claim
     short = claim.of_default_run()
-    own, others = (
-        [len(_effect(item, part, rows, results).by_seed) > 0 for part in item.each()]
+    own, all_of_short = (
+        [part for part in item.each() if len(_effect(item, part, rows, results).by_seed)]
         for item in (claim, short)
     )
-    return short if all(others) and sum(own) <= len(others) else claim
+    sides = [(part.rows, part.first, part.second) for part in all_of_short]
+    further = [part for part in own if (part.rows, part.first, part.second) not in sides]
+    return claim if further or len(sides) < len(short.parts) else short
 
 
 @dataclass(frozen=True)
