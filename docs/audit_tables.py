@@ -65,7 +65,9 @@ YEARS = {  # titles of the values of a year
     "area under the curve": ("", "roc_auc"),
     "gap, sex": ("sex", "equalized_odds_difference"),
 }
-PARTS = {"all": "change", "X": "X", "Y given X": "Y given X"}
+PARTS = {
+    "all": "change", "X": "X", "Y given X": "Y given X", "prediction given X": "prediction given X",
+}  # fmt: skip
 CHANGES = (("", "accuracy"), ("sex", "true_positive_rate"), ("sex", "false_positive_rate"))
 
 

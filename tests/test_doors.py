@@ -53,6 +53,7 @@ def with_cell(values: Any, cell: Any, kind: Any = object) -> np.ndarray:
 
 
 BIG = np.where(SEX == "f", 2**60, 2**60 + 1)
+MASK = np.arange(ROWS) == 3
 NO_NUMBERS = {"Thresholds": "(?i)nan|infinity|negative"}
 LEFT_OUT: dict[str, Any] = {"refusal": "missing", "other": {"audit": ""}, "without": ("audit",)}
 KINDS: dict[str, Kind] = {
@@ -85,6 +86,24 @@ KINDS: dict[str, Kind] = {
     "group blank": Kind({"groups": with_cell(SEX, " ")}, **LEFT_OUT),
     "group of a no-break space": Kind({"groups": with_cell(SEX, "\xa0")}, **LEFT_OUT),
     "group missing": Kind({"groups": with_cell(SEX, None)}, **LEFT_OUT),
+    "masked labels": Kind(
+        {"y": np.ma.array(Y, mask=MASK)}, "y_true has missing values, first in row 3",
+        other={"audit": "row 4: no target", "Thresholds": "y has masked values, first in row 3"},
+    ),
+    "masked predictions": Kind(
+        {"p": np.ma.array(P, mask=MASK)}, "y_pred has missing values, first in row 3",
+        other={"audit": "row 4: no prediction", "Thresholds": ""},
+    ),
+    "masked weights": Kind({"weight": np.ma.array(WEIGHT, mask=MASK)}, "weight"),
+    "masked groups": Kind(
+        {"groups": np.ma.array(SEX, mask=MASK)}, "missing", without=("audit",),
+        other={"audit": "", "Thresholds": "sensitive_features has masked values, first in row 3"},
+    ),
+    "masked nowhere": Kind({"p": np.ma.array(P), "weight": np.ma.array(WEIGHT, mask=False)}),
+    "sum of weights infinite": Kind(
+        {"weight": np.full(ROWS, 1e308)}, "weight.* a finite sum",
+        other={"audit": "at most 3.4e", "Thresholds": "weight.* a finite sum"},
+    ),
     "codes above 2^53": Kind({"groups": BIG}),
     "codes above 2^53, one missing": Kind(
         {"groups": pl.Series([*BIG[:3].tolist(), None, *BIG[4:].tolist()])}, **LEFT_OUT

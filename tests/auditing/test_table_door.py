@@ -53,6 +53,8 @@ def percent(values: pd.Series) -> pd.Series:
 BLANKS = FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 60, " ").mask(FRAME.index < 30, "\u00a0"))
 DECIDED = FRAME.assign(p=np.where(P >= 0.5, "approve", "decline"))
 BORN = pd.to_datetime("1950-01-01") + pd.to_timedelta(RNG.integers(0, 15_000, ROWS), "D")
+# Midnight where people were born, which is another day in UTC.
+IN_BERLIN = pd.Series(np.where(SEX == "m", "2000-01-01", "1999-12-31"))
 UMLAUT = FRAME.assign(sex=np.where(SEX == "m", "männlich", "weiblich"))
 MANY = pd.concat(
     [FRAME.assign(p=(P * 0.9 + k / 10**6).round(6)) for k in range(20)], ignore_index=True
@@ -85,6 +87,18 @@ TAKEN = {
     "dates": (
         FRAME.assign(born=BORN.strftime("%Y-%m-%d")), ["--attributes=born"],
         pd.Series(BORN.year // 10), "divided into groups by decade",
+    ),
+    "dates in a zone": (
+        FRAME.assign(born=IN_BERLIN + "T00:00:00+01:00"),
+        ["--attributes=born", "--bins=born=year"], IN_BERLIN, "",
+    ),
+    "a control character": (
+        FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 9, "f\0")), [],
+        FRAME["sex"].mask(FRAME.index < 9, "f\0"), "are groups of their own",
+    ),
+    "a quotation mark without its end": (
+        FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 9, "f,1,0.3\nm,1,0.4")), [],
+        FRAME["sex"].mask(FRAME.index < 9, "x"), "a quotation mark may lack its end",
     ),
     "dates with points": (
         FRAME.assign(born=BORN.strftime("%d.%m.%Y")), ["--attributes=born", "--bins=born=decade"],
@@ -132,6 +146,12 @@ REFUSED: dict[str, tuple[Callable[[], pd.DataFrame], list[str], str]] = {
         lambda: FRAME.assign(w=[f"{k % 7 + 1},{k % 900 + 100}" for k in range(ROWS)]),
         ["--weight=w"], "may separate decimals or thousands",
     ),
+    "thousands with points": (
+        lambda: FRAME.assign(
+            p=with_comma(FRAME["p"]), w=[f"{k % 7 + 1}.{k % 900 + 100}" for k in range(ROWS)]
+        ),
+        ["--weight=w"], "column p has decimal commas; declare the decimal separator",
+    ),
     "encoding": (lambda: FRAME, ["--encoding=klingon"], "encoding: 'klingon', allowed"),
     "bins of dates": (lambda: FRAME.assign(a=np.arange(ROWS)), ["--attributes=a", "--bins=a=year"],
                       "need a column of dates"),
@@ -147,13 +167,47 @@ def test_what_may_be_two_things_is_one_line(tmp_path, name: str) -> None:
     assert done.output.count("\n") == 1
 
 
-def test_thousands_are_read_as_declared(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("separator", "words"),
+    [(",", ["--decimal=."]), (".", ["--decimal=,"]), (" ", []), ("\u00a0", ["--decimal=,"])],
+)
+def test_thousands_are_read_as_declared(tmp_path, separator: str, words: list[str]) -> None:
     weight = np.arange(ROWS) % 900 + 1000
-    frame = FRAME.assign(w=[f"{number:,}" for number in weight])
-    assert audited(tmp_path, frame, "--weight=w", "--decimal=.").exit_code == 0
+    frame = FRAME.assign(w=[f"{number:,}".replace(",", separator) for number in weight])
+    assert audited(tmp_path, frame, "--weight=w", *words).exit_code == 0
     rows = pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False)
     rates = [np.average(P[group == SEX] >= 0.5, weights=weight[group == SEX]) for group in "fm"]
     assert gap(rows) == pytest.approx(abs(rates[0] - rates[1]))
+
+
+OPTIONS = [
+    ({"missing": "unknown"}, ""), ({"missing": ["unknown", 7]}, ""), ({"missing": "no"}, "all"),
+    ({"neg_labels": "rest", "pos_label": 1}, "all"), ({"positive_prediction": 1}, "all"),
+    ({"types": {"sex": "text"}}, "types: sex is 'text', allowed: number or category"),
+    ({"decimal": ";"}, "decimal: ';', allowed: ., ,"), ({"small": -1}, "small: -1, allowed"),
+    ({"intersections": "no"}, "intersections: 'no', allowed: True, False"),
+    ({"suppress": 2.5}, "suppress: 2.5, allowed: a whole number"),
+    ({"threshold": "0.5"}, "threshold: '0.5', allowed: a number"),
+    ({"prediction_is": "proba"}, "prediction_is: 'proba', allowed: auto, class"),
+    ({"labels": "few"}, "labels: 'few', allowed: all, some, none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "said"), OPTIONS, ids=str)
+def test_options_in_python_are_what_they_say_or_refused(options, said: str) -> None:
+    """Of a text of missing values its letters were groups that disappeared."""
+    frame = FRAME.assign(sex=np.where(FRAME.index < 90, "unknown", np.where(SEX == "m", "n", "o")))
+    frame = frame.assign(p=(P >= 0.5).astype(int))
+    given = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], **options}
+    if said not in ("", "all"):
+        with pytest.raises(InputError) as error:
+            rf.audit(frame, **given)
+        assert said in str(error.value)
+        return
+    groups = frame["sex"].where((frame["sex"] != "unknown") | (said != ""))
+    audit = rf.audit(frame, **given)
+    assert {*audit.by_group.index} == {*groups.dropna()}
+    assert gap(audit.to_frame()) == pytest.approx(parity(groups, P >= 0.5))
 
 
 CODES = 2**60 + np.where(SEX == "m", 1, 2)

@@ -7,6 +7,7 @@ from scipy import stats
 
 import robust_fairness as rf
 from robust_fairness.auditing.gates import parse
+from robust_fairness.auditing.verdict import answers
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import Rates, interval, linear_gap, verdicts
 from robust_fairness.inference.counts import rates_of
@@ -83,6 +84,18 @@ def test_an_undefined_gap_fails_only_by_what_is_known(rule: str, large: str, non
         assert np.isnan(row["value"]) and row["high"] == 1
         assert verdict(done, f"{GAP}>0.1", rule) == expected
         assert (row["low"] > 0.25) == (rates is RATES)
+
+
+def test_the_answer_to_doubt_is_about_what_is_possible() -> None:
+    """Of a value that is not defined, and of one that passes while a part of its interval fails."""
+    some = table(1, 8, RATES | {"b": 0.8})
+    undefined = some[(some["g"] != "c") | (some["y"] == 0)]
+    for made, limit in ((undefined, "0.9"), (table(1, 0, RATES | {"b": 0.78}), "0.04")):
+        done = audit(made).judged(f"{GAP}>{limit}", "doubt")
+        (said,), (judgement,) = answers(done), done.judgements
+        assert said.startswith("No: the ") and said.endswith(f"perhaps above {limit}")
+        assert not judgement.row.value > float(limit) and judgement.row.high > float(limit)
+        assert judgement.reason.endswith("its interval does not exclude values that fail")
 
 
 @pytest.mark.parametrize(("low", "high"), [(np.nan, 0.3), (0.05, np.nan)])

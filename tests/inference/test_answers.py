@@ -232,9 +232,15 @@ def test_numbers_of_one_digit(value, text):
         (["FAIL"], False, "No, by the estimate alone: gap by race is 0.22, above 0.1"),
         (["INCONCLUSIVE", "PASS"], True, "Unknown: gap by race is 0.22, perhaps above 0.1"),
         (["PASS"], True, "Yes: gap by race is 0.22, not above 0.1"),
-        (["PASS", "PASS"], True, "Yes: all 2 values are within their limits"),
+        (["PASS", "PASS"], True, "Yes: both values are within their limits"),
+        (["PASS"] * 3, True, "Yes: all 3 values are within their limits"),
     ],
 )
 def test_answers_about_gates(verdicts, evident, expected):
     said = gated(verdicts, "gap by race", "0.22", "above 0.1", evident)
     assert said == expected and len(said.split()) <= 15
+
+
+def test_a_gate_that_fails_by_doubt_does_not_say_that_the_value_fails():
+    said = gated(["FAIL"], "gap by race", "0.04 to 0.22", "above 0.1", False, False)
+    assert said == "No: gap by race is 0.04 to 0.22, perhaps above 0.1"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -24,8 +25,10 @@ from robust_fairness.datasets.raw.cleaning import (
     date_unit,
     dates_of,
     is_placeholder,
+    require_one_decimal,
 )
 from robust_fairness.datasets.raw.columns import (
+    Kind,
     alike,
     as_categories,
     as_groups,
@@ -162,6 +165,9 @@ class _Door:
             cells, place = table[column], self.place(column)
             cleaned[column], how = cleaning.cleaned(cells, place, self._names(column))
             self.notes += [how] if how else []
+        if self.notes and options.decimal is None:
+            numbers = [column for column in options.columns if not self._names(column)]
+            require_one_decimal({self.place(column): table[column] for column in numbers})
         self.table = pd.DataFrame(cleaned, copy=False).reset_index(drop=True)
 
     def place(self, column: str | None) -> str:
@@ -208,6 +214,11 @@ class _Door:
             for column in named:
                 if column not in allowed:
                     raise unknown_name("attribute", column, allowed, place)
+        for column, kind in options.types.items():
+            if kind not in get_args(Kind):
+                raise InputError(
+                    f"types: {column} is {kind!r}, allowed: {' or '.join(get_args(Kind))}"
+                )
 
     def _require_for_some_labels(self) -> None:
         """Check that what is asked for can be estimated from a few labels."""
@@ -617,6 +628,12 @@ class _Door:
                     f"{column}: {name!r} is a group of {counts[name]:,} rows; if it means a "
                     f"missing value: {option('missing', repr(name))}"
                 )
+            for name in counts.index[counts > 0]:
+                if len(lines := str(name).splitlines()) > 1:
+                    yield (
+                        f"{column}: a group of {counts[name]:,} rows has {len(lines)} lines, the "
+                        f"first {lines[0]!r}; a quotation mark may lack its end"
+                    )
             for names in alike(values):
                 rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
                 yield f"{column}: {rows} are groups of their own; if they are one, write one name"

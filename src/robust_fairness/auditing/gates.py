@@ -88,13 +88,14 @@ class Gate:
         if self.attribute:
             judged = judged[judged["attribute"] == self.attribute]
         of_groups = judged.empty or (judged["attribute"] != "").any()
-        unjudged = [
-            reason for name, reason in lacking.items()
+        unjudged = {
+            name: reason for name, reason in lacking.items()
             if of_groups and self.attribute in ("", name) and name not in {*judged["attribute"]}
-        ]  # fmt: skip
+        }  # fmt: skip
         nothing = Judged(applies=False)
         yield from (
-            Judgement(self, "FAIL", f"{self.text}: {reason}", nothing) for reason in unjudged
+            Judgement(self, "FAIL", f"{self.text}: {reason}", Judged(name, applies=False))
+            for name, reason in unjudged.items()
         )
         if self.group:
             known = rows.loc[(rows["attribute"] == self.attribute) & (rows["group"] != ""), "group"]
@@ -134,20 +135,26 @@ class Gate:
             reason += f"; {row.note}"
         evident = self._verdict(row, "evidence") == verdict
         if verdict == "FAIL" and not evident:
-            reason += "; the estimate fails, its interval does not exclude values that pass"
+            estimated = "the estimate fails, its interval does not exclude values that pass"
+            possible = "its interval does not exclude values that fail"
+            reason += f"; {estimated if self.meets(row.value) else possible}"
         return Judgement(self, verdict, reason, row, evident)
 
+    def meets(self, value: float) -> bool:
+        """Whether a value meets the condition; one that is not defined does not."""
+        return bool(COMPARED[self.sign](value, self.limit))
+
     def _verdict(self, row: "Judged", rule: Rule) -> Verdict:
-        meets, defined = COMPARED[self.sign], bool(np.isfinite(row.value))
+        defined = bool(np.isfinite(row.value))
         low, high = row.low, row.high
         if defined and np.isnan(low) and np.isnan(high):
             low = high = row.value
         ends = (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
-        by_end = [bool(meets(end, self.limit)) for end in ends]
+        by_end = [self.meets(end) for end in ends]
         fails = {
             "estimate": all(by_end)
             if (row.group and row.small) or not defined
-            else bool(meets(row.value, self.limit)),
+            else self.meets(row.value),
             "evidence": all(by_end),
             "doubt": any(by_end),
         }

@@ -61,7 +61,9 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
     if not first.row.applies:
         return f"No: {_what(first)} is not defined for these groups, so its gate fails"
     verdicts = [judgement.verdict for judgement in judgements]
-    return gated(verdicts, _what(first), _written(first), _side(first.gate), first.evident)
+    return gated(
+        verdicts, _what(first), _written(first), _side(first.gate), first.evident, _is_past(first)
+    )
 
 
 def _what(judgement: Judgement) -> str:
@@ -77,9 +79,15 @@ def _side(gate: Gate) -> str:
     return f"{'above' if gate.sign in ('>', '>=') else 'below'} {exact(gate.limit)}"
 
 
+def _is_past(judgement: Judgement) -> bool:
+    """Whether the value or the whole interval fails, and not only a part of the interval."""
+    return judgement.evident or judgement.gate.meets(judgement.row.value)
+
+
 def _written(judgement: Judgement) -> str:
     row = judgement.row
-    if judgement.verdict == "INCONCLUSIVE":
+    is_past = judgement.verdict == "FAIL" and _is_past(judgement)
+    if not is_past and (judgement.verdict != "PASS" or np.isnan(row.value)):
         return within(row.low, row.high).strip(" ()") or "not defined"
     if np.isnan(row.value):  # the bound that fails
         least = judgement.gate.sign in (">", ">=")

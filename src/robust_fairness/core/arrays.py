@@ -47,6 +47,21 @@ def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
             )
 
 
+def require_unmasked(place: str, arrays: Mapping[str, Any]) -> None:
+    """Refuse masked values, which scikit-learn would take for values.
+
+    Raises:
+        InputError: an array has some.
+    """
+    for name, array in arrays.items():
+        if np.ma.is_masked(array):
+            row = int(np.argwhere(np.ma.getmaskarray(array))[0][0])
+            raise InputError(
+                f"{place}: {name} has masked values, first in row {row}, allowed: a value in every "
+                "row; leave such rows out"
+            )
+
+
 def with_index(arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Those arrays that are of pandas, whose indices say which rows they have."""
     return {
@@ -64,8 +79,14 @@ def as_rows(values: Any) -> Any:
     """Values with a row for each: a series of pandas, or an array of numpy.
 
     Integers of polars and Arrow with a null stay integers, as pandas' nullable ones; sparse values
-    become dense.
+    become dense, and masked ones are missing.
+
+    >>> as_rows(np.ma.array([1, 2], mask=[False, True])).tolist()
+    [1, None]
     """
+    if isinstance(values, np.ma.MaskedArray):
+        plain = np.asarray(values)
+        return np.where(values.mask, None, plain.astype(object)) if values.mask.any() else plain
     if isinstance(values, pd.Series):
         return values.sparse.to_dense() if isinstance(values.dtype, pd.SparseDtype) else values
     if narwhals.dependencies.is_into_series(values):
@@ -96,7 +117,7 @@ def as_numbers(place: str, name: str, values: Any) -> np.ndarray:
     try:
         if isinstance(values, pd.Series):
             values = values.to_numpy(np.float64, na_value=np.nan) if _numeric(values) else values
-        array = np.asarray(values)
+        array = np.asarray(as_rows(values))
         if array.dtype.kind not in "biufO":
             raise TypeError
         numbers = array.astype(np.float64, copy=False)
@@ -122,8 +143,12 @@ def as_weights(place: str, values: Any) -> np.ndarray:
         InputError: one is negative, missing or infinite, or all are 0.
     """
     numbers = as_numbers(place, "sample_weight", values)
-    if (numbers < 0).any() or not numbers.any():
-        raise InputError(f"{place}: sample_weight must be 0 or more, and not 0 everywhere")
+    with np.errstate(over="ignore"):
+        total = numbers.sum()
+    if (numbers < 0).any() or not 0 < total < np.inf:
+        raise InputError(
+            f"{place}: sample_weight must be 0 or more, not 0 everywhere, and have a finite sum"
+        )
     return numbers
 
 

@@ -289,30 +289,39 @@ def one_digit(value: float) -> str:
     return f"{float(f'{value:.0e}'):,.0f}"
 
 
-def gated(verdicts: Sequence[str], what: str, value: str, limit: str, evident: bool = True) -> str:
+def gated(
+    verdicts: Sequence[str],
+    what: str,
+    value: str,
+    limit: str,
+    evident: bool = True,
+    is_past: bool = True,
+) -> str:
     """Whether values stay within their limits, in one sentence of at most fifteen words.
 
     Args:
         verdicts: FAIL, INCONCLUSIVE or PASS of every value, the worst first.
         what: name of the first value.
-        value: that value, with its interval where the verdict is INCONCLUSIVE.
+        value: that value, or its interval where only a part of it is past the limit.
         limit: its limit and on which side it must not be: ``above 0.1``.
         evident: whether the whole interval is past the limit, of a value that fails.
+        is_past: whether the value is, of a value that fails.
 
     Examples:
         >>> gated(["FAIL", "PASS"], "the equalized odds difference by race", "0.22", "above 0.1")
         'No: the equalized odds difference by race is 0.22, above 0.1'
         >>> gated(["PASS", "PASS"], "accuracy", "0.9", "below 0.8")
-        'Yes: all 2 values are within their limits'
+        'Yes: both values are within their limits'
     """
     if verdicts[0] == "FAIL":
-        verdict = "No" if evident else "No, by the estimate alone"
-        return f"{verdict}: {what} is {value}, {limit}"
+        verdict = "No" if evident or not is_past else "No, by the estimate alone"
+        return f"{verdict}: {what} is {value}, {'' if is_past else 'perhaps '}{limit}"
     if verdicts[0] == "INCONCLUSIVE":
         return f"Unknown: {what} is {value}, perhaps {limit}"
     if len(verdicts) == 1:
         return f"Yes: {what} is {value}, not {limit}"
-    return f"Yes: all {len(verdicts)} values are within their limits"
+    every = "both" if len(verdicts) == 2 else f"all {len(verdicts)}"  # noqa: PLR2004
+    return f"Yes: {every} values are within their limits"
 
 
 def grew_in(attribute: str, period: str) -> str:

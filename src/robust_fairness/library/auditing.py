@@ -3,7 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from inspect import Parameter, signature
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from pandas.api.types import is_integer, is_number, is_scalar
 
 from robust_fairness.auditing.audit import Audit, audited_tables
 from robust_fairness.auditing.predictions import Options
@@ -16,10 +20,10 @@ from robust_fairness.metrics.functions import metric_function
 COLUMNS = (
     "y_true", "y_pred", "sensitive_features", "control_features", "sample_weight", "unit",
 )  # fmt: skip
-LABELS = ("all", "some", "none")
 FURTHER = {
     field.name: field for field in fields(Options) if field.name not in (*COLUMNS, "functions")
 }
+KINDS = get_type_hints(Options)
 
 
 def audit(
@@ -59,11 +63,10 @@ def audit(
             values have a pandas index in another order than the frame, or both frames do not have
             the same classes and kinds of columns.
     """
-    for option in options:
+    for option in [*options]:
         if option not in FURTHER:
             raise InputError(f"audit: {unknown_name('option', option, FURTHER)}")
-    if options.get("labels", "all") not in LABELS:
-        raise InputError(f"labels: {options['labels']!r}, allowed: {', '.join(LABELS)}")
+        options[option] = _allowed(option, options[option])
     if frame is None:
         for role, values in {"y_true": y_true, "y_pred": y_pred}.items():
             if isinstance(values, str):
@@ -82,7 +85,9 @@ def audit(
     table, attributes = with_columns(table, sensitive_features)
     table, strata = with_columns(table, control_features, "control_features")
     columns["control_features"] = strata
-    chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **_as_text(options))
+    if "metrics" in options:
+        options |= _metrics(options["metrics"])
+    chosen = Options(y_pred=y_pred, sensitive_features=attributes, **columns, **options)
     if reference is None and chosen.features:
         raise InputError("features: why values changed needs a reference")
     earlier = None if reference is None else as_pandas(reference)
@@ -94,15 +99,25 @@ def audit(
     return explained(done)
 
 
-def _as_text(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with values of the target as text and a single metric as a list."""
-    if options.get("pos_label") is not None:
-        options["pos_label"] = str(options["pos_label"])
-    if "neg_labels" in options:
-        options["neg_labels"] = tuple(map(str, options["neg_labels"]))
-    if "metrics" in options:
-        options |= _metrics(options["metrics"])
-    return options
+def _allowed(option: str, value: Any) -> Any:
+    """The value of an option: of its type, texts as text, a single one of several in a tuple."""
+    kind = KINDS[option]
+    of, *others = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if value is None and type(None) in others:
+        return None
+    if get_origin(of) is Literal and value not in get_args(of):
+        raise InputError(f"{option}: {value!r}, allowed: {', '.join(map(str, get_args(of)))}")
+    if of is bool and not isinstance(value, bool | np.bool_):
+        raise InputError(f"{option}: {value!r}, allowed: True, False")
+    if of is int and not (is_integer(value) and value >= 0):
+        raise InputError(f"{option}: {value!r}, allowed: a whole number from 0 on")
+    if of is float and not is_number(value):
+        raise InputError(f"{option}: {value!r}, allowed: a number")
+    if of is str:
+        return str(value)
+    if of == Sequence[str] and option != "metrics":
+        return tuple(map(str, [value] if is_scalar(value) else value))
+    return value
 
 
 def _metrics(metrics: Any) -> dict[str, Any]:

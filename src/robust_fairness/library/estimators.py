@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core import registry
-from robust_fairness.core.arrays import require_same_rows
+from robust_fairness.core.arrays import require_same_rows, require_unmasked
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import sensitive_columns
 from robust_fairness.datasets.raw.columns import attribute
@@ -103,6 +103,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             argument, meaning = READ[information]
             if given[argument] is None:
                 raise InputError(f"method {self.method}: needs {argument} in fit: {meaning}")
+        require_unmasked(
+            type(self).__name__, {**given, "X": X, "y": y, "sample_weight": sample_weight}
+        )
         features, labels = validate_data(
             self,
             X,

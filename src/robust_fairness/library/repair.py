@@ -31,7 +31,13 @@ from sklearn.utils.validation import (
 )
 
 from robust_fairness.auditing.trivial import CONSTANT
-from robust_fairness.core.arrays import factorised, require_same_rows, with_index
+from robust_fairness.core.arrays import (
+    as_weights,
+    factorised,
+    require_same_rows,
+    require_unmasked,
+    with_index,
+)
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import as_pandas, sensitive_columns
 from robust_fairness.core.registry import find, names
@@ -129,6 +135,7 @@ class Repaired(ClassifierMixin, BaseEstimator):
         self._require_settings()
         given = {"X": X, "y": y, "sample_weight": sample_weight}
         given["sensitive_features"] = sensitive_features
+        require_unmasked(type(self).__name__, given)
         X, y = indexable(X, y)
         if _num_samples(X) < 2:
             raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
@@ -143,6 +150,7 @@ class Repaired(ClassifierMixin, BaseEstimator):
                 sample_weight, labels, dtype=np.float64,
                 ensure_non_negative=True, allow_all_zero_weights=False,
             )  # fmt: skip
+            weight = as_weights(type(self).__name__, weight)
         inner = self.estimator if self.estimator is not None else Scores().fit(X, labels)
         fitted = is_fitted(inner)
         self.classes_ = np.asarray(inner.classes_) if fitted else np.unique(labels)

@@ -35,7 +35,8 @@ def unexplained_variance(y_true: Array, y_pred: Array, *, sample_weight: Weights
 
     1 is the best constant; undefined where the outcome does not vary.
     """
-    if (y_true == y_true[0]).all():
+    counted = y_true if sample_weight is None else y_true[sample_weight > 0]
+    if (counted == counted[0]).all():
         raise Undefined("the outcome is constant")
     error = mean_squared_error(y_true, y_pred, sample_weight=sample_weight)
     if sample_weight is None:

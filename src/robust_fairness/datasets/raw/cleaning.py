@@ -1,7 +1,7 @@
 """Columns as people write them, cleaned once: a rule sees each distinct text, never the rows."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -22,7 +22,8 @@ PLACEHOLDERS = (
     "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "missing", "unknown", "?", "-", "--", ".",
     "..",
 )  # fmt: skip
-WITH_COMMA = re.compile(r"[-+]?(\d+|\d{1,3}(?:[.\s]\d{3})+)?(?:,\d+)?")  # 0,31 and 1.234,5
+WITH_COMMA = re.compile(r"[-+]?(\d+|[1-9]\d{0,2}(?:[.\s]\d{3})+)?(?:,\d+)?")  # 0,31 and 1.234,5
+WITH_POINTS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})*")  # 1.234, which is 1.234 or 1234
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+")  # 1,234, which is 1.234 or 1234
 CODE = re.compile(r"[-+]?(0|[1-9]\d*)\.0+")  # 1.0 is the code 1
 DATE_FORMS = (
@@ -118,7 +119,7 @@ class Cleaning:
 
     def _points(self, texts: Sequence[str], place: str) -> list[str] | None:
         """Numbers with decimal points; None if some text is no number."""
-        if all(as_decimal(text) is not None for text in texts):
+        if self.decimal != "," and all(as_decimal(text) is not None for text in texts):
             return list(texts)
         if self.decimal == "." and all(
             THOUSANDS.fullmatch(text) or as_decimal(text) is not None for text in texts
@@ -127,12 +128,37 @@ class Cleaning:
         if self.decimal == "." or not all(WITH_COMMA.fullmatch(text) for text in texts):
             return None
         commas = [text for text in texts if "," in text]
-        if self.decimal is None and all(map(THOUSANDS.fullmatch, commas)):
+        if self.decimal is None and commas and all(map(THOUSANDS.fullmatch, commas)):
             raise InputError(
                 f"{place}: the comma of {commas[0]!r} may separate decimals or thousands; declare "
                 "the decimal separator, ',' or '.' (decimal)"
             )
         return [re.sub(r"[.\s]", "", text).replace(",", ".") for text in texts]
+
+
+def require_one_decimal(columns: Mapping[str, pd.Series]) -> None:
+    """Refuse points that may separate thousands, beside another column with decimal commas.
+
+    Args:
+        columns: columns of numbers as they are in the table, by their place.
+    """
+    texts = {
+        place: [text.strip() for text in cells.cat.categories if not is_placeholder(text)]
+        for place, cells in columns.items()
+        if cells.dtype == "category" and all(isinstance(text, str) for text in cells.cat.categories)
+    }
+    with_comma = [
+        place for place, of_column in texts.items()
+        if any("," in text for text in of_column) and all(map(WITH_COMMA.fullmatch, of_column))
+    ]  # fmt: skip
+    for place, of_column in texts.items():
+        points = [text for text in of_column if "." in text]
+        if with_comma and points and all(map(WITH_POINTS.fullmatch, of_column)):
+            raise InputError(
+                f"{place}: the point of {points[0]!r} may separate decimals or thousands, since "
+                f"{with_comma[0]} has decimal commas; declare the decimal separator, ',' or '.' "
+                "(decimal)"
+            )
 
 
 def is_scalar(value: object) -> bool:
@@ -141,10 +167,10 @@ def is_scalar(value: object) -> bool:
 
 
 def dates_of(cells: pd.Series) -> pd.Series | None:
-    """The days of a column of dates, in UTC; None of another column."""
+    """The days of a column of dates as they are written, in any zone; None of another column."""
     codes, distinct = pd.factorize(cells)
     if pd.api.types.is_datetime64_any_dtype(cells.dtype):
-        dates = pd.to_datetime(pd.Series(distinct), utc=True)
+        dates = pd.Series(distinct).dt.tz_localize(None)
     else:
         texts = [text.strip() for text in distinct if isinstance(text, str)]
         forms = [
@@ -153,11 +179,12 @@ def dates_of(cells: pd.Series) -> pd.Series | None:
         ]  # fmt: skip
         if not forms:
             return None
-        dates = pd.to_datetime(pd.Series(texts), format=forms[0], errors="coerce", utc=True)
+        days = pd.Series(texts).str[: len("2024-05-31")]
+        dates = pd.to_datetime(days, format=forms[0], errors="coerce")
         if dates.isna().any():
             return None
-    days = np.append(dates.dt.tz_localize(None).to_numpy("datetime64[ns]"), np.datetime64("NaT"))
-    return pd.Series(days[codes], index=cells.index, name=cells.name)
+    of_codes = np.append(dates.to_numpy("datetime64[ns]"), np.datetime64("NaT"))
+    return pd.Series(of_codes[codes], index=cells.index, name=cells.name)
 
 
 def date_unit(dates: pd.Series) -> DateUnit:

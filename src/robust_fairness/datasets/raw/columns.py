@@ -96,7 +96,10 @@ def canonical(name: str) -> str:
     code points of the same letters (Unicode NFKC) do not count.
     """
     text = unicodedata.normalize("NFKC", name)
-    visible = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
+    visible = "".join(
+        letter for letter in text
+        if letter.isspace() or unicodedata.category(letter) not in ("Cc", "Cf")
+    )  # fmt: skip
     number = as_decimal(visible)
     if number is not None and number == number.to_integral_value():
         return exact(number)
