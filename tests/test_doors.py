@@ -7,7 +7,10 @@ tried at every door but those that it names as ``other``, each of which has a te
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
+from io import StringIO
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,8 +18,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import robust_fairness as rf
+from robust_fairness.cli.main import cli
+from robust_fairness.core.errors import InputError
+from robust_fairness.runs import evaluator
 
 ROWS = 160
 RNG = np.random.default_rng(0)
@@ -174,6 +181,190 @@ def test_every_door_is_right_or_says_why(kind, door):
         else:
             answer = DOORS[door].answer({**PLAIN, **row.given})
             assert answer == pytest.approx(DOORS[door].truth(plain), rel=1e-9)
+
+
+SCORE = np.where(P == 1, 0.7, 0.3)
+YEARS = RNG.integers(1950, 1990, ROWS)
+TABLE = pd.DataFrame({"g": SEX, "y": Y, "p": P, "w": WEIGHT})
+FEW = np.arange(ROWS) < 20  # noqa: PLR2004
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """Columns of a table beside those of ``TABLE``, options, and what they mean.
+
+    ``groups`` are the names of the groups of the rows, None of those in none; by default those of
+    ``TABLE``. ``refusal`` is the text of the refusal, "" for none.
+    """
+
+    columns: dict[str, Any]
+    options: dict[str, Any] = field(default_factory=dict)
+    groups: Any = None
+    refusal: str = ""
+
+
+def written(values: np.ndarray, form: str) -> list[str]:
+    return [form.format(value).replace(".", ",") for value in values]
+
+
+CODED = np.where(SEX == "f", "1", "2")
+TABLE_KINDS = {
+    "plain": TableKind({}),
+    "decimal commas": TableKind({"p": written(SCORE, "{:.4f}")}),
+    "percent signs": TableKind({"p": written(100 * SCORE, "{:.2f} %")}),
+    "a point for thousands": TableKind(
+        {"w": [f"1.{number:03.0f}" for number in WEIGHT], "p": written(SCORE, "{:.4f}")},
+        refusal="may separate decimals or thousands",
+    ),
+    "a point for decimals, declared": TableKind({"p": SCORE.astype(str)}, {"decimal": "."}),
+    "scores": TableKind({"p": SCORE}),
+    "scores of float32": TableKind({"p": SCORE.astype(np.float32)}),
+    "a placeholder": TableKind(
+        {"g": np.where(FEW, "-", SEX)}, groups=np.where(FEW, "-", SEX)
+    ),
+    "a placeholder declared": TableKind(
+        {"g": np.where(FEW, "-", SEX)}, {"missing": ["-"]}, np.where(FEW, None, SEX)
+    ),
+    "blanks": TableKind(
+        {"g": np.where(FEW, np.where(Y == 1, " ", "\u00a0"), SEX)},
+        groups=np.where(FEW, None, SEX),
+    ),
+    "codes beside a missing one": TableKind(
+        {"g": np.where(FEW, np.nan, CODED.astype(float))}, groups=np.where(FEW, None, CODED)
+    ),
+    "codes with decimals": TableKind(
+        {"g": np.where(FEW, np.char.add(CODED, ".0"), CODED)}, groups=CODED
+    ),
+    "leading zeros": TableKind({"g": np.char.add("0", CODED)}, groups=np.char.add("0", CODED)),
+    "many codes": TableKind(
+        {"g": np.arange(ROWS) % 16}, {"types": {"g": "category"}},
+        (np.arange(ROWS) % 16).astype(str),
+    ),
+    "bins": TableKind(
+        {"g": YEARS}, {"bins": {"g": (1970,)}},
+        np.where(YEARS < 1970, "g < 1970", "g >= 1970"),  # noqa: PLR2004
+    ),
+    "dates": TableKind(
+        {"g": [f"{year}-07-14" for year in YEARS]}, groups=[f"{y // 10 * 10}s" for y in YEARS]
+    ),
+    "dates with points": TableKind(
+        {"g": [f"14.07.{year}" for year in YEARS]}, groups=[f"{y // 10 * 10}s" for y in YEARS]
+    ),
+    "decisions": TableKind(
+        {"p": np.where(P == 1, "approve", "decline")}, {"positive_prediction": "approve"}
+    ),
+    "decisions undeclared": TableKind(
+        {"p": np.where(P == 1, "approve", "decline")}, refusal="which of them is the positive"
+    ),
+    "yes and no": TableKind(
+        {"y": np.where(Y == 1, "yes", "no"), "p": np.where(P == 1, "Yes", "No")}
+    ),
+    "truth values": TableKind({"y": Y == 1, "p": P == 1}),
+    "-1 and 1": TableKind({"y": 2 * Y - 1, "p": 2 * P - 1}),
+    "codes and truth values": TableKind({"p": P == 1}),
+    "a label missing": TableKind({"y": np.where(FEW, np.nan, Y)}, refusal="row 1: no target"),
+    "a prediction missing": TableKind({"p": np.where(FEW, np.nan, P)}, refusal="row 1: no pred"),
+    "a weight missing": TableKind({"w": np.where(FEW, np.nan, WEIGHT)}, refusal="column w, row 1"),
+    "a constant group": TableKind({"g": "f"}, refusal="every row has the value f"),
+}  # fmt: skip
+ROLES = {"y_true": "y", "y_pred": "p", "sensitive_features": ["g"], "sample_weight": "w"}
+
+
+def shares(rows: pd.DataFrame, column: str = "value") -> dict[str, float]:
+    """Selection rates by group of an audit's rows or changes."""
+    of_groups = rows[(rows["metric"] == "selection_rate_by_group") & (rows["attribute"] == "g")]
+    return dict(zip(of_groups["group"].astype(str), of_groups[column].astype(float), strict=True))
+
+
+def command(*words: str) -> None:
+    done = CliRunner().invoke(cli, ["audit", *words, "--force"])
+    if done.exit_code:
+        assert done.exit_code == 2 and done.output.count("\n") == 1, done.output  # noqa: PLR2004
+        raise InputError(done.output)
+
+
+def by_command(table: pd.DataFrame, options: dict[str, Any], parquet: bool, periods=()) -> Any:
+    """The command on a file, or on one per period with a state."""
+    words = ["--target=y", "--prediction=p", "--attributes=g", "--weight=w"]
+    words += [f"--missing={text}" for text in options.get("missing", ())]
+    words += [f"--category={name}" for name in options.get("types", ())]
+    words += [f"--bins={k}={','.join(map(str, v))}," for k, v in options.get("bins", {}).items()]
+    for name, option in (
+        ("positive_prediction", "--positive-prediction"),
+        ("decimal", "--decimal"),
+    ):
+        words += [f"{option}={options[name]}"] if name in options else []
+    for period in periods or (None,):
+        rows = table if period is None else table.assign(t=period)
+        name = "t.parquet" if parquet else "t.csv"
+        rows.to_parquet(name) if parquet else rows.to_csv(name, index=False)
+        command(name, *words, *([] if period is None else ["--period=t", "--state=s.json"]))
+    rows = pd.read_csv("t_audit.csv", keep_default_na=False)
+    return shares(rows.assign(group=rows["group"].str.removeprefix("'")))  # no formula
+
+
+def by_evaluator(table: pd.DataFrame, options: dict[str, Any]) -> dict[str, float]:
+    """MLflow's evaluator, whose run is not kept."""
+    dataset = SimpleNamespace(
+        features_data=table[["g", "w"]], labels_data=table["y"].to_numpy(),
+        predictions_data=table["p"].to_numpy(), name="data",
+    )  # fmt: skip
+    done = evaluator.Evaluator().evaluate(
+        model_type="classifier", dataset=dataset, run_id="1",
+        evaluator_config={"sensitive_features": ["g"], "sample_weight": "w", **options},
+    )  # fmt: skip
+    rows = done.artifacts[f"{evaluator.FOLDER}/audit.csv"].content
+    return shares(pd.read_csv(StringIO(rows), keep_default_na=False))
+
+
+TABLE_DOORS: dict[str, Callable[[pd.DataFrame, dict[str, Any]], dict[str, float]]] = {
+    "a frame of pandas": lambda table, how: shares(rf.audit(table, **ROLES, **how).to_frame()),
+    "a frame of polars": lambda table, how: shares(
+        rf.audit(pl.from_pandas(table), **ROLES, **how).to_frame()
+    ),
+    "columns by name": lambda table, how: shares(
+        rf.audit({name: table[name].to_numpy() for name in table}, **ROLES, **how).to_frame()
+    ),
+    "a reference": lambda table, how: shares(
+        rf.audit(table, reference=table, **ROLES, **how).changed, "then"
+    ),
+    "CSV": lambda table, how: by_command(table, how, parquet=False),
+    "Parquet": lambda table, how: by_command(table, how, parquet=True),
+    "MLflow": by_evaluator,
+}
+
+
+@pytest.fixture
+def nothing_logged(monkeypatch, tmp_path) -> None:
+    client = SimpleNamespace(log_text=lambda *_: None)
+    monkeypatch.setattr(evaluator.mlflow, "log_metrics", lambda *_, **__: None)
+    monkeypatch.setattr(evaluator.mlflow, "MlflowClient", lambda: client)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("nothing_logged")
+@pytest.mark.parametrize("door", [*TABLE_DOORS, "a state"])
+@pytest.mark.parametrize("kind", TABLE_KINDS)
+def test_every_table_is_read_as_what_it_means_or_refused(kind, door):
+    row = TABLE_KINDS[kind]
+    table = TABLE.assign(**row.columns)
+    groups = pd.Series(SEX if row.groups is None else row.groups)
+    expected = {
+        str(group): np.average(P[groups == group], weights=WEIGHT[groups == group])
+        for group in groups.dropna().unique()
+    }
+    if door == "a state":
+        if kind.startswith("dates"):
+            row = replace(row, refusal="bins of g: quantiles and spans of dates change")
+        answer = partial(by_command, table, row.options, False, (1, 2))
+    else:
+        answer = partial(TABLE_DOORS[door], table, row.options)
+    if row.refusal:
+        with pytest.raises(InputError, match=row.refusal) as error:
+            answer()
+        assert "\n" not in str(error.value).strip()
+    else:
+        assert answer() == pytest.approx(expected, rel=1e-9)
 
 
 def random_table(seed: int) -> dict[str, Any]:

@@ -98,7 +98,7 @@ TAKEN = {
     ),
     "a quotation mark without its end": (
         FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 9, "f,1,0.3\nm,1,0.4")), [],
-        FRAME["sex"].mask(FRAME.index < 9, "x"), "a quotation mark may lack its end",
+        FRAME["sex"].mask(FRAME.index < 9, "x"), "in a CSV file a quotation mark may lack its end",
     ),
     "dates with points": (
         FRAME.assign(born=BORN.strftime("%d.%m.%Y")), ["--attributes=born", "--bins=born=decade"],

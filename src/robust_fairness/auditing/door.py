@@ -108,7 +108,7 @@ def check(
         id=np.broadcast_to(np.int64(0), len(rows)),
         splits=pd.DataFrame(index=rows),
         classes=outcome.classes,
-        sensitive=tuple(attributes),
+        sensitive=tuple(map(str, attributes)),
         sample_weight=weight,
     )
     return Predictions(
@@ -600,7 +600,8 @@ class _Door:
                     f"({bins_of(column, unit)}; allowed: decade, year, quarter, month, day)"
                 )
             return require_two_values(date_names(dates, unit), place)
-        values = as_groups(self.table[column], place, options.types.get(column), bins)
+        edges = None if isinstance(bins, str) else bins
+        values = as_groups(self.table[column], place, options.types.get(column), edges)
         if values.dtype != "category" and column not in options.types:
             self.notes.append(
                 f"{column} is taken for a number, with {values.nunique()} values, and has no "
@@ -632,7 +633,7 @@ class _Door:
                 if len(lines := str(name).splitlines()) > 1:
                     yield (
                         f"{column}: a group of {counts[name]:,} rows has {len(lines)} lines, the "
-                        f"first {lines[0]!r}; a quotation mark may lack its end"
+                        f"first {lines[0]!r}; in a CSV file a quotation mark may lack its end"
                     )
             for names in alike(values):
                 rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)

@@ -85,10 +85,14 @@ def as_rows(values: Any) -> Any:
     [1, None]
     """
     if isinstance(values, np.ma.MaskedArray):
-        plain = np.asarray(values)
-        return np.where(values.mask, None, plain.astype(object)) if values.mask.any() else plain
+        plain, mask = np.asarray(values), np.ma.getmaskarray(values)
+        if mask.any():
+            plain = plain.astype(object)
+            plain[mask] = None
+        return plain
     if isinstance(values, pd.Series):
-        return values.sparse.to_dense() if isinstance(values.dtype, pd.SparseDtype) else values
+        sparse: Any = values.sparse if isinstance(values.dtype, pd.SparseDtype) else None
+        return values if sparse is None else sparse.to_dense()
     if narwhals.dependencies.is_into_series(values):
         column = narwhals.from_native(values, series_only=True)
         if column.dtype.is_integer() and column.null_count():

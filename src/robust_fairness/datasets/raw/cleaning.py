@@ -142,10 +142,15 @@ def require_one_decimal(columns: Mapping[str, pd.Series]) -> None:
     Args:
         columns: columns of numbers as they are in the table, by their place.
     """
-    texts = {
-        place: [text.strip() for text in cells.cat.categories if not is_placeholder(text)]
+    distinct = {
+        place: list(pd.factorize(cells)[1])
         for place, cells in columns.items()
-        if cells.dtype == "category" and all(isinstance(text, str) for text in cells.cat.categories)
+        if not is_numeric_dtype(cells.dtype)
+    }
+    texts = {
+        place: [text.strip() for text in of_column if not is_placeholder(text)]
+        for place, of_column in distinct.items()
+        if all(isinstance(text, str) for text in of_column)
     }
     with_comma = [
         place for place, of_column in texts.items()

@@ -285,24 +285,30 @@ class _Column:
 
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
-        points, how = self.cleaning.names(texts, self.place, numbers=True)
-        if how and not self.numeric:
-            comma = any("," in text for text in texts)
-            self.cleaning = replace(self.cleaning, decimal="," if comma else ".")
-            if self.notes is not None:
-                self.notes.append(how)
-        parsed = pd.to_numeric(pd.Series(points, dtype=object), errors="coerce")
-        values = np.append(parsed.to_numpy(np.float64), np.nan)
-        for number, text in enumerate(texts):
-            if text in self.missing or BLANK.fullmatch(text):
-                values[number] = np.nan
-            elif not np.isfinite(values[number]):
+        values = _parsed(texts)
+        if self.cleaning.decimal == "," or not np.isfinite(values).all():
+            points, how = self.cleaning.names(texts, self.place, numbers=True)
+            if how and not self.numeric:
+                comma = any("," in text for text in texts)
+                self.cleaning = replace(self.cleaning, decimal="," if comma else ".")
+                if self.notes is not None:
+                    self.notes.append(how)
+            values = _parsed(points)
+        for text in (texts[number] for number in np.flatnonzero(~np.isfinite(values))):
+            if text not in self.missing and not BLANK.fullmatch(text):
                 raise InputError(
                     f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} is "
                     "not a finite number, allowed: numbers, or at most 100 categories; merge rare "
                     "values, or declare missing values"
                 )
-        return values
+        values[[number for number, text in enumerate(texts) if text in self.missing]] = np.nan
+        return np.append(np.where(np.isfinite(values), values, np.nan), np.nan)
+
+
+def _parsed(texts: Sequence[str]) -> np.ndarray:
+    """Texts as float64; NaN of those that are no number."""
+    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
+    return numbers.to_numpy(np.float64)
 
 
 Collector = Callable[[str], _Column]  # of the column with a name
