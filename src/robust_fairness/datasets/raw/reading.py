@@ -294,15 +294,15 @@ class _Column:
                 if self.notes is not None:
                     self.notes.append(how)
             values = _parsed(points)
-        for text in (texts[number] for number in np.flatnonzero(~np.isfinite(values))):
+        for text in (texts[int(number)] for number in np.flatnonzero(~np.isfinite(values))):
             if text not in self.missing and not BLANK.fullmatch(text):
                 raise InputError(
                     f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} is "
                     "not a finite number, allowed: numbers, or at most 100 categories; merge rare "
                     "values, or declare missing values"
                 )
-        values[[number for number, text in enumerate(texts) if text in self.missing]] = np.nan
-        return np.append(np.where(np.isfinite(values), values, np.nan), np.nan)
+        is_number = np.isfinite(values) & ~np.array([text in self.missing for text in texts], bool)
+        return np.append(np.where(is_number, values, np.nan), np.nan)
 
 
 def _parsed(texts: Sequence[str]) -> np.ndarray:
