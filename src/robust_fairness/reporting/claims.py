@@ -650,7 +650,7 @@ def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
     if (rows["state"] == "not run").all():
         return {}
     (found,) = judged(rows).itertuples(index=False)
-    ends = "" if np.isnan(found.low) else f" ({_signed(found.low)} to {_signed(found.high)})"
+    ends = f" ({_signed(found.low)} to {_signed(found.high)})" if found.low < found.high else ""
     seeds = f"{found.seeds} seed{'s' if found.seeds > 1 else ''}"
     return {
         "name": found.claim,
