@@ -19,6 +19,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import robust_fairness as rf
 from robust_fairness.cli.main import cli
@@ -49,7 +54,7 @@ class Kind:
     without: tuple[str, ...] = ()
 
 
-PLAIN = {"y": Y, "p": P, "groups": SEX, "weight": WEIGHT}
+PLAIN = {"X": X, "y": Y, "p": P, "groups": SEX, "weight": WEIGHT}
 
 
 def with_cell(values: Any, cell: Any, kind: Any = object) -> np.ndarray:
@@ -61,8 +66,15 @@ def with_cell(values: Any, cell: Any, kind: Any = object) -> np.ndarray:
 
 BIG = np.where(SEX == "f", 2**60, 2**60 + 1)
 MASK = np.arange(ROWS) == 3
-NO_NUMBERS = {"Thresholds": "(?i)nan|infinity|negative"}
-LEFT_OUT: dict[str, Any] = {"refusal": "missing", "other": {"audit": ""}, "without": ("audit",)}
+SCIKIT_LEARNS = ("Thresholds", "estimator")  # doors with its messages
+NO_NUMBERS = dict.fromkeys(SCIKIT_LEARNS, "(?i)nan|infinity|negative")
+ONE_COLUMN = dict.fromkeys(SCIKIT_LEARNS, "must be 1D")
+NO_LABEL = dict.fromkeys(SCIKIT_LEARNS, "Unknown label type|NaN") | {"audit": "row 4: no target"}
+POSITIVE = {"metrics": "pos_label", "audit": "pos_label"}  # where 5 is no 1
+# This estimator does not read groups.
+LEFT_OUT: dict[str, Any] = {
+    "refusal": "missing", "other": {"audit": "", "estimator": ""}, "without": ("audit",),
+}  # fmt: skip
 KINDS: dict[str, Kind] = {
     "plain": Kind({}),
     "lists": Kind({name: values.tolist() for name, values in PLAIN.items()}),
@@ -75,9 +87,9 @@ KINDS: dict[str, Kind] = {
     "Arrow": Kind({"groups": pa.array(SEX.tolist())}),
     "categories unused": Kind({"groups": pd.Categorical(SEX, ["a", "f", "m", "x"])}),
     "duplicate index": Kind(
-        {"groups": pd.Series(SEX, [0] * ROWS), "weight": pd.Series(WEIGHT, [0] * ROWS)},
-        other={"audit": "indices of .* differ"},
+        {"groups": pd.Series(SEX, [0] * ROWS), "weight": pd.Series(WEIGHT, [0] * ROWS)}
     ),
+    "index of some": Kind({"groups": pd.Series(SEX, TURNED), "weight": pd.Series(WEIGHT, TURNED)}),
     "sparse weights": Kind({"weight": pd.Series(pd.arrays.SparseArray(WEIGHT))}),
     "turned index": Kind(
         {"weight": pd.Series(WEIGHT, TURNED), "groups": pd.Series(SEX)}, "indices of .* differ"
@@ -95,22 +107,32 @@ KINDS: dict[str, Kind] = {
     "group missing": Kind({"groups": with_cell(SEX, None)}, **LEFT_OUT),
     "masked labels": Kind(
         {"y": np.ma.array(Y, mask=MASK)}, "y_true has missing values, first in row 3",
-        other={"audit": "row 4: no target", "Thresholds": "y has masked values, first in row 3"},
+        other={"audit": "row 4: no target", **dict.fromkeys(SCIKIT_LEARNS, "y has masked values, first in row 3")},
     ),
     "masked predictions": Kind(
         {"p": np.ma.array(P, mask=MASK)}, "y_pred has missing values, first in row 3",
-        other={"audit": "row 4: no prediction", "Thresholds": ""},
+        other={"audit": "row 4: no prediction", **dict.fromkeys(SCIKIT_LEARNS, "")},
     ),
     "masked weights": Kind({"weight": np.ma.array(WEIGHT, mask=MASK)}, "weight"),
     "masked groups": Kind(
-        {"groups": np.ma.array(SEX, mask=MASK)}, "missing", without=("audit",),
-        other={"audit": "", "Thresholds": "sensitive_features has masked values, first in row 3"},
+        {"groups": np.ma.array(SEX, mask=MASK)}, "missing|masked.*row 3", without=("audit",),
+        other={"audit": ""},
     ),
     "masked nowhere": Kind({"p": np.ma.array(P), "weight": np.ma.array(WEIGHT, mask=False)}),
     "sum of weights infinite": Kind(
         {"weight": np.full(ROWS, 1e308)}, "weight.* a finite sum",
-        other={"audit": "at most 3.4e", "Thresholds": "weight.* a finite sum"},
+        other={"audit": "at most 3.4e"},
     ),
+    "classes 2 and 5": Kind({"y": np.where(Y, 5, 2), "p": np.where(P, 5, 2)}, other=POSITIVE),
+    "text labels": Kind({"y": np.where(Y, "yes", "no"), "p": np.where(P, "yes", "no")}),
+    "object": Kind({"weight": WEIGHT.astype(object), "groups": SEX.astype(object)}),
+    "weights as a column": Kind({"weight": WEIGHT[:, None]}, "one value per row", ONE_COLUMN),
+    "groups as a column": Kind({"groups": SEX[:, None]}),
+    "groups as a frame": Kind({"groups": pd.DataFrame({"sex": SEX}, TURNED)}),
+    "groups by name": Kind({"groups": {"sex": pa.array(SEX.tolist())}}),
+    "labels missing": Kind({"y": with_cell(Y, None)}, "missing.*row 3", NO_LABEL),
+    "labels NaN": Kind({"y": with_cell(Y, np.nan, float)}, "missing.*row 3", NO_LABEL),
+    "sparse features": Kind({"X": pd.DataFrame(X).astype(pd.SparseDtype(float))}),
     "codes above 2^53": Kind({"groups": BIG}),
     "codes above 2^53, one missing": Kind(
         {"groups": pl.Series([*BIG[:3].tolist(), None, *BIG[4:].tolist()])}, **LEFT_OUT
@@ -144,9 +166,20 @@ def rates(plain: dict[str, Any]) -> list[float]:
 def by_thresholds(given: dict[str, Any]) -> list[float]:
     model = rf.Thresholds(constraint="demographic_parity", confidence=None, random_state=0)
     model.fit(
-        X[:, 0], given["y"], sensitive_features=given["groups"], sample_weight=given["weight"]
-    )
+        np.asarray(given["X"])[:, 0],
+        given["y"],
+        sensitive_features=given["groups"],
+        sample_weight=given["weight"],
+    )  # fmt: skip
     return np.concatenate([np.ravel(cut) for cut in model.thresholds_]).tolist()
+
+
+def by_estimator(given: dict[str, Any]) -> list[float]:
+    model = rf.Erm(network="boosted_trees", random_state=0)
+    model.fit(
+        given["X"], given["y"], sensitive_features=given["groups"], sample_weight=given["weight"]
+    )
+    return model.predict_proba(given["X"])[:5, 1].tolist()
 
 
 @dataclass(frozen=True)
@@ -161,6 +194,7 @@ DOORS = {
     "metrics": Door(by_metrics, rates),
     "audit": Door(by_audit, rates),
     "Thresholds": Door(by_thresholds, by_thresholds),
+    "estimator": Door(by_estimator, by_estimator),
 }
 
 
@@ -368,16 +402,17 @@ def test_every_table_is_read_as_what_it_means_or_refused(kind, door):
 
 
 def random_table(seed: int) -> dict[str, Any]:
-    """Plain arrays of a random size, with groups of numbers or text."""
+    """Plain arrays of a random size, with groups of numbers or text, and scores."""
     rng = np.random.default_rng(seed)
-    rows = int(rng.integers(8, 60))
+    rows = int(rng.integers(24, 80))
     groups = rng.integers(0, rng.integers(2, 5), rows)
     groups[:2] = 0, 1
     y, p = rng.integers(0, 2, (2, rows))
     y[:2], p[:2] = (0, 1), (0, 1)
     names = np.array(["a", "b", "c", "d"]) if rng.random() < 0.5 else np.array([3, 7, 2**60, 2**61])
     weight = rng.integers(1, 5, rows).astype(float) if rng.random() < 0.5 else np.ones(rows)
-    return {"y": y, "p": p, "groups": names[groups], "weight": weight}
+    score = rng.integers(0, 9, rows) + 2 * y
+    return {"y": y, "p": p, "groups": names[groups], "weight": weight, "score": score}
 
 
 def in_another_form(plain: dict[str, Any], seed: int) -> dict[str, Any]:
@@ -387,12 +422,44 @@ def in_another_form(plain: dict[str, Any], seed: int) -> dict[str, Any]:
     return {name: forms[rng.integers(len(forms))](values) for name, values in plain.items()}
 
 
+def most_accurate(plain: dict[str, Any]) -> list[float] | str:
+    """Weight of rows that the best threshold of each group decides rightly, by trying them all.
+
+    "refused" where a group has fewer than two rows of a class.
+    """
+    best = []
+    for group in np.unique(plain["groups"]):
+        y, score, weight = (plain[name][plain["groups"] == group] for name in
+                            ("y", "score", "weight"))  # fmt: skip
+        if np.bincount(y, minlength=2).min() < 2:
+            return "refused"
+        right = [weight[(score >= cut) == y].sum() for cut in [*np.unique(score), np.inf]]
+        best.append(float(max(right)))
+    return best
+
+
+def decided_rightly(given: dict[str, Any], plain: dict[str, Any]) -> list[float] | str:
+    """The same of ``Thresholds`` whose rates may differ as they like."""
+    model = rf.Thresholds(constraint="demographic_parity", tolerance=1, confidence=None)
+    try:
+        model.fit(given["score"], given["y"], sensitive_features=given["groups"],
+                  sample_weight=given["weight"])  # fmt: skip
+    except ValueError as error:
+        assert "at least 2 are needed" in str(error)
+        return "refused"
+    shares = model.predict_proba(given["score"], sensitive_features=given["groups"])
+    right = shares[np.arange(len(plain["y"])), plain["y"]] * plain["weight"]
+    return [float(right[plain["groups"] == group].sum()) for group in np.unique(plain["groups"])]
+
+
 def require_the_same_answers(seeds: range) -> None:
     for seed in seeds:
         plain = random_table(seed)
+        given = in_another_form(plain, seed)
         for door in ("metrics", "audit"):
-            answer = DOORS[door].answer(in_another_form(plain, seed))
-            assert answer == pytest.approx(rates(plain), abs=1e-12), (seed, door)
+            assert DOORS[door].answer(given) == pytest.approx(rates(plain), abs=1e-12), (seed, door)
+        right, truth = decided_rightly(given, plain), most_accurate(plain)
+        assert right == (truth if truth == "refused" else pytest.approx(truth, rel=1e-9)), seed
 
 
 def test_random_tables_have_the_same_answer_at_every_door():
@@ -402,3 +469,74 @@ def test_random_tables_have_the_same_answer_at_every_door():
 @pytest.mark.slow
 def test_many_random_tables_have_the_same_answer_at_every_door():
     require_the_same_answers(range(100, 3100))
+
+
+ERRORS = {
+    "mean_absolute_error": lambda y, p: np.abs(p - y).mean(),
+    "mean_squared_error": lambda y, p: ((p - y) ** 2).mean(),
+    "mean_error": lambda y, p: (p - y).mean(),
+    "mean_prediction": lambda y, p: p.mean(),
+}
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint64, np.float16, object])
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_of_small_types_are_those_of_float64(name, kind):
+    y, p = (values.astype(kind) for values in np.random.default_rng(0).integers(0, 128, (2, 50)))
+    truth = ERRORS[name](y.astype(np.float64), p.astype(np.float64))
+    assert getattr(rf.metrics, name)(y, p) == pytest.approx(truth, rel=1e-12)
+
+
+@pytest.mark.parametrize("classes", [np.array([2, 5]), np.array(["no", "yes"])])
+def test_classes_of_training_have_the_codes_of_those_here(classes):
+    """Of a constant that the training rows decide, and of subgroups weighted by their shares."""
+    here, there = np.tile([0, 0, 1], 40), np.tile([1, 1, 0], 20)
+    sex, right = np.tile(["f", "m"], 60), np.arange(120) % 7 > 0
+    y, p = classes[here], classes[np.where(right, here, 1 - here)]
+    training = {"y_train": classes[there], "sensitive_features_train": np.tile(["f", "m"], 30)}
+    constant = rf.metrics.constant_accuracy(y, y, y_train=classes[there])
+    assert constant == pytest.approx((here == 1).mean())
+    groups = [(here == label) & (sex == name) for label in (0, 1) for name in ("f", "m")]
+    truth = np.mean([right[rows].mean() for rows in groups])
+    assert rf.metrics.accuracy_at(y, p, sensitive_features=sex, **training) == pytest.approx(truth)
+
+
+@pytest.mark.parametrize("network", ["boosted_trees", "logistic_regression", None])
+def test_features_far_from_zero_keep_their_values(network):
+    """Seconds since 1970 within a minute, which float32 would not tell apart."""
+    seconds = 1_700_000_000.0 + np.random.default_rng(0).integers(0, 60, 400)
+    y = (seconds > np.median(seconds)).astype(int)
+    features = np.column_stack([seconds, np.full(400, 1e9), np.arange(400.0)])
+    model = rf.Erm(network=network, epochs=None if network else 60, random_state=0)
+    model.fit(features, y)
+    assert (model.predict(features) == y).mean() > 0.97
+    assert model.origin_.tolist() == [seconds.min(), 0, 0]
+
+
+def test_gaps_of_decisions_need_no_target():
+    table = pd.DataFrame({"sex": SEX, "p": P})
+    done = rf.audit(table, y_pred="p", sensitive_features=["sex"])
+    means = table.groupby("sex")["p"].mean()
+    assert done.by_group["selection_rate"]["value"].to_dict() == means.to_dict()
+    gap, share = (of.loc["selection_rate", "value"] for of in (done.difference(), done.ratio()))
+    assert (gap, share) == pytest.approx((means.max() - means.min(), means.min() / means.max()))
+
+
+@pytest.mark.parametrize(
+    "model", [rf.Thresholds(LogisticRegression()), rf.Thresholds(), rf.Erm(epochs=1)]
+)
+def test_a_column_of_text_is_named(model):
+    features = pd.DataFrame({"city": np.where(Y, "north", "south")})
+    with pytest.raises(ValueError, match="no numbers: city; allowed") as error:
+        model.fit(features, Y, sensitive_features=SEX)
+    assert "\n" not in str(error.value)
+
+
+def test_weights_of_a_pipeline_reach_its_last_step_with_metadata_routing():
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    model = rf.Thresholds(pipeline, confidence=None, random_state=0)
+    given = {"sensitive_features": SEX, "sample_weight": WEIGHT}
+    plain = model.fit(X, Y, **given).thresholds_
+    with config_context(enable_metadata_routing=True):
+        routed = clone(model).fit(X, Y, **given).thresholds_
+    assert np.concatenate(routed) == pytest.approx(np.concatenate(plain))

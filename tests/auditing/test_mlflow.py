@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
 from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry
+from mlflow.models.evaluation.validation import ModelValidationFailedException
 from scipy import stats
 
 import robust_fairness as rf
@@ -53,7 +54,7 @@ def test_the_entry_point_is_the_evaluator() -> None:
 
 @pytest.mark.parametrize("with_model", [False, True])
 def test_predictions_and_models_are_evaluated(run, with_model: bool) -> None:
-    config = {"sensitive_features": ["sex"], "fail_if": "accuracy<0.99"}
+    config = {"sensitive_features": ["sex"], "fail_if": "accuracy<0.01"}
     given = {"data": TABLE[["x", "sex", "y", "p"]], "predictions": "p"}
     if with_model:
         given = {
@@ -72,8 +73,51 @@ def test_predictions_and_models_are_evaluated(run, with_model: bool) -> None:
         [row["value"], row["low"], row["high"]]
     )
     page = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/{NAME}/audit.html")
-    assert "Audit of" in page and "FAIL" in page
+    assert "Audit of" in page and "PASS" in page
     assert sorted(result.artifacts) == [f"{NAME}/audit.csv", f"{NAME}/audit.html"]
+
+
+PARITY = "demographic_parity_difference"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "gate", "reason"),
+    [
+        (["sex"], "accuracy<0.99", "accuracy<0.99: accuracy is 0.51"),
+        (["code", "sex"], f"{PARITY}>0.9", "code is taken for a number and has no groups"),
+    ],
+)
+def test_a_gate_that_fails_fails_the_evaluation_and_all_is_logged(
+    run, attributes, gate, reason
+) -> None:
+    table, config = TABLE.assign(code=np.arange(300) % 15), {"sensitive_features": attributes}
+    with pytest.raises(ModelValidationFailedException, match=reason) as error:
+        mlflow.models.evaluate(
+            data=table[[*attributes, "y", "p"]], predictions="p", targets="y",
+            model_type="classifier", evaluators=NAME, evaluator_config=config | {"fail_if": gate},
+        )  # fmt: skip
+    assert "\n" not in str(error.value)
+    page = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/{NAME}/audit.html")
+    assert "FAIL" in page
+    logged = mlflow.get_run(run.info.run_id).data.metrics
+    assert logged["accuracy"] == np.mean(table["p"] == table["y"])
+
+
+def test_names_of_any_attribute_are_logged_and_people_without_a_group_are_not_all(run) -> None:
+    """Names that MLflow refuses as paths, or of more than 250 characters; "" is missing."""
+    some = TABLE["sex"].where(np.arange(len(TABLE)) >= 7, "")  # noqa: PLR2004
+    attributes = {"..": some, "../../x": some, "long" * 80: some, "long" * 81: some, ".": some}
+    data = pd.DataFrame({**attributes, "y": TABLE["y"], "p": TABLE["p"]})
+    result = mlflow.models.evaluate(
+        data=data, predictions="p", targets="y", model_type="classifier", evaluators=NAME,
+        evaluator_config={"sensitive_features": [*attributes]},
+    )  # fmt: skip
+    logged = mlflow.get_run(run.info.run_id).data.metrics
+    assert logged == pytest.approx(result.metrics)
+    selected = TABLE["p"].groupby(TABLE["sex"].where(some != "")).mean()
+    gaps = [value for name, value in logged.items() if name.endswith(PARITY)]
+    assert gaps == pytest.approx([selected.max() - selected.min()] * len(attributes))
+    assert not [name for name in logged if "by_group" in name]
 
 
 def test_regression_and_what_is_refused(run) -> None:

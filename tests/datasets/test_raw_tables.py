@@ -13,6 +13,7 @@ from PIL import Image
 
 import robust_fairness as rf
 from robust_fairness.core.errors import InputError
+from robust_fairness.datasets.base import require_float32
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import columns
 from robust_fairness.datasets.raw.reading import read_columns
@@ -370,3 +371,12 @@ def test_images_of_sixteen_bits_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "faces" / "files" / "5.png").write_bytes(encoded(deep, "PNG"))
     with pytest.raises(InputError, match=r"image 5\.png \(row 5\): .* mode I;16, allowed: 8 bits"):
         load_faces(tmp_path)
+
+
+def test_a_column_that_float32_would_blur_is_refused():
+    """Seconds since 1970: within a minute refused, within a year, or as differences, not."""
+    minute = np.arange(60.0)
+    for values in (minute, 1_700_000_000 + minute * 5e5, np.full(60, 1e9), np.array([np.nan])):
+        require_float32(values, "t.csv: opened")
+    with pytest.raises(InputError, match="t.csv: opened: 1700000000 to 1700000059.*nearer to 0"):
+        require_float32(1_700_000_000 + minute, "t.csv: opened")

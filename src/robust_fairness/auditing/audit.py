@@ -1,5 +1,6 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -33,6 +34,9 @@ SUMMARY = (
 )  # fmt: skip
 
 
+MOST_CHARACTERS = 150  # of an attribute in names of metrics, of which MLflow takes 250
+
+
 class Audit(AuditFindings):
     """What an audit found, as tables, charts and pages; a notebook shows it as a table."""
 
@@ -44,8 +48,9 @@ class Audit(AuditFindings):
         """Values of all rows and between groups, by ``metric`` or ``attribute.metric``.
 
         The bounds of their 95 % intervals are ``metric.low`` and ``metric.high``, where there are.
-        The names are valid in MLflow: characters that it refuses are replaced by ``_``, and of
-        names that would be equal the later ones end in ``_2``, ``_3`` and so on. Columns of an
+        The names are valid in MLflow: characters that it refuses are replaced by ``_``, long
+        attributes are cut, and of names that would be equal the later ones end in ``_2``, ``_3``
+        and so on. Columns of an
         intersection are separated by dots, and control features follow ``given``. Values that are
         not defined are left out.
         """
@@ -63,6 +68,7 @@ class Audit(AuditFindings):
         for attribute in rows["attribute"].unique():
             plain = ".".join(columns_of.get(attribute, (attribute,)))
             base = "".join(c if c.isalnum() or c in "_-. " else "_" for c in plain)
+            base = re.sub(r"^\.", "_", base)[:MOST_CHARACTERS]
             numbered = (f"{base}_{number}" for number in count(2))
             sections[attribute] = next(
                 name for name in chain([base], numbered) if name not in sections.values()

@@ -90,6 +90,8 @@ SELECTIONS = (
     "selection_rate", "demographic_parity_difference", "demographic_parity_ratio", "delta_dp",
     "disparate_impact", "delta_dp_one_vs_rest", "selection_rate_by_group",
 )  # fmt: skip
+# The same gaps by the names of fairlearn's ``MetricFrame``.
+OF_SELECTIONS = ("selection_rate_difference", "selection_rate_ratio")
 
 
 def metrics_of(continuous: bool) -> list[str]:
@@ -156,7 +158,7 @@ def selected(options: Options) -> list[str]:
     sets = {"all": every, "conventional": every if options.continuous else [*CONVENTIONAL]}
     if options.y_true is None:
         sets = dict.fromkeys(sets, [*SELECTIONS])
-        for name in {*names}.intersection(known) - {*SELECTIONS, MISSING, SHARE}:
+        for name in {*names}.intersection(known) - {*SELECTIONS, *OF_SELECTIONS, MISSING, SHARE}:
             raise InputError(
                 f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
             )

@@ -26,6 +26,8 @@ def require_same_rows(place: str, arrays: Mapping[str, Any]) -> None:
     Raises:
         InputError: lengths differ, or two indices do.
     """
+    if len(arrays) < 2:  # noqa: PLR2004
+        return
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -62,15 +64,6 @@ def require_unmasked(place: str, arrays: Mapping[str, Any]) -> None:
             )
 
 
-def with_index(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Those arrays that are of pandas, whose indices say which rows they have."""
-    return {
-        name: values
-        for name, values in arrays.items()
-        if isinstance(values, pd.Series | pd.DataFrame)
-    }
-
-
 def _is_default(index: pd.Index) -> bool:
     return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
 
@@ -90,6 +83,8 @@ def as_rows(values: Any) -> Any:
             plain = plain.astype(object)
             plain[mask] = None
         return plain
+    if isinstance(values, np.ndarray | list):
+        return np.asarray(values)
     if isinstance(values, pd.Series):
         sparse: Any = values.sparse if isinstance(values.dtype, pd.SparseDtype) else None
         return values if sparse is None else sparse.to_dense()
@@ -127,8 +122,9 @@ def as_numbers(place: str, name: str, values: Any) -> np.ndarray:
         numbers = array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise InputError(f"{place}: {name} has values that are no finite numbers") from None
-    if not np.isfinite(numbers).all():
-        finite = np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        finite = finite.reshape(len(numbers), -1).all(axis=1)
         raise InputError(
             f"{place}: {name} has values that are no finite numbers, first in row "
             f"{int(finite.argmin())}"

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin
 from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import require_two_values
@@ -125,6 +126,7 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+LEAST_DIGITS = 1e-3  # of a column's standard deviation that its features keep
 EACH_ONCE = AfterValidator(_each_once)  # of a parameter that lists names
 
 
@@ -150,6 +152,10 @@ class TableDataset(Dataset):
         for name in self.parameters.sensitive if self.parameters.drop_sensitive else ():
             dropped.update(self.feature_columns.get(name, (name,)))
         kept = table.features[[name for name in table.features if name not in dropped]]
+        for name, values in kept.select_dtypes("number").items():
+            require_float32(
+                values.to_numpy(np.float64, na_value=np.nan), f"{', '.join(files.sources)}: {name}"
+            )
         features = one_hot(kept)
         return labelled(
             # a copy: a table of one type may return its own read-only numbers
@@ -194,6 +200,23 @@ def labelled(
         sources=dict(files.sources),
         **{"id": np.arange(len(target)), **others},
     )
+
+
+def require_float32(values: np.ndarray, place: str) -> None:
+    """Check that float32, which features are, keeps three digits of a column's deviation.
+
+    Raises:
+        InputError: it does not, as of seconds since 1970 that lie within an hour.
+    """
+    deviation = np.nanstd(values) if np.isfinite(values).any() else 0.0
+    with np.errstate(over="ignore"):
+        lost = np.fmax.reduce(np.abs(values - values.astype(np.float32)), initial=0)
+    if lost > deviation * LEAST_DIGITS > 0:
+        raise InputError(
+            f"{place}: {np.nanmin(values):.15g} to {np.nanmax(values):.15g}, as float32 features "
+            f"changed by up to {lost:.3g}; allowed: numbers nearer to 0, such as differences from "
+            "the smallest"
+        )
 
 
 def one_hot(columns: pd.DataFrame) -> pd.DataFrame:

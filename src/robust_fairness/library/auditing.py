@@ -13,7 +13,7 @@ from robust_fairness.auditing.audit import Audit, audited_tables
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import needed_by
-from robust_fairness.core.frames import as_pandas, sensitive_columns, with_column, with_columns
+from robust_fairness.core.frames import as_pandas, rows_of, with_column, with_columns
 from robust_fairness.metrics.base import DEFINITIONS
 from robust_fairness.metrics.functions import metric_function
 
@@ -67,23 +67,25 @@ def audit(
         if option not in FURTHER:
             raise InputError(f"audit: {unknown_name('option', option, FURTHER)}")
         options[option] = _allowed(option, options[option])
-    if frame is None:
+    named = frame is not None
+    if not named:
         for role, values in {"y_true": y_true, "y_pred": y_pred}.items():
             if isinstance(values, str):
                 raise InputError(f"{role}: {values!r} is the name of a column, which needs a table")
-        frame, sensitive_features = {"y_pred": y_pred}, sensitive_columns(sensitive_features)
+        frame = {"y_pred": y_pred}
     table = as_pandas(frame)
+    rows = {"table": rows_of(frame, table)}
     several = isinstance(y_pred, Sequence) and not isinstance(y_pred, str) and len(y_pred) > 0
     if not (
         several and all(isinstance(column, str) for column in y_pred) and {*y_pred} <= {*table}
     ):
-        table, y_pred = with_column(table, "y_pred", y_pred)
+        table, y_pred = with_column(table, "y_pred", y_pred, rows)
     columns: dict[str, Any] = {"y_true": y_true, "sample_weight": sample_weight, "unit": unit}
     for role, values in columns.items():
         if values is not None:
-            table, columns[role] = with_column(table, role, values)
-    table, attributes = with_columns(table, sensitive_features)
-    table, strata = with_columns(table, control_features, "control_features")
+            table, columns[role] = with_column(table, role, values, rows)
+    table, attributes = with_columns(table, "sensitive_features", sensitive_features, rows, named)
+    table, strata = with_columns(table, "control_features", control_features, rows)
     columns["control_features"] = strata
     if "metrics" in options:
         options |= _metrics(options["metrics"])

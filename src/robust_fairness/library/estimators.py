@@ -17,9 +17,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core import registry
-from robust_fairness.core.arrays import require_same_rows, require_unmasked
+from robust_fairness.core.arrays import (
+    as_rows,
+    as_weights,
+    require_same_rows,
+    require_unmasked,
+)
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.frames import sensitive_columns
+from robust_fairness.core.frames import dense, is_indexed, naming_text, rows_of, sensitive_columns
 from robust_fairness.datasets.raw.columns import attribute
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.library.listing import class_names
@@ -32,6 +37,7 @@ SPLIT, DOMAIN = "split_0", "domain"
 OUTSIDE = "ood_test"
 FEWEST_ROWS = 2
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+FAR = 1_000  # times its range, a feature is from 0 where float32 keeps four digits of the range
 LARGEST_SEED = 2**31 - 1
 COMMON = {"network": None, "random_state": 0, "validation_fraction": 0.2}
 OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preprocessing")
@@ -59,6 +65,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes:
         classes_: the classes, sorted, ``[k]``.
+        origin_: what is subtracted from the features ``[d]``, which are then float32: 0, or of
+            features that are far from 0 for their range, such as seconds since 1970, the smallest.
         trained_: the trained replica.
     """
 
@@ -106,28 +114,32 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         require_unmasked(
             type(self).__name__, {**given, "X": X, "y": y, "sample_weight": sample_weight}
         )
-        features, labels = validate_data(
-            self,
-            X,
-            y,
-            dtype="numeric",
-            ensure_min_samples=FEWEST_ROWS,
-            ensure_all_finite="allow-nan" if self._takes_missing() else True,
-        )
+        with naming_text(type(self).__name__, X):
+            features, labels = validate_data(
+                self,
+                dense(X),
+                y,
+                dtype="numeric",
+                ensure_min_samples=FEWEST_ROWS,
+                ensure_all_finite="allow-nan" if self._takes_missing() else True,
+            )
         check_classification_targets(labels)
-        arrays = {"X": _with_index(X, features), "y": _with_index(y, labels)}
+        self.origin_ = origin(features)
+        arrays = {"X": X if is_indexed(X) else features, "y": y if is_indexed(y) else labels}
         attributes = pd.DataFrame(index=range(len(labels)))
         if sample_weight is not None:
-            arrays["sample_weight"] = _with_index(sample_weight, np.asarray(sample_weight))
+            sample_weight = as_rows(sample_weight)
+            arrays["sample_weight"] = sample_weight
         if sensitive_features is not None:
-            arrays["sensitive_features"] = sensitive_columns(sensitive_features)
-            attributes = _attributes(arrays["sensitive_features"])
+            frame = sensitive_columns(sensitive_features)
+            arrays["sensitive_features"] = rows_of(sensitive_features, frame)
+            attributes = _attributes(frame)
         sensitive = tuple(map(str, attributes))
         if domain is not None:
-            arrays["domain"] = pd.Series(domain)
+            arrays["domain"] = as_rows(domain)
             if DOMAIN in attributes:
                 raise InputError(f"sensitive_features: column {DOMAIN}, allowed: another name")
-            values = arrays["domain"].reset_index(drop=True)
+            values = pd.Series(arrays["domain"]).reset_index(drop=True)
             attributes[DOMAIN] = attribute(values, DOMAIN, "category")
         require_same_rows(type(self).__name__, arrays)
         self.classes_, codes = np.unique(labels, return_inverse=True)
@@ -198,11 +210,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             weights = _check_sample_weight(
                 weights, x, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=False
             )
+            weights = as_weights(type(self).__name__, weights)
         order = np.random.default_rng(seed).permutation(rows)
         parts = np.full(rows, "train", dtype=object)
         parts[order[: max(1, round(self.validation_fraction * rows))]] = "val"
         return Samples(
-            x=_float32(x),
+            x=self._float32(x),
             y=codes.astype(np.int64),
             attributes=attributes,
             id=np.arange(rows),
@@ -219,9 +232,16 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
     def _features(self, X: Any) -> np.ndarray:
         """Features of further rows, float32 ``[n, d]``."""
         finite = "allow-nan" if self._takes_missing() else True
-        return _float32(
-            validate_data(self, X, dtype="numeric", reset=False, ensure_all_finite=finite)
+        return self._float32(
+            validate_data(self, dense(X), dtype="numeric", reset=False, ensure_all_finite=finite)
         )
+
+    def _float32(self, features: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            converted = (features - self.origin_).astype(np.float32)
+        if np.isinf(converted).any():
+            raise InputError("X has values that float32 cannot represent; scale them")
+        return converted
 
     def _probabilities(self, x: np.ndarray) -> np.ndarray:
         samples = Samples.unlabelled(x, self.trained_.samples.classes)
@@ -233,11 +253,6 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         """The most probable class of every row ``[n]``."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
-
-
-def _with_index(values: Any, checked: np.ndarray) -> Any:
-    """What was given if it is of pandas, which has an index, else the checked array."""
-    return values if isinstance(values, pd.Series | pd.DataFrame) else checked
 
 
 def _attributes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -263,12 +278,14 @@ def _with_target(samples: Samples, x: np.ndarray) -> Samples:
     )
 
 
-def _float32(features: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        converted = features.astype(np.float32)
-    if np.isinf(converted).any():
-        raise InputError("X has values that float32 cannot represent; scale them")
-    return converted
+def origin(features: np.ndarray) -> np.ndarray:
+    """What to subtract from features so that float32 tells their values apart, float64 ``[d]``.
+
+    >>> origin(np.array([[1.0, 1_700_000_001], [2.0, 1_700_000_002]])).tolist()
+    [0.0, 1700000001.0]
+    """
+    low, high = (of.reduce(features, axis=0).astype(np.float64) for of in (np.fmin, np.fmax))
+    return np.where((high > low) & (np.abs(low) > FAR * (high - low)), low, 0.0)
 
 
 def __getattr__(name: str) -> type[FairClassifier]:

@@ -36,10 +36,15 @@ from robust_fairness.core.arrays import (
     factorised,
     require_same_rows,
     require_unmasked,
-    with_index,
 )
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.frames import as_pandas, sensitive_columns
+from robust_fairness.core.frames import (
+    as_pandas,
+    is_indexed,
+    naming_text,
+    rows_of,
+    sensitive_columns,
+)
 from robust_fairness.core.registry import find, names
 from robust_fairness.estimators import weight_argument
 from robust_fairness.inference import (
@@ -139,7 +144,8 @@ class Repaired(ClassifierMixin, BaseEstimator):
         X, y = indexable(X, y)
         if _num_samples(X) < 2:
             raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
-        require_same_rows(type(self).__name__, with_index(given))
+        indexed = {name: values for name, values in given.items() if is_indexed(values)}
+        require_same_rows(type(self).__name__, indexed)
         validate_data(self, X, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
@@ -151,7 +157,9 @@ class Repaired(ClassifierMixin, BaseEstimator):
                 ensure_non_negative=True, allow_all_zero_weights=False,
             )  # fmt: skip
             weight = as_weights(type(self).__name__, weight)
-        inner = self.estimator if self.estimator is not None else Scores().fit(X, labels)
+        place = type(self).__name__
+        with naming_text(place, X):
+            inner = self.estimator if self.estimator is not None else Scores().fit(X, labels)
         fitted = is_fitted(inner)
         self.classes_ = np.asarray(inner.classes_) if fitted else np.unique(labels)
         self._require_two(labels)
@@ -162,7 +170,8 @@ class Repaired(ClassifierMixin, BaseEstimator):
         if not fitted:
             train = np.flatnonzero(parts == TRAIN)
             weights = {} if sample_weight is None else {self._weight_argument(): weight[train]}
-            with config_context(enable_metadata_routing=False):  # a step is named by its argument
+            # a step is named by its argument
+            with naming_text(place, X), config_context(enable_metadata_routing=False):
                 inner = clone(inner).fit(_safe_indexing(X, train), labels[train], **weights)
         self.estimator_ = inner if isinstance(inner, FrozenEstimator) else FrozenEstimator(inner)
         self.groups_ = [list(values) for values in groups.values]
@@ -336,8 +345,9 @@ class Repaired(ClassifierMixin, BaseEstimator):
                 "a frame of several columns; or sensitive_columns, names of columns of X"
             )
         frame = sensitive_columns(given)
-        known = X if isinstance(X, pd.DataFrame | pd.Series) else np.empty(_num_samples(X))
-        require_same_rows(type(self).__name__, {"X": known, "sensitive_features": frame})
+        known = X if is_indexed(X) else range(_num_samples(X))
+        same = {"X": known, "sensitive_features": rows_of(given, frame)}
+        require_same_rows(type(self).__name__, same)
         groups = groups_by_text(frame)
         if where == "fit" and len(groups.values) < 2:
             raise InputError(

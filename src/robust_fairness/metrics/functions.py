@@ -9,12 +9,12 @@ import pandas as pd
 
 from robust_fairness.core.arrays import as_numbers, as_rows, as_weights, require_same_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.frames import sensitive_columns
-from robust_fairness.metrics.base import Array, Score
+from robust_fairness.core.frames import rows_of, sensitive_columns
+from robust_fairness.metrics.base import GROUPED, WEIGHTS, Array, Score
 from robust_fairness.metrics.find import Metric, find_metric
 from robust_fairness.metrics.groups import as_groups, as_groups_of_both
 
-VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", "sample_weight")  # arrays [n]
+VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
@@ -57,22 +57,22 @@ def metric_function(name: str) -> Callable[..., Value]:
         groups_train = arrays.pop(TRAIN, None)
         given = {"y_true": y_true, second: y_pred, **arrays}
         rows: dict[str, Any] = {key: _rows(name, key, values) for key, values in given.items()}
-        if sensitive_features is not None:
-            rows["sensitive_features"] = sensitive_columns(sensitive_features)
         if sample_weight is not None:
-            rows["sample_weight"] = _rows(name, "sample_weight", sample_weight)
-        training = {key: rows[key] for key in rows if key.endswith("_train")}
-        if groups_train is not None:
-            training[TRAIN] = sensitive_columns(groups_train)
-        for same in ({key: rows[key] for key in rows if key not in training}, training):
+            rows[WEIGHTS] = _rows(name, WEIGHTS, sample_weight)
+        groups = {
+            key: (labels, sensitive_columns(labels))
+            for key, labels in ((GROUPED, sensitive_features), (TRAIN, groups_train))
+            if labels is not None
+        }
+        beside = rows | {key: rows_of(*labels) for key, labels in groups.items()}
+        for of_training in (False, True):
+            same = {key: beside[key] for key in beside if key.endswith("_train") == of_training}
             require_same_rows(f"metric {name}", same)
-        groups, weights = rows.pop("sensitive_features", None), rows.pop("sample_weight", None)
+        weights = rows.pop(WEIGHTS, None)
         encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
-        if groups is not None and TRAIN in training:
-            both = as_groups_of_both(groups, training[TRAIN])
-            encoded["sensitive_features"], encoded[TRAIN] = both
-        elif groups is not None:
-            encoded["sensitive_features"] = as_groups(groups)
+        columns = [frame for _, frame in groups.values()]
+        made = as_groups_of_both(*columns) if len(columns) > 1 else map(as_groups, columns)
+        encoded |= zip(groups, made, strict=True)
         scores = _weighted(metric, encoded, weights).scores(encoded)
         return _values(metric, scores)
 
@@ -169,7 +169,7 @@ def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
         raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
     if weights is None:
         return metric
-    arrays["sample_weight"] = as_weights(f"metric {metric.name}", weights)
+    arrays[WEIGHTS] = as_weights(f"metric {metric.name}", weights)
     return metric.weighted()
 
 

@@ -3,14 +3,17 @@
 MLflow finds it by the entry point ``mlflow.model_evaluator`` of the installed package.
 """
 
+import logging
 from typing import Any
 
 import mlflow
 from mlflow.models.evaluation.artifacts import TextEvaluationArtifact
 from mlflow.models.evaluation.base import EvaluationResult, ModelEvaluator
+from mlflow.models.evaluation.validation import ModelValidationFailedException
 
 from robust_fairness.core import tables
 
+LOGGER = logging.getLogger(__name__)
 FOLDER = "robust_fairness"
 KINDS = {"classifier": False, "regressor": True}  # whether the target is continuous
 
@@ -20,7 +23,7 @@ class Evaluator(ModelEvaluator):
 
     ``evaluator_config`` has the arguments of ``rf.audit``, of which ``sensitive_features`` is
     needed: names of columns of the data, or values, one per row; and ``fail_if``, gates that are
-    judged on the page.
+    judged on the page. What columns are taken for is a warning in the log.
     """
 
     def can_evaluate(
@@ -47,6 +50,7 @@ class Evaluator(ModelEvaluator):
 
         Raises:
             InputError: ``rf.audit`` refuses the configuration.
+            ModelValidationFailedException: a gate fails; everything is logged before.
         """
         import robust_fairness as rf
 
@@ -63,6 +67,8 @@ class Evaluator(ModelEvaluator):
         done = rf.audit(
             table, y_true=dataset.labels_data, y_pred=predicted, name=dataset.name, **options
         )
+        for hint in done.hints:
+            LOGGER.warning(hint)
         page, values = done.to_html(fail_if=gates), done.metrics()
         texts = {"audit.html": page, "audit.csv": tables.csv(done.to_frame())}
         client, artifacts = mlflow.MlflowClient(), {}
@@ -71,4 +77,6 @@ class Evaluator(ModelEvaluator):
             client.log_text(run_id, text, f"{FOLDER}/{name}")
             uri = f"runs:/{run_id}/{FOLDER}/{name}"
             artifacts[f"{FOLDER}/{name}"] = TextEvaluationArtifact(uri=uri, content=text)
+        if failures := done.judged(gates).failed:
+            raise ModelValidationFailedException("; ".join(failures))
         return EvaluationResult(metrics=values, artifacts=artifacts, run_id=run_id)
