@@ -107,7 +107,7 @@ KINDS: dict[str, Kind] = {
     "group missing": Kind({"groups": with_cell(SEX, None)}, **LEFT_OUT),
     "masked labels": Kind(
         {"y": np.ma.array(Y, mask=MASK)}, "y_true has missing values, first in row 3",
-        other={"audit": "row 4: no target", **dict.fromkeys(SCIKIT_LEARNS, "y has masked values, first in row 3")},
+        {"audit": "row 4: no target", **dict.fromkeys(SCIKIT_LEARNS, "y has masked.* row 3")},
     ),
     "masked predictions": Kind(
         {"p": np.ma.array(P, mask=MASK)}, "y_pred has missing values, first in row 3",

@@ -86,8 +86,8 @@ def as_rows(values: Any) -> Any:
     if isinstance(values, np.ndarray | list):
         return np.asarray(values)
     if isinstance(values, pd.Series):
-        sparse: Any = values.sparse if isinstance(values.dtype, pd.SparseDtype) else None
-        return values if sparse is None else sparse.to_dense()
+        kind = values.dtype
+        return values.astype(kind.subtype) if isinstance(kind, pd.SparseDtype) else values
     if narwhals.dependencies.is_into_series(values):
         column = narwhals.from_native(values, series_only=True)
         if column.dtype.is_integer() and column.null_count():
@@ -124,10 +124,10 @@ def as_numbers(place: str, name: str, values: Any) -> np.ndarray:
         raise InputError(f"{place}: {name} has values that are no finite numbers") from None
     finite = np.isfinite(numbers)
     if not finite.all():
-        finite = finite.reshape(len(numbers), -1).all(axis=1)
+        rows = finite.reshape(len(numbers), -1).all(axis=1)
         raise InputError(
             f"{place}: {name} has values that are no finite numbers, first in row "
-            f"{int(finite.argmin())}"
+            f"{int(rows.argmin())}"
         )
     return numbers
 

@@ -152,10 +152,9 @@ class TableDataset(Dataset):
         for name in self.parameters.sensitive if self.parameters.drop_sensitive else ():
             dropped.update(self.feature_columns.get(name, (name,)))
         kept = table.features[[name for name in table.features if name not in dropped]]
-        for name, values in kept.select_dtypes("number").items():
-            require_float32(
-                values.to_numpy(np.float64, na_value=np.nan), f"{', '.join(files.sources)}: {name}"
-            )
+        for column, values in kept.select_dtypes("number").items():
+            numbers = values.to_numpy(np.float64, na_value=np.nan)
+            require_float32(numbers, f"{', '.join(files.sources)}: {column}")
         features = one_hot(kept)
         return labelled(
             # a copy: a table of one type may return its own read-only numbers
