@@ -238,8 +238,8 @@ def fairer(methods: pd.DataFrame) -> str:
     if shown.empty:
         return f"{about} unknown; shown of none of {tested} method{'s' if tested > 1 else ''}"
     said = [
-        f"{row.method}, by {_at_least(row.least)} ({row.data}{_cost(row.accuracy)})"
-        for row in shown.head(NAMED).itertuples()
+        f"{row['method']}, by {_at_least(row['least'])} ({row['data']}{_cost(row['accuracy'])})"
+        for row in shown.head(NAMED).to_dict("records")
     ]
     more = f"; {len(shown) - NAMED} more" if len(shown) > NAMED else ""
     return f"{about} {'; '.join(said)}{more}"

@@ -1,5 +1,7 @@
 """Which methods are fairer than plain training under shift: the second line of the first screen."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -60,7 +62,7 @@ def _away(rows: pd.DataFrame) -> float:
 
 
 def _improvements(
-    scores: pd.DataFrame, matrix: pd.DataFrame, row: tuple, results: Results
+    scores: pd.DataFrame, matrix: pd.DataFrame, row: Any, results: Results
 ) -> Estimate | None:
     """The gap of plain training minus that of a method, by test set; None with too few seeds."""
     scores = where(scores, dataset=row.dataset, attribute=row.attribute)
