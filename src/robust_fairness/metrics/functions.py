@@ -17,6 +17,7 @@ from robust_fairness.metrics.groups import as_groups, as_groups_of_both
 VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
+OF_TRAINING = (TRAIN, "y_train")
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 
 Value = float | dict[str, float]
@@ -66,7 +67,7 @@ def metric_function(name: str) -> Callable[..., Value]:
         }
         beside = rows | {key: rows_of(*labels) for key, labels in groups.items()}
         for of_training in (False, True):
-            same = {key: beside[key] for key in beside if key.endswith("_train") == of_training}
+            same = {key: beside[key] for key in beside if (key in OF_TRAINING) == of_training}
             require_same_rows(f"metric {name}", same)
         weights = rows.pop(WEIGHTS, None)
         encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
