@@ -1,0 +1,1 @@
+"""Numbers of this version, which later versions are compared with."""
