@@ -1,6 +1,5 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -68,7 +67,7 @@ class Audit(AuditFindings):
         for attribute in rows["attribute"].unique():
             plain = ".".join(columns_of.get(attribute, (attribute,)))
             base = "".join(c if c.isalnum() or c in "_-. " else "_" for c in plain)
-            base = re.sub(r"^\.", "_", base)[:MOST_CHARACTERS]
+            base = ("_" + base[1:] if base[0] == "." else base)[:MOST_CHARACTERS]
             numbered = (f"{base}_{number}" for number in count(2))
             sections[attribute] = next(
                 name for name in chain([base], numbered) if name not in sections.values()

@@ -265,12 +265,12 @@ def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
     if not claim.default_run:
         return claim
     short = claim.of_default_run()
-    own, all_of_short = (
+    with_scores, all_of_short = (
         [part for part in item.each() if len(_effect(item, part, rows, results).by_seed)]
         for item in (claim, short)
     )
     sides = [(part.rows, part.first, part.second) for part in all_of_short]
-    further = [part for part in own if (part.rows, part.first, part.second) not in sides]
+    further = [part for part in with_scores if (part.rows, part.first, part.second) not in sides]
     return claim if further or len(sides) < len(short.parts) else short
 
 
@@ -649,17 +649,17 @@ def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
     rows = parts[parts["claim"].isin(names)]
     if (rows["state"] == "not run").all():
         return {}
-    (found,) = judged(rows).itertuples(index=False)
-    ends = f" ({_signed(found.low)} to {_signed(found.high)})" if found.low < found.high else ""
-    seeds = f"{found.seeds} seed{'s' if found.seeds > 1 else ''}"
+    claim: Any = next(judged(rows).itertuples(index=False))
+    ends = f" ({_signed(claim.low)} to {_signed(claim.high)})" if claim.low < claim.high else ""
+    seeds = f"{claim.seeds} seed{'s' if claim.seeds > 1 else ''}"
     return {
-        "name": found.claim,
-        "at": found.at,
+        "name": claim.claim,
+        "at": claim.at,
         "effect": rows["effect"].iloc[0],
-        "part": found.part,
-        "published": "" if np.isnan(found.published) else _signed(found.published),
-        "ours": "" if np.isnan(found.ours) else f"{_signed(found.ours)}{ends}, {seeds}",
-        "verdict": found.says,
+        "part": claim.part,
+        "published": "" if np.isnan(claim.published) else _signed(claim.published),
+        "ours": "" if np.isnan(claim.ours) else f"{_signed(claim.ours)}{ends}, {seeds}",
+        "verdict": claim.says,
         "line": drawn({"": rows}, legend=False),
     }
 

@@ -34,14 +34,14 @@ def advantages(rows: pd.DataFrame, gap: str, results: Results) -> pd.DataFrame:
         training), a row for each method that has plain training with the same network beside it.
     """
     plain = is_plain(rows)
-    found = []
+    compared = []
     for key, part in rows.groupby(PAIR, sort=False):
         names = rows.loc[part.index[plain[part.index]], "method"].unique()
         for method, of_method in part[~plain[part.index]].groupby("method", sort=False):
             if len(names) and not of_method["state"].isin(DECLINED).any():
                 of_plain = part[part["method"] == names[0]]
-                found.append((*key, names[0], method, _away(of_method) - _away(of_plain)))
-    table = pd.DataFrame(found, columns=[*PAIR, "plain", "method", "accuracy"])
+                compared.append((*key, names[0], method, _away(of_method) - _away(of_plain)))
+    table = pd.DataFrame(compared, columns=[*PAIR, "plain", "method", "accuracy"])
     scores = where(results.selected, metric=gap, group="")
     if find_metric(gap).better == "higher":
         scores = scores.assign(value=1 - scores["value"])
