@@ -187,6 +187,7 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     served = tmp_path / "build" / "api"
     main = json.loads((served / "main").read_text(), parse_constant=no_constant)
     assert main["layers"] == [
+        "raw",
         "samples",
         "shifted samples",
         "models",
@@ -210,7 +211,7 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     previews = {
         node["filepath"].rpartition("/")[2]: node["preview"]
         for node in nodes
-        if node.get("preview")
+        if node.get("preview") and node["filepath"]  # raw files have none
     }
     assert previews["summary.parquet"]["columns"][:2] == ["dataset", "method"]
     assert {"data", "layout"} <= set(previews["trade_off.json"])
