@@ -163,7 +163,7 @@ def no_constant(name: str) -> None:
 
 def shows_samples(node: dict) -> bool:
     """Whether a node of the site is a preview of samples."""
-    return bool(node.get("preview")) and node["filepath"].endswith("/samples.safetensors")
+    return bool(node.get("preview")) and (node["filepath"] or "").endswith("/samples.safetensors")
 
 
 def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp_path):

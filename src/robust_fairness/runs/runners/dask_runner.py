@@ -308,14 +308,19 @@ class Workers(Executor):
         if now - self._counted >= SECONDS_BETWEEN_COUNTS:
             self._counted = now
             with suppress(OSError, RuntimeError):  # ``submit`` reports a lost scheduler
-                workers = {*self._client.nthreads()}
-                for lost in sorted(self._known - workers):
-                    logger.warning("worker %s is gone; another one repeats what it ran", lost)
-                self._known = workers
-                self._capacity = BACKLOG * max(1, len(workers))
-                self._warn_without(len(workers), now)
+                workers = self._count()
+                self._capacity = BACKLOG * max(1, workers)
+                self._warn_without(workers, now)
                 self._revive()
         return self._capacity
+
+    def _count(self) -> int:
+        """The number of workers; says which are gone since the last count."""
+        workers = {*self._client.nthreads()}
+        for lost in sorted(self._known - workers):
+            logger.warning("worker %s is gone; another one repeats what it ran", lost)
+        self._known = workers
+        return len(workers)
 
     def _warn_without(self, workers: int, now: float) -> None:
         """Warn that there are no workers, at growing intervals, and when there are some again."""
@@ -408,6 +413,8 @@ class Workers(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Cancel running calls, and stop the workers that were started here."""
+        with suppress(OSError, RuntimeError):
+            self._count()
         self._attempts.cleanup()  # calls that wait for workers of others cannot begin
         self._client.close()
         if self._cluster is not None:
