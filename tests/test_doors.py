@@ -310,6 +310,12 @@ def shares(rows: pd.DataFrame, column: str = "value") -> dict[str, float]:
     return dict(zip(of_groups["group"].astype(str), of_groups[column].astype(float), strict=True))
 
 
+def written(table: Any) -> pd.DataFrame:
+    """A table of an audit as CSV, where a quotation mark keeps '-' from being a formula."""
+    rows = pd.read_csv(table, keep_default_na=False)
+    return rows.assign(group=rows["group"].str.removeprefix("'"))
+
+
 def command(*words: str) -> None:
     done = CliRunner().invoke(cli, ["audit", *words, "--force"])
     if done.exit_code:
@@ -333,8 +339,7 @@ def by_command(table: pd.DataFrame, options: dict[str, Any], parquet: bool, peri
         name = "t.parquet" if parquet else "t.csv"
         rows.to_parquet(name) if parquet else rows.to_csv(name, index=False)
         command(name, *words, *([] if period is None else ["--period=t", "--state=s.json"]))
-    rows = pd.read_csv("t_audit.csv", keep_default_na=False)
-    return shares(rows.assign(group=rows["group"].str.removeprefix("'")))  # no formula
+    return shares(written("t_audit.csv"))
 
 
 def by_evaluator(table: pd.DataFrame, options: dict[str, Any]) -> dict[str, float]:
@@ -347,8 +352,7 @@ def by_evaluator(table: pd.DataFrame, options: dict[str, Any]) -> dict[str, floa
         model_type="classifier", dataset=dataset, run_id="1",
         evaluator_config={"sensitive_features": ["g"], "sample_weight": "w", **options},
     )  # fmt: skip
-    rows = done.artifacts[f"{evaluator.FOLDER}/audit.csv"].content
-    return shares(pd.read_csv(StringIO(rows), keep_default_na=False))
+    return shares(written(StringIO(done.artifacts[f"{evaluator.FOLDER}/audit.csv"].content)))
 
 
 TABLE_DOORS: dict[str, Callable[[pd.DataFrame, dict[str, Any]], dict[str, float]]] = {

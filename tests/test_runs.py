@@ -302,22 +302,22 @@ def test_dead_mlflow_server_costs_one_warning(first_run):
 
 def test_mistakes_are_one_line(unchanged):
     """Named, with the nearest names or what is allowed; status 1; nothing written."""
-    adult = "run --env=paper --datasets=adult --methods=erm --seeds=1"
+    digits = "run --env=paper --datasets=biased_mnist --methods=erm --seeds=1"
     smoke = " ".join(SMOKE)
     messages = {
         "run --env=smok": ["unknown environment 'smok': did you mean 'smoke'"],
         f"{smoke} --methods=cumma": ["unknown method of the grid 'cumma': did you mean 'cuma'"],
         f"{smoke} --datasets=adlut": ["unknown dataset of the grid 'adlut'"],
-        f"{smoke} --seeds=0": ["seeds: '0', allowed: a whole number from 1"],
+        f"{smoke} --seeds=0": ["seeds: 0, allowed: a whole number from 1 to 10,000"],
         f"{smoke} --params=methods.cuma.gamma=-1": [
             "gamma of method 'cuma': Input should be greater than or equal"
         ],
         f"{smoke} --params=protocols.tabular.epoch=3": ["epoch"],
         "table": ["no finished run"],
         "fetch adlut": ["did you mean 'adult'"],
-        adult: [
-            "2 mistakes in the configuration:",
-            "(conf/paper/parameters.yml:13). Download it with `robust-fairness fetch adult`",
+        digits: [
+            "4 mistakes in the configuration:",
+            "). Download it with `robust-fairness fetch mnist`",
         ],
     }
     nothing = str(unchanged.root / "nothing")

@@ -67,7 +67,7 @@ class Audit(AuditFindings):
         for attribute in rows["attribute"].unique():
             plain = ".".join(columns_of.get(attribute, (attribute,)))
             base = "".join(c if c.isalnum() or c in "_-. " else "_" for c in plain)
-            base = ("_" + base[1:] if base[0] == "." else base)[:MOST_CHARACTERS]
+            base = ("_" + base[1:] if base[:1] == "." else base)[:MOST_CHARACTERS]
             numbered = (f"{base}_{number}" for number in count(2))
             sections[attribute] = next(
                 name for name in chain([base], numbered) if name not in sections.values()
