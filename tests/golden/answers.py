@@ -12,7 +12,7 @@ from tests.golden import audits, others
 FOLDER = Path(__file__).parent
 MISSING = "(none)"
 VALUES, BOUNDS = 1e-12, 1e-9
-SOLVED = "faircocco_"  # scores by systems of equations: 2e-12 between instruction sets of a machine
+SOLVED = "faircocco_"  # scores by systems of equations: 2e-12 between one thread and two
 
 
 @dataclass(frozen=True)
