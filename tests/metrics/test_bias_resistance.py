@@ -389,3 +389,17 @@ def test_accuracy_at_on_adult_equals_scikit_learns_weighted_accuracy(shared_data
         ["accuracy_at(alpha=1)", "accuracy"], train, np.eye(2)[train.y * 0], None, train
     )
     assert len({round(row["value"], 12) for row in itself}) == 1
+
+
+def test_by_name_attributes_are_frames_and_those_of_training_have_rows_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    y, prediction = rng.integers(0, 3, (2, 60))
+    here, there = (
+        pd.DataFrame({"color": pd.Categorical(rng.choice(["red", "blue"], rows))})
+        for rows in (60, 90)
+    )
+    value = metrics.unbiased_accuracy(
+        y, prediction, attributes=here, y_train=rng.integers(0, 3, 90), attributes_train=there
+    )
+    correct = pd.Series(prediction == y).groupby([y, here["color"]], observed=True).mean()
+    assert value == pytest.approx(correct.mean(), abs=1e-12)

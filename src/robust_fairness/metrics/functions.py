@@ -17,7 +17,8 @@ from robust_fairness.metrics.groups import as_groups, as_groups_of_both
 VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
-OF_TRAINING = (TRAIN, "y_train")
+OF_TRAINING = (TRAIN, "y_train", "attributes_train")
+FRAMES = ("attributes", "attributes_train")  # columns of any kind
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 
 Value = float | dict[str, float]
@@ -82,8 +83,10 @@ def metric_function(name: str) -> Callable[..., Value]:
     return computed
 
 
-def _rows(name: str, key: str, values: Any) -> Array | pd.Series:
-    """Values with a row for each, a pandas series as it is."""
+def _rows(name: str, key: str, values: Any) -> Array | pd.Series | pd.DataFrame:
+    """Values with a row for each, a pandas series as it is, attributes as a frame."""
+    if key in FRAMES:
+        return pd.DataFrame(values)
     rows = as_rows(values)
     shape = np.shape(rows)
     if not shape or (key in VECTORS and len(shape) > 1):
@@ -100,7 +103,7 @@ def _encoded(metric: Metric, rows: dict[str, Any], pos_label: Any) -> dict[str, 
     decided = () if metric.task == "regression" else labelled
     labels = {key: _labelled(metric.name, key, rows[key]) for key in decided if key in rows}
     numbers = {
-        key: as_numbers(f"metric {metric.name}", key, array)
+        key: array if key in FRAMES else as_numbers(f"metric {metric.name}", key, array)
         for key, array in rows.items()
         if key not in labels
     }
