@@ -64,7 +64,7 @@ def tested(
           known at both ends; low and high: bounds of the change at ``LEVEL``, without adjustment,
           high being infinite where a function is not known; error and df: of the signed difference
           that decides; between_refits: standard deviation of that difference over refits, which
-          stands beside a verdict about the model;
+          is reported with a verdict about the model;
         - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
           p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
         - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;

@@ -279,7 +279,7 @@ def _with_target(samples: Samples, x: np.ndarray) -> Samples:
 
 
 def origin(features: np.ndarray) -> np.ndarray:
-    """What to subtract from features so that float32 tells their values apart, float64 ``[d]``.
+    """What to subtract from features so that float32 keeps their values apart, float64 ``[d]``.
 
     >>> origin(np.array([[1.0, 1_700_000_001], [2.0, 1_700_000_002]])).tolist()
     [0.0, 1700000001.0]
