@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robust_fairness.datasets.files import DATA_PACKAGE, Files, default_root
+from robust_fairness.core.raw_files import Files, default_root
+from robust_fairness.datasets.fetch import DATA_PACKAGE
 from robust_fairness.datasets.tables.acs import (
     FILE,
     INCOME,

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from robust_fairness.compute import checkpoints
+from robust_fairness.core.raw_files import Files, default_root
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files, default_root
 from robust_fairness.generation.fitting import GeneratorParameters, fit
 from robust_fairness.generation.generator import BUNDLED, Generator, write
 

@@ -32,7 +32,7 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.datasets.files import dataset_files
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.ingestion.nodes import ingest
 from robust_fairness.reporting import Results

@@ -25,8 +25,8 @@ from robust_fairness import training
 from robust_fairness.compute import checkpoints
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files
 from robust_fairness.experiment.experiment import Experiment
 from robust_fairness.experiment.reading import layered, read
 from robust_fairness.experiment.yaml_source import parse

@@ -13,7 +13,7 @@ import yaml
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.yaml_source import parse

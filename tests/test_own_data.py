@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from robust_fairness import training
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import image_folder
 from robust_fairness.datasets.tables import table
 from robust_fairness.diagnosis.runs import diagnose

@@ -7,7 +7,7 @@ import pytest
 from kedro.io import DataCatalog, DatasetError
 
 from robust_fairness.catalog.raw import RawDataset
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.ingestion.nodes import ingest
 from robust_fairness.runs.configuration import ConfigLoader

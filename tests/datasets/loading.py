@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files
 from robust_fairness.samples import Samples
 
 

@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files, dataset_files
+from robust_fairness.core.raw_files import Files
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.datasets.tables import acs
 from robust_fairness.datasets.tables.acs import (
     CODES,

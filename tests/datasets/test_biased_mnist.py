@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import _biased_mnist_rendering as rendering
 from robust_fairness.datasets.images import biased_mnist
 from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors

@@ -11,7 +11,7 @@ from scipy.io import loadmat
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import cars196
 from tests.datasets import loading
 from tests.datasets.images import framed, matlab, write

@@ -13,7 +13,7 @@ from scipy import stats
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import _image_files, celeba
 from robust_fairness.datasets.images._celeba import numbers_of
 from robust_fairness.datasets.images._skin_tone import (

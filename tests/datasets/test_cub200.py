@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import cub200
 from tests.datasets import loading
 from tests.datasets.images import encoded, write

@@ -9,7 +9,7 @@ import pytest
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.encoding import columns_of, encoded
-from robust_fairness.datasets.files import dataset_files
+from robust_fairness.datasets.fetch import dataset_files
 from tests.datasets import loading
 
 OWN = {"file": "own.csv", "target": "y", "positive": "yes", "sensitive": ["sex"]}

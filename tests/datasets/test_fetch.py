@@ -13,9 +13,9 @@ from threading import Thread
 import pytest
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets import fetch as _fetch
 from robust_fairness.datasets.fetch import REMOTES, Remote, fetch
-from robust_fairness.datasets.files import Files
 from tests.datasets import images
 
 CONTENT = b"1,2,3\n" * 1000

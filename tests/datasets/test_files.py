@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files, default_root
+from robust_fairness.core.raw_files import Files, default_root
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.generated import generated
 from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.generation import latents

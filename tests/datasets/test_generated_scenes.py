@@ -16,8 +16,8 @@ from scipy import stats
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.fetch import modified
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions import generated_scenes
 from robust_fairness.datasets.questions._scenes import (
     ASPECTS,

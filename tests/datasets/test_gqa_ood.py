@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.core import raw_files as _files
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets import files as _files
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.questions import gqa_ood
 from robust_fairness.datasets.questions._questions import (
     Book,

@@ -15,7 +15,7 @@ from PIL import Image
 from torchvision import transforms
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import lfw
 from tests.datasets import loading
 from tests.datasets.images import framed, write

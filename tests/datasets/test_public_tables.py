@@ -14,8 +14,9 @@ from pydantic import ValidationError
 from sklearn.datasets import load_diabetes
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.files import Files, dataset_files
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.datasets.raw.schemas import Category, Number
 from robust_fairness.datasets.tables import public
 from robust_fairness.samples import Samples

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.core import raw_files as _files
 from robust_fairness.core import unpacking
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets import files as _files
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.raw import reading as module
 from robust_fairness.datasets.raw.reading import read_cells, read_columns
 
@@ -149,7 +149,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
 READS = """
 import resource, sys
 from pathlib import Path
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.raw.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -13,8 +13,8 @@ from PIL import Image
 
 import robust_fairness as rf
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import require_float32
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw import columns
 from robust_fairness.datasets.raw.reading import read_columns
 from tests.datasets import loading

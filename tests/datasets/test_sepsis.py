@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.tables import sepsis
 from robust_fairness.datasets.tables.public import declared
 from robust_fairness.datasets.tables.sepsis import DATA, FEATURES

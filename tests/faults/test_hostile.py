@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import _cifar, _image_files
 from robust_fairness.generation import generator
 from robust_fairness.generation.conversion import convert

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
 from robust_fairness.datasets.fetch import modified
-from robust_fairness.datasets.files import Files
 
 # Files by loader, each of an official checksum.
 LOADERS = {

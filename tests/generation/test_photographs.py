@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 import yaml
 
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import cifar10
 from robust_fairness.generation import generator as files
 from robust_fairness.generation import unet

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
 from robust_fairness import metrics
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.tables import public
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.bias_resistance import (

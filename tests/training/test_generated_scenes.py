@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes
 from robust_fairness.experiment.experiment import Cell
 from robust_fairness.samples import Samples

@@ -9,7 +9,7 @@ import torch
 from robust_fairness import training
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.images import digits
 from robust_fairness.training import reference as module
 from robust_fairness.training.prediction import predict

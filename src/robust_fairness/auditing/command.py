@@ -24,7 +24,7 @@ from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import SELECTIONS, SETS, scored, selected
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
 from robust_fairness.inference.counts import TWO
 

@@ -16,7 +16,6 @@ from robust_fairness.auditing.predictions import (
 )
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import exact
-from robust_fairness.datasets.labels import two_classes
 from robust_fairness.datasets.raw.cleaning import (
     MOST_CODES,
     READ_AS,
@@ -39,6 +38,7 @@ from robust_fairness.datasets.raw.columns import (
     require_one_spelling,
     require_two_values,
     row_of,
+    two_classes,
     typed,
     typed_as_number,
 )

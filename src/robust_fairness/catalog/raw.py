@@ -10,7 +10,7 @@ from robust_fairness.core.registry import find
 
 
 class RawDataset(AbstractDataset[None, Any]):
-    """A handle of raw files, ``datasets.files.Files``, which is only read.
+    """A handle of raw files, ``core.raw_files.Files``, which is only read.
 
     Args:
         source: the dataset by name and options, as in the experiment.
@@ -24,7 +24,7 @@ class RawDataset(AbstractDataset[None, Any]):
         self.metadata = metadata
 
     def load(self) -> Any:
-        return import_module("robust_fairness.datasets.files").dataset_files()
+        return import_module("robust_fairness.datasets.fetch").dataset_files()
 
     def save(self, data: None) -> NoReturn:
         raise DatasetError("raw files are only read")

@@ -7,7 +7,7 @@ from typing import Any
 
 from robust_fairness.cli.power import RowCounts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
-from robust_fairness.datasets.files import dataset_files
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.pipelines.builders import source_of
 from robust_fairness.pipelines.ingestion.nodes import read as read_samples

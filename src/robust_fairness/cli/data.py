@@ -11,8 +11,8 @@ from robust_fairness.cli.commands import Command, ProjectCommand
 @click.argument("name")
 def fetch(name: str) -> None:
     """Download the raw files of a dataset and verify checksums."""
+    from robust_fairness.core.raw_files import default_root
     from robust_fairness.datasets.fetch import fetch as download
-    from robust_fairness.datasets.files import default_root
 
     for path in download(name, default_root()):
         click.echo(path)

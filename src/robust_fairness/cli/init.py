@@ -147,7 +147,7 @@ def _column(name: str, table: "Profile") -> str:
 
 def _below_the_root(table: Path, copy: bool, force: bool) -> str:
     """The path of a table below the data root, into which it is copied if it is elsewhere."""
-    from robust_fairness.datasets.files import ROOT_VARIABLE, default_root
+    from robust_fairness.core.raw_files import ROOT_VARIABLE, default_root
 
     root = default_root()
     if table.is_relative_to(root.resolve()):

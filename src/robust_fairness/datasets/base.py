@@ -10,8 +10,8 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import Plugin
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.columns import require_two_values
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import (

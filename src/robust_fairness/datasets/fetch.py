@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,6 +14,7 @@ import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
+from robust_fairness.core.raw_files import Files, default_root
 from robust_fairness.core.unpacking import member_of
 
 
@@ -39,6 +41,17 @@ _WRITTEN = yaml.safe_load(Path(__file__).with_name("remotes.yml").read_text(enco
 REMOTES = {name: Remote(**fields) for name, fields in _WRITTEN.items()}
 # Checksums of files that are not downloaded, by the names of ``Files.sources``.
 _OTHERS = yaml.safe_load(Path(__file__).with_name("checksums.yml").read_text(encoding="utf-8"))
+
+
+DATA_PACKAGE = "robust_fairness_data"  # a distribution of its own, which the extra train installs
+
+
+def dataset_files(root: Path | None = None) -> Files:
+    """Raw files of datasets: those below ``root`` (``default_root`` if None), else bundled ones."""
+    spec = find_spec(DATA_PACKAGE)
+    bundled = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
+    root = default_root() if root is None else root
+    return Files(root, bundled=tuple(bundled), download=command)
 
 
 def command(path: str) -> str | None:
@@ -99,7 +112,7 @@ def fetch(
 
     Args:
         name: one of ``REMOTES``.
-        root: the data root, see ``files.default_root``.
+        root: the data root, see ``raw_files.default_root``.
         progress: show a progress bar where stderr is a terminal.
         address: web folder of a mirror.
     """

@@ -9,8 +9,8 @@ import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
 from robust_fairness.core.errors import Collected, InputError, unknown_name
+from robust_fairness.core.raw_files import Files, RawPath
 from robust_fairness.datasets.base import EACH_ONCE, TypedTable
-from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.raw.cleaning import READ_AS, Cleaning, Decimals
 from robust_fairness.datasets.raw.columns import (
     Kind,
@@ -24,6 +24,7 @@ from robust_fairness.datasets.raw.columns import (
     require_one_spelling,
     require_two_values,
     row_of,
+    two_classes,
     without_suffix,
 )
 from robust_fairness.datasets.raw.reading import read_columns
@@ -33,7 +34,6 @@ from robust_fairness.samples.splits import SplitParameters
 logger = logging.getLogger(__name__)
 
 SPLIT = "split_0"
-REST = "rest"  # all values of a target that are not positive
 UNKNOWN = "unknown"  # the group of rows without a value, if they are one
 
 
@@ -276,48 +276,6 @@ def _target(cells: pd.Series, parameters: RawTableParameters) -> pd.Series:
     if parameters.outcome == "classes":
         return values
     return two_classes(values, parameters.positive, place, parameters.negative)
-
-
-def two_classes(
-    values: pd.Series,
-    positive: Sequence[str],
-    place: str,
-    negative: Sequence[str] = (REST,),
-    rest: str = "negative: rest",
-) -> pd.Series:
-    """Categories merged into two classes, of which the second is positive.
-
-    ``negative`` are the values of the first class, all others if it is ``rest``; it is needed if
-    there are several. ``rest`` is how a user writes that, for messages.
-
-    The classes are named after their values: ``not good`` if several values are negative,
-    ``good or fair`` if several are positive.
-    """
-    present = list(values.cat.remove_unused_categories().cat.categories)
-    for name in positive:
-        if name not in present:
-            raise InputError(f"{place}: {unknown_name('positive value', name, present)}")
-    others = [name for name in present if name not in positive]
-    if not others:
-        raise InputError(f"{place}: every value is positive; at least one must be negative")
-    counts = values.value_counts()
-    if len(others) > 1 and tuple(negative) != (REST,):
-        left = [name for name in others if name not in negative]
-        if left:
-            rows = ", ".join(f"{name!r} ({counts[name]:,} rows)" for name in left)
-            raise InputError(
-                f"{place}: neither positive nor negative: {rows}, allowed: every value in one of "
-                f"them; {rest} takes all other values"
-            )
-    if tuple(negative) != (REST,):
-        for name in negative:
-            if name not in others:
-                raise InputError(f"{place}: {unknown_name('negative value', name, others)}")
-    second = " or ".join(positive)
-    first = others[0] if len(others) == 1 else f"not {second}"
-    codes = values.isin(list(positive)).to_numpy().astype(np.int64)
-    kinds = pd.Index([first, second], dtype=object)
-    return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)
 
 
 def _split_column(table: pd.DataFrame, parameters: RawTableParameters, column: str) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def require_files(
 
     ``names`` are the datasets, and generators with a dataset of their own, whose files are read;
     ``written`` the sections of the experiment, as ``layered`` returns them; and ``files`` a
-    ``datasets.files.Files``.
+    ``core.raw_files.Files``.
     """
     nodes = {**written.fields["datasets"].fields}
     for section in ("generators", "datasets"):

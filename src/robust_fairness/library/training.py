@@ -15,8 +15,7 @@ from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import CONF
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import require_official
-from robust_fairness.datasets.files import dataset_files
+from robust_fairness.datasets.fetch import dataset_files, require_official
 from robust_fairness.experiment.experiment import Cell, TestSet
 from robust_fairness.experiment.plugins import Named
 from robust_fairness.samples import Samples

@@ -331,7 +331,7 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
         """Check that the raw files of these datasets, and sources of generators, are available."""
-        from robust_fairness.datasets.files import dataset_files
+        from robust_fairness.datasets.fetch import dataset_files
 
         written, files = self._written, dataset_files()
         require_files(self.validated_experiment, names, *written, files)

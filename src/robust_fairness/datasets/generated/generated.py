@@ -15,8 +15,8 @@ from torch import Tensor
 
 from robust_fairness.compute import checkpoints
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import Dataset
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.coloured_digits import nearest_colors
 from robust_fairness.experiment.experiment import TestSet
 from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes

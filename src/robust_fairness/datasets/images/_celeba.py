@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files, as_official
+from robust_fairness.core.raw_files import Files, as_official
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     HEIGHT,

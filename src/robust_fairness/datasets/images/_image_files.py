@@ -18,7 +18,7 @@ from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, PositiveInt, field_validator, model_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 
 JPEG = {".jpg": "JPEG"}
 # formats of users' images, by suffix in lower case

@@ -18,8 +18,8 @@ from pydantic import (
 )
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.raw_files import Files, as_official
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, as_official
 from robust_fairness.datasets.images import digits
 from robust_fairness.datasets.images._biased_mnist_factors import (
     DIGITS,

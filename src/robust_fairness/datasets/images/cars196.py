@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
+from robust_fairness.core.raw_files import Files, RawPath, as_official
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, RawPath, as_official
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.datasets.raw.columns import require_distinct

@@ -11,8 +11,8 @@ import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.raw_files import Files, unzipped
 from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._image_files import (
     ImageFileParameters,

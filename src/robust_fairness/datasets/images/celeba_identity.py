@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, large_classes
 from robust_fairness.datasets.images._image_files import decode, opened, with_images

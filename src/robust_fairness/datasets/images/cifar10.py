@@ -10,8 +10,8 @@ import pandas as pd
 from pydantic import Field, PositiveInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath
 from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images import _cifar
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import (

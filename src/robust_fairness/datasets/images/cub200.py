@@ -11,8 +11,8 @@ import pandas as pd
 from pydantic import Field
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath, as_official
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
-from robust_fairness.datasets.files import Files, RawPath, as_official
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import opened, with_images
 from robust_fairness.datasets.raw.columns import require_distinct

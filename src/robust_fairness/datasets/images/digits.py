@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.files import Files
 from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
 

@@ -6,8 +6,8 @@ from pandas.api.types import is_numeric_dtype
 from pydantic import model_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath
 from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._image_files import (
     COMMON,
     ImageFileParameters,

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath
 from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.files import Files, RawPath
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
 from robust_fairness.datasets.images._image_files import ImageSource, opened, present
 from robust_fairness.datasets.raw.columns import require_distinct, row_of

@@ -7,8 +7,8 @@ import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.images.biased_mnist import MNIST_FILES, read_mnist
 from robust_fairness.datasets.images.coloured_digits import (
     Colors,

@@ -18,7 +18,7 @@ import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.experiment.plugins import one_line
 from robust_fairness.samples.questions import PADDING
 

@@ -17,8 +17,8 @@ from pydantic import PositiveInt
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_folder
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import QuestionDataset
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.questions._boxes import COUNT, HALF, checksum
 from robust_fairness.datasets.questions._questions import Book, QuestionRows, questions_of
 from robust_fairness.datasets.questions._scenes import (

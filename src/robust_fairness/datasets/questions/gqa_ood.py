@@ -16,8 +16,8 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import ROOT_VARIABLE, Files, below_the_root
 from robust_fairness.datasets.base import EACH_ONCE, QuestionDataset
-from robust_fairness.datasets.files import ROOT_VARIABLE, Files, below_the_root
 from robust_fairness.datasets.questions._boxes import convert
 from robust_fairness.datasets.questions._questions import (
     UNKNOWN_TOKEN,

@@ -27,6 +27,7 @@ from robust_fairness.datasets.raw.cleaning import (
 )
 
 MOST_CATEGORIES = 100
+REST = "rest"  # all values of a target that are not positive
 FIRST_ROWS = 1000
 LARGEST = float(np.finfo(np.float32).max)
 MOST_DECIMALS = 16  # of a short float that is found by arithmetic; 10 ** 16 is exact in float64
@@ -358,3 +359,45 @@ def typed_as_number(cells: pd.Series) -> bool:
     """Whether every cell is missing or a finite number."""
     known = cells.notna().to_numpy()
     return bool(np.isfinite(_numbers(cells)[known]).all())
+
+
+def two_classes(
+    values: pd.Series,
+    positive: Sequence[str],
+    place: str,
+    negative: Sequence[str] = (REST,),
+    rest: str = "negative: rest",
+) -> pd.Series:
+    """Categories merged into two classes, of which the second is positive.
+
+    ``negative`` are the values of the first class, all others if it is ``rest``; it is needed if
+    there are several. ``rest`` is how a user writes that, for messages.
+
+    The classes are named after their values: ``not good`` if several values are negative,
+    ``good or fair`` if several are positive.
+    """
+    present = list(values.cat.remove_unused_categories().cat.categories)
+    for name in positive:
+        if name not in present:
+            raise InputError(f"{place}: {unknown_name('positive value', name, present)}")
+    others = [name for name in present if name not in positive]
+    if not others:
+        raise InputError(f"{place}: every value is positive; at least one must be negative")
+    counts = values.value_counts()
+    if len(others) > 1 and tuple(negative) != (REST,):
+        left = [name for name in others if name not in negative]
+        if left:
+            rows = ", ".join(f"{name!r} ({counts[name]:,} rows)" for name in left)
+            raise InputError(
+                f"{place}: neither positive nor negative: {rows}, allowed: every value in one of "
+                f"them; {rest} takes all other values"
+            )
+    if tuple(negative) != (REST,):
+        for name in negative:
+            if name not in others:
+                raise InputError(f"{place}: {unknown_name('negative value', name, others)}")
+    second = " or ".join(positive)
+    first = others[0] if len(others) == 1 else f"not {second}"
+    codes = values.isin(list(positive)).to_numpy().astype(np.int64)
+    kinds = pd.Index([first, second], dtype=object)
+    return pd.Series(pd.Categorical.from_codes(codes, kinds), index=values.index, name=values.name)

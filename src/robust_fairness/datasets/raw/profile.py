@@ -10,7 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.files import Files
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.raw.cleaning import MOST_CODES, Cleaning
 from robust_fairness.datasets.raw.columns import (
     FIRST_ROWS,

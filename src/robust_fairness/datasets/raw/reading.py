@@ -19,8 +19,8 @@ import pandas as pd
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas
+from robust_fairness.core.raw_files import BLOCK, Files
 from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
-from robust_fairness.datasets.files import BLOCK, Files
 from robust_fairness.datasets.raw.cleaning import BLANK, READ_AS, Cleaning, Decimals
 
 if TYPE_CHECKING:

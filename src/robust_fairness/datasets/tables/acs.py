@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import exact
+from robust_fairness.core.raw_files import Files, unzipped
 from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.files import Files, unzipped
 from robust_fairness.datasets.raw.columns import row_of
 from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Field as Cell

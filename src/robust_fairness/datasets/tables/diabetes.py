@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.numbers import exact
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 
 SOURCE = "scikit-learn/diabetes"

@@ -13,8 +13,8 @@ import yaml
 from pydantic import BaseModel, PositiveInt
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, as_official, unzipped
 from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.files import Files, as_official, unzipped
 from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, field, validated
 from robust_fairness.datasets.tables._tables import (

@@ -13,8 +13,8 @@ import pandas as pd
 from pydantic import Field as Limits
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import TypedTable
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.raw.reading import read_cells
 from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
 from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of

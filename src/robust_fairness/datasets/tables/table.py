@@ -7,8 +7,8 @@ import pandas as pd
 from pydantic import PositiveInt
 
 from robust_fairness.core.errors import Collected, InputError, unknown_name
+from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.base import TableDataset, TypedTable
-from robust_fairness.datasets.files import Files
 from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
 from robust_fairness.datasets.raw import columns as raw_columns
 from robust_fairness.datasets.tables._tables import MISSING

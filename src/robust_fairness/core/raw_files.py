@@ -1,4 +1,4 @@
-"""Where raw data files are found, and how their bytes become text."""
+"""Raw data files: where they are found, and how their bytes become text."""
 
 import gzip
 import hashlib
@@ -6,10 +6,9 @@ import io
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Annotated
 
@@ -24,23 +23,14 @@ from robust_fairness.core.unpacking import (
     most_unpacked,
     require_size,
 )
-from robust_fairness.datasets import fetch as _fetch
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
-DATA_PACKAGE = "robust_fairness_data"  # a distribution of its own, which the extra train installs
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
 
 
 def default_root() -> Path:
     """Folder of raw files: ``ROBUST_FAIRNESS_DATA`` if set, else ``data/01_raw``."""
     return Path(os.environ.get(ROOT_VARIABLE) or Path("data", "01_raw")).absolute()
-
-
-def dataset_files(root: Path | None = None) -> "Files":
-    """Raw files of datasets: those below ``root`` (``default_root`` if None), else bundled ones."""
-    spec = find_spec(DATA_PACKAGE)
-    bundled = [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
-    return Files(default_root() if root is None else root, bundled=tuple(bundled))
 
 
 def below_the_root(path: str) -> str:
@@ -59,6 +49,10 @@ def below_the_root(path: str) -> str:
     return path
 
 
+def nothing_to_download(name: str) -> None:
+    """The command that downloads a user's own file: there is none."""
+
+
 RawPath = Annotated[str, AfterValidator(below_the_root)]  # below the data root
 
 
@@ -69,12 +63,14 @@ class Files:
     Make one for every dataset that is loaded: ``sources`` becomes ``Samples.sources``. It has the
     SHA-256 of the uncompressed bytes of every file read so far, by its path below ``root``, and
     that of the typed values of tables that are distributed in several forms. Files that are not
-    below the root are taken from the folders ``bundled``.
+    below the root are taken from the folders ``bundled``. ``download`` returns the command that
+    downloads a missing file, None if there is none.
     """
 
     root: Path
     sources: dict[str, str] = field(default_factory=dict)
     bundled: tuple[Path, ...] = ()
+    download: Callable[[str], str | None] = nothing_to_download
 
     def text(self, name: str) -> str:
         r"""UTF-8 text of the file ``name`` or, where only that exists, of ``name.gz``.
@@ -166,7 +162,7 @@ class Files:
 
     def remedy(self, name: str) -> str:
         """What makes a missing file or folder available, as a sentence."""
-        command = _fetch.command(name)
+        command = self.download(name)
         download = f"Download it with `{command}`" if command else f"Put it into {self.root}"
         return f"{download}, or let {ROOT_VARIABLE} name the folder that holds it"
 
