@@ -14,6 +14,7 @@ import yaml
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
+from robust_fairness.datasets.fetch import command
 from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
 from robust_fairness.experiment.reading import layered, read, require_files
 from robust_fairness.experiment.yaml_source import parse
@@ -298,7 +299,7 @@ protocols: {fast: {epochs: 2}}
     (tmp_path / "adult").mkdir()
     for file in ("adult.names", "adult.data.gz"):
         (tmp_path / "adult" / file).touch()
-    files = Files(tmp_path)
+    files = Files(tmp_path, download=command)
     download, otherwise = (
         "Download it with `robust-fairness fetch",
         "`, or let ROBUST_FAIRNESS_DATA",

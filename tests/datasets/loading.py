@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.samples import Samples
 
 
 def load(name: str, root: Path, splits: int = 1, **options: object) -> Samples:
     """The samples of a dataset whose raw files are below ``root``."""
     plugin = find("dataset", name)
-    return plugin(plugin.Parameters.model_validate(options)).load(Files(root), splits)
+    return plugin(plugin.Parameters.model_validate(options)).load(dataset_files(root), splits)

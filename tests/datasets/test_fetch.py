@@ -15,7 +15,7 @@ import pytest
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets import fetch as _fetch
-from robust_fairness.datasets.fetch import REMOTES, Remote, fetch
+from robust_fairness.datasets.fetch import REMOTES, Remote, dataset_files, fetch
 from tests.datasets import images
 
 CONTENT = b"1,2,3\n" * 1000
@@ -182,7 +182,7 @@ def test_file_in_a_folder_of_an_archive_keeps_its_folder(
     assert fetch("toy", tmp_path) == [tmp_path / "toy_folder" / "inner" / "a.csv"]
     for missing in ("toy_folder/inner/a.csv", "toy_folder/toy.zip"):
         with pytest.raises(InputError, match=r"robust-fairness fetch toy"):
-            Files(tmp_path / "empty").content(missing)
+            dataset_files(tmp_path / "empty").content(missing)
 
 
 @pytest.mark.usefixtures("packed")

@@ -8,6 +8,7 @@ import pytest
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files, default_root
+from robust_fairness.datasets.fetch import command
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def test_plain_and_gzipped_file_are_the_same_source(root: Path) -> None:
 
 def test_missing_file_says_which_file_where_and_the_command_that_downloads_it(root: Path) -> None:
     with pytest.raises(InputError) as error:
-        Files(root).text("adult/adult.data")
+        Files(root, download=command).text("adult/adult.data")
     message = str(error.value)
     assert "\n" not in message
     assert str(root / "adult" / "adult.data") in message
@@ -39,7 +40,7 @@ def test_missing_file_says_which_file_where_and_the_command_that_downloads_it(ro
 
 def test_missing_file_that_no_command_downloads_names_no_command(root: Path) -> None:
     with pytest.raises(InputError, match=r"Put it into") as error:
-        Files(root).text("adult/notes.txt")
+        Files(root, download=command).text("adult/notes.txt")
     assert "fetch" not in str(error.value)
 
 
