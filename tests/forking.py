@@ -75,7 +75,8 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        if self.poll() is None:
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         self._process.kill()

@@ -190,13 +190,16 @@ def test_subset_ends_in_the_report_of_that_subset(finished):
 
 
 def test_interrupted_and_killed_run_is_completed_under_its_id(project):
-    """By its id alone, whatever part of the grid it was; in the end the bits of a whole run.
+    """By its id alone, whatever part of the grid it was, from whatever configuration.
 
-    SIGINT, SIGTERM and SIGKILL in the middle of training.
+    SIGINT, SIGTERM and SIGKILL in the middle of training; in the end the bits of a whole run.
     """
     protocol = {"tabular": {"epochs": 60, "checkpoint_seconds": 0}}
     project.configure("smoke/parameters.yml", {"protocols": protocol})
-    part = (*SMOKE, "--datasets=diabetes", "--seeds=1", "--run-id")
+    shutil.copytree(project.root / "conf", project.root / "others")
+    project.configure("smoke/parameters.yml", {"protocols": {"tabular": {"epochs": 61}}})
+    source = ("--datasets=diabetes", "--seeds=1", "--conf-source=others")
+    part = (*SMOKE, *source, "--run-id")
     project.kedro(*part, "whole")
     completed = ("run", "--run-id", "stopped", "--only-missing-outputs")
     for how, words in ((signal.SIGINT, (*part, "stopped")), (signal.SIGTERM, completed)):

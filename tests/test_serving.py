@@ -28,6 +28,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.runs import serving
 from robust_fairness.samples import Samples
 from tests.datasets.loading import load
+from tests.faults.counting import report
 from tests.test_project import ROOT
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
@@ -322,6 +323,7 @@ def test_a_model_with_one_bit_flipped_is_refused(tmp_path):
             with pytest.raises(InputError, match="has changed since the model was saved"):
                 mlflow.pyfunc.load_model(str(tmp_path / "model"))
         (folder / name).write_bytes(content)
+        report(f"flipped bits of {name} of a logged model", flips, flips, 0)
     assert mlflow.pyfunc.load_model(str(tmp_path / "model"))
     (folder / "SHA256SUMS").unlink()
     with pytest.raises(InputError, match="SHA256SUMS: cannot be read: No such file"):

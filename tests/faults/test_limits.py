@@ -3,7 +3,6 @@
 import gzip
 import os
 import random
-import resource
 import subprocess
 import sys
 import tarfile
@@ -58,26 +57,52 @@ def long_binary(path: Path) -> None:
     parquet.write_table(pa.table({"y": [0, 1] * 500_000, "p": [0, 1] * 500_000, "g": rows}), path)
 
 
-def limited() -> None:
-    """A gigabyte more than the libraries take."""
-    resource.setrlimit(resource.RLIMIT_AS, (int(2.2 * GIGABYTE), int(2.2 * GIGABYTE)))
-
-
 BOMBS = {"cell.csv": long_cell, "packed.csv.gz": packed, "wide.parquet": wide,
          "binary.parquet": long_binary}  # fmt: skip
+# Audits a table under a limit of address space; the last line is the most that was taken.
+AUDIT = """
+import atexit, re, resource, runpy, sys
+table, limit = sys.argv[1], int(sys.argv[2])
+status = "/proc/self/status"
+atexit.register(lambda: print(re.search(r"VmPeak:\\s+(\\d+)", open(status).read())[1]))
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.argv = ["", "audit", table, "--target=y", "--prediction=p", "--attributes=g", "--force"]
+runpy.run_module("robust_fairness", run_name="__main__")
+"""
+
+
+def audit(folder: Path, name: str, limit: int) -> tuple[int, str, int]:
+    """Exit status of an audit, what it says, and the bytes of address space that it took."""
+    done = subprocess.run(
+        [sys.executable, "-c", AUDIT, name, str(limit)], cwd=folder, capture_output=True,
+        text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    *said, kilobytes = done.stdout.splitlines(keepends=True)
+    return done.returncode, done.stderr + "".join(said), 1024 * int(kilobytes)
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory) -> dict[str, int]:
+    """What an audit of four rows takes, by the form of the file."""
+    folder = tmp_path_factory.mktemp("few")
+    rows = pd.DataFrame({"y": [1, 0, 1, 0], "p": [0, 0, 1, 1], "g": ["a", "b", "a", "b"]})
+    rows.to_csv(folder / "rows.csv", index=False)
+    rows.to_csv(folder / "rows.csv.gz", index=False)
+    rows.to_parquet(folder / "rows.parquet")
+    results = {path.suffix: audit(folder, path.name, 2**40) for path in folder.iterdir()}
+    assert {status for status, *_ in results.values()} == {0}
+    return {suffix: size for suffix, (*_, size) in results.items()}
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_in_one_line(tmp_path, name):
+def test_a_bomb_is_refused_in_one_line(tmp_path, taken, name):
+    """With a gigabyte of address space beyond what an audit of four rows takes."""
     BOMBS[name](tmp_path / name)
-    words = ["audit", name, "--target=y", "--prediction=p", "--attributes=g"]
-    done = subprocess.run(
-        [sys.executable, "-m", "robust_fairness", *words], cwd=tmp_path, capture_output=True,
-        text=True, preexec_fn=limited, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    said = done.stdout + done.stderr
-    assert done.returncode == 2 and said.count("\n") == 1 and said.startswith("Error: "), said
+    few = taken[Path(name).suffix]
+    status, said, _ = audit(tmp_path, name, few + 10**9)
+    assert status == 2 and said.count("\n") == 1 and said.startswith("Error: "), said
     assert [path.name for path in tmp_path.iterdir()] == [name]
+    report(f"bomb {name} with {(few + 10**9) / GIGABYTE:.2f} GiB", 1, 1, 0)
 
 
 def test_archives_are_measured_before_they_are_unpacked(tmp_path):

@@ -123,19 +123,26 @@ def test_a_run_killed_at_random_moments_is_completed_to_the_same_bits(folder, ho
     started = time.monotonic()
     project.kedro(*words, "whole", ROBUST_FAIRNESS_MLFLOW="on")
     duration = time.monotonic() - started
-    for number in range(times):
-        run_id = f"killed-{number // 5}"
-        child = project.start(*started_or_continued(words, run_id), ROBUST_FAIRNESS_MLFLOW="on")
-        with suppress(subprocess.TimeoutExpired):
-            child.communicate(timeout=draw.uniform(0, duration))
-        child.send_signal(how)
-        child.communicate()
-    wrong, runs = [], [f"killed-{number}" for number in range(times // 5)]
-    for run_id in runs:
+    kills, runs = 0, []
+    while kills < times:
+        runs.append(f"killed-{len(runs)}")
+        while kills < times and runs[-1] not in finished():
+            words_now = started_or_continued(words, runs[-1])
+            child = project.start(*words_now, ROBUST_FAIRNESS_MLFLOW="on")
+            with suppress(subprocess.TimeoutExpired):
+                child.communicate(timeout=draw.uniform(0, duration))
+            kills += child.poll() is None
+            child.send_signal(how)
+            child.communicate()
+    for run_id in {*runs} - finished():
         project.kedro(*started_or_continued(words, run_id), ROBUST_FAIRNESS_MLFLOW="on")
-        wrong += [run_id] if contents(run_id) != contents("whole") else []
-    report(f"{how.name} of runs", times, times - len(wrong), len(wrong))
+    wrong = [run_id for run_id in runs if contents(run_id) != contents("whole")]
+    report(f"{how.name} of {len(runs)} runs", kills, kills - len(wrong), len(wrong))
     assert wrong == []
+
+
+def finished() -> set[str]:
+    return {run["run_id"] for run in provenance.manifests() if run["state"] == "finished"}
 
 
 def started_or_continued(words: tuple[str, ...], run_id: str) -> tuple[str, ...]:

@@ -50,6 +50,27 @@ def test_two_writers_of_a_state_lose_no_period(tmp_path, pairs):
     assert lost == 0 and not [*tmp_path.glob(".*")]
 
 
+def test_one_of_four_audits_that_write_to_one_path_wins(tmp_path):
+    """Without ``--force`` the others say in one line that the file exists; nothing is mixed."""
+    (tmp_path / "t.csv").write_text("sex,y,p,q,r,s\n" + "f,1,0,1,1,1\nm,0,1,0,1,1\n" * 60)
+    command = [sys.executable, "-m", "robust_fairness", "audit", "t.csv", "--target=y"]
+    writers = {
+        column: subprocess.Popen([*command, "--attributes=sex", f"--prediction={column}"],
+                                 cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        for column in "pqrs"
+    }  # fmt: skip
+    said = {column: writer.communicate()[1] for column, writer in writers.items()}
+    (winner,) = (column for column, writer in writers.items() if writer.returncode == 0)
+    assert said.pop(winner) == ""
+    for line in said.values():
+        assert line.count("\n") == 1 and "t_audit.html: exists, allowed: --force" in line
+    made = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {path.name for path in made} == {"t.csv", "t_audit.html", "t_audit.csv"}
+    alone = [*command, "--attributes=sex", f"--prediction={winner}", "--force"]
+    subprocess.run(alone, cwd=tmp_path, check=True, capture_output=True)
+    assert {path: path.read_bytes() for path in made} == made
+
+
 @pytest.mark.parametrize("flips", [10, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_flipped_bit_of_a_state_is_named(tmp_path, flips):
     """Or it changes nothing: a space between two values, say."""

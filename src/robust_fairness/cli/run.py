@@ -17,7 +17,12 @@ from robust_fairness.cli.finished_run import open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.escaping import for_console
 from robust_fairness.experiment.yaml_source import parse
-from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run
+from robust_fairness.runs.provenance import (
+    load_manifest,
+    new_run_id,
+    newest_unfinished_run,
+    root,
+)
 from robust_fairness.runs.secrets import HIDDEN
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
@@ -75,6 +80,8 @@ def _selected(
     """Options and parameters of a run to complete: those of its manifest, unless they are given."""
     written = {**manifest["filters"], "env": manifest["environment"]}
     written |= {"namespaces": manifest["namespaces"]}
+    if "conf_source" in manifest:  # earlier versions did not record it
+        written["conf_source"] = str(root() / manifest["conf_source"])
     if not options["pipeline"]:
         written["pipelines"] = manifest["pipelines"]
     before = dict(manifest["runtime_parameters"])

@@ -277,6 +277,7 @@ def new_manifest(
         "namespaces": sorted(run_params["namespaces"] or ()),
         "filters": {name: sorted(run_params[name] or ()) for name in FILTERS},
         "runtime_parameters": run_params["runtime_params"],
+        "conf_source": relative(Path(loader.source).absolute()),
         "configuration": configuration_digest(loader),
         "configuration_files": loader.texts(),
         "grid": {
