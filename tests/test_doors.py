@@ -18,6 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 from click.testing import CliRunner
 from sklearn import config_context
 from sklearn.base import clone
@@ -90,6 +91,10 @@ KINDS: dict[str, Kind] = {
         {"groups": pd.Series(SEX, [0] * ROWS), "weight": pd.Series(WEIGHT, [0] * ROWS)}
     ),
     "index of some": Kind({"groups": pd.Series(SEX, TURNED), "weight": pd.Series(WEIGHT, TURNED)}),
+    "tensors": Kind(
+        {"p": torch.tensor(P.astype(float), requires_grad=True), "groups": torch.tensor(SEX == "m"),
+         "weight": torch.tensor(WEIGHT, dtype=torch.bfloat16)},
+    ),
     "sparse weights": Kind({"weight": pd.Series(pd.arrays.SparseArray(WEIGHT))}),
     "turned index": Kind(
         {"weight": pd.Series(WEIGHT, TURNED), "groups": pd.Series(SEX)}, "indices of .* differ"

@@ -96,6 +96,19 @@ def test_monitor_has_the_values_of_the_audit_and_says_what_grew(tmp_path):
     assert [alarm for _, alarm in wide.sentences()] == [False]
 
 
+def test_a_gap_that_grows_step_by_step_grew_no_later_than_its_alarm(tmp_path):
+    """The largest step, after the alarm, is the one that fits one size of growth best."""
+    months = [table(7, 6, 1500, grown, since=0) for grown in (0, 0, 0.13, 0.22, 0.4, 0.4)]
+    frame = pd.concat([part[part["date"] == f"2024-0{k + 1}-01"] for k, part in enumerate(months)])
+    monitor = audited(written(frame[frame["sex"] != "other"], tmp_path / "t.csv"), first=2).monitor
+    for gap in monitor.gaps:
+        rates = [part.groupby("sex")["p"].mean() for _, part in frame.groupby("date")]
+        assert gap.alarm is not None and gap.since <= gap.alarm
+        assert abs(np.diff(rates[2 + gap.since])).max() > 0.1
+    alarms = [monitor.periods[2:].index(period) for _, period in monitor.alarms]
+    assert alarms == [gap.since for gap in monitor.gaps]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_no_line_excludes_a_gap_that_a_period_has(tmp_path, seed):
     """A gap of one month, without an alarm: bounds of a lasting gap say nothing about it."""

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import robust_fairness as rf
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.periods import periods_of
 from robust_fairness.auditing.predictions import Options
@@ -227,6 +228,26 @@ def test_states_that_version_1_0_wrote_go_on(tmp_path, kind, names, checksum, ne
     else:
         again = [f"{name}-01" if kind == "month" else name for name in names]
         assert len(monitored(pd.concat(map(rows, again)), tmp_path, state).periods) == len(names)
+
+
+def test_months_of_times_in_a_zone_are_those_in_utc_and_a_reference_has_hints(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    times = pd.Series(pd.date_range("2024-01-28", "2024-03-04", 400, tz="Asia/Kolkata"))
+    frame = pd.DataFrame({"t": times.map(lambda time: time.isoformat()), "y": np.arange(400) % 2})
+    frame["sex"] = rng.choice(["f", "m", "unknown"], 400)
+    frame["p"] = rng.integers(0, 2, 400)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    done = audit_file(TableFile(tmp_path / "t.csv"), OPTIONS, monitored=Monitored("t"))
+    months = times.dt.tz_convert("UTC").dt.strftime("%Y-%m")
+    assert (months != times.dt.strftime("%Y-%m")).any()
+    for month, counts in zip(done.monitor.periods, done.monitor.counts["sex"].known(), strict=True):
+        assert counts.sum() == (months == month).sum()
+    assert any("times are in UTC" in hint for hint in done.hints)
+    now = frame[frame["sex"] != "unknown"]
+    (hint,) = rf.audit(
+        now, y_true="y", y_pred="p", sensitive_features=["sex"], reference=frame
+    ).hints
+    assert "'unknown' is a group" in hint
 
 
 def test_a_length_needs_a_column_of_periods(tmp_path) -> None:

@@ -152,6 +152,19 @@ REFUSED: dict[str, tuple[Callable[[], pd.DataFrame], list[str], str]] = {
         ),
         ["--weight=w"], "column p has decimal commas; declare the decimal separator",
     ),
+    "many thousands with points, and a blank": (
+        lambda: MANY.assign(
+            p=with_comma(MANY["p"]),
+            w=[" ", *(f"{k // 900 + 1}.{k % 900 + 100}" for k in range(1, len(MANY)))],
+        ),
+        ["--weight=w"], "column p has decimal commas; declare the decimal separator",
+    ),
+    "thousands with points beside many commas": (
+        lambda: MANY.assign(
+            p=MANY["p"].map(lambda value: f"{value:.6f}".replace(".", ",")), w="1.250"
+        ),
+        ["--weight=w"], "column p has decimal commas; declare the decimal separator",
+    ),
     "encoding": (lambda: FRAME, ["--encoding=klingon"], "encoding: 'klingon', allowed"),
     "bins of dates": (lambda: FRAME.assign(a=np.arange(ROWS)), ["--attributes=a", "--bins=a=year"],
                       "need a column of dates"),

@@ -211,7 +211,15 @@ def audited_tables(
     earlier = with_bins_of(earlier, reference, reference_name)
     options = replace(options, bins=earlier.bins)
     then = check(reference, earlier, reference_name)
-    return audited(check(table, options, name), options, name, then, reference_name)
+    now = with_notes_of(check(table, options, name), then, reference_name)
+    return audited(now, options, name, then, reference_name)
+
+
+def with_notes_of(now: Predictions, then: Predictions, name: str) -> Predictions:
+    """Predictions with the notes of a reference of some name that they lack."""
+    further = [note for note in then.notes if note not in now.notes]
+    named = [note if note.startswith(name) else f"{name}: {note}" for note in further]
+    return replace(now, notes=(*now.notes, *named))
 
 
 def audited(

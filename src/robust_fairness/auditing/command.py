@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.audit import Audit, audited, audited_tables, changed_since
+from robust_fairness.auditing.audit import (
+    Audit,
+    audited,
+    audited_tables,
+    changed_since,
+    with_notes_of,
+)
 from robust_fairness.auditing.changes import MIX, require_comparable
 from robust_fairness.auditing.door import check, with_bins_of, without_labels
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
@@ -259,7 +265,7 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
         )
     unlabelled = replace(options, y_true=None)
     table = source.columns(unlabelled)
-    now = check(table, unlabelled, str(source.path), then)
+    now = with_notes_of(check(table, unlabelled, str(source.path), then), then, str(reference))
     require_comparable(now, then, (source.path.name, reference.name))
     known = then.groups(options.intersections)
     for attribute, groups in now.groups(options.intersections).items():

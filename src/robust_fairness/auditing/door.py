@@ -19,12 +19,14 @@ from robust_fairness.core.numbers import exact
 from robust_fairness.datasets.raw.cleaning import (
     MOST_CODES,
     READ_AS,
+    WRITTEN,
     Cleaning,
     date_names,
     date_unit,
     dates_of,
     is_placeholder,
     require_one_decimal,
+    texts_of,
 )
 from robust_fairness.datasets.raw.columns import (
     Kind,
@@ -167,7 +169,9 @@ class _Door:
             self.notes += [how] if how else []
         if self.notes and options.decimal is None:
             numbers = [column for column in options.columns if not self._names(column)]
-            require_one_decimal({self.place(column): table[column] for column in numbers})
+            written = {column: table.attrs.get(WRITTEN, {}).get(column) or texts_of(table[column])
+                       for column in numbers}  # fmt: skip
+            require_one_decimal({self.place(column): of for column, of in written.items()})
         self.table = pd.DataFrame(cleaned, copy=False).reset_index(drop=True)
 
     def place(self, column: str | None) -> str:

@@ -437,8 +437,11 @@ class Followed:
 
     @cached_property
     def since(self) -> int:
-        """The number of the period in which the gap most likely grew; 0 without an alarm."""
-        return 0 if self.alarm is None else int(self._growth.start.argmax())
+        """The number of the period in which the gap most likely grew; 0 without an alarm.
+
+        No later one than that of the alarm, also where the gap grows further.
+        """
+        return 0 if self.alarm is None else int(self._growth.start[: self.alarm + 1].argmax())
 
     @cached_property
     def least_since(self) -> float:

@@ -72,7 +72,7 @@ def as_rows(values: Any) -> Any:
     """Values with a row for each: a series of pandas, or an array of numpy.
 
     Integers of polars and Arrow with a null stay integers, as pandas' nullable ones; sparse values
-    become dense, and masked ones are missing.
+    become dense, masked ones are missing, and tensors of torch lose their gradient.
 
     >>> as_rows(np.ma.array([1, 2], mask=[False, True])).tolist()
     [1, None]
@@ -83,6 +83,9 @@ def as_rows(values: Any) -> Any:
             plain = plain.astype(object)
             plain[mask] = None
         return plain
+    if is_tensor(values):
+        plain = values.detach().cpu()
+        values = (plain.float() if "bfloat16" in str(plain.dtype) else plain).numpy()
     if isinstance(values, np.ndarray | list):
         return np.asarray(values)
     if isinstance(values, pd.Series):
@@ -94,6 +97,11 @@ def as_rows(values: Any) -> Any:
             return exact_integers(column)
         return column.to_numpy()
     return np.asarray(values)
+
+
+def is_tensor(values: Any) -> bool:
+    """Whether values are a tensor of torch, which is not imported for it."""
+    return hasattr(values, "detach") and hasattr(values, "requires_grad")
 
 
 def exact_integers(cells: Any) -> np.ndarray | pd.arrays.IntegerArray:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from robust_fairness.core.arrays import as_rows, exact_integers, require_same_rows
+from robust_fairness.core.arrays import as_rows, exact_integers, is_tensor, require_same_rows
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.extras import needed_by
 
@@ -132,9 +132,9 @@ def sensitive_columns(values: Any, role: str = "sensitive_features") -> pd.DataF
     """
     tabular = isinstance(values, Mapping) or narwhals.dependencies.is_into_dataframe(values)
     try:
-        series = narwhals.dependencies.is_into_series(values)
+        rowwise = narwhals.dependencies.is_into_series(values) or is_tensor(values)
         frame = (
-            as_pandas(values) if tabular else pd.DataFrame(as_rows(values) if series else values)
+            as_pandas(values) if tabular else pd.DataFrame(as_rows(values) if rowwise else values)
         )
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):

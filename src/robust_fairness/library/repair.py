@@ -32,6 +32,7 @@ from sklearn.utils.validation import (
 
 from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core.arrays import (
+    as_rows,
     as_weights,
     factorised,
     require_same_rows,
@@ -153,7 +154,7 @@ class Repaired(ClassifierMixin, BaseEstimator):
         weight = np.ones(len(labels))
         if sample_weight is not None:
             weight = _check_sample_weight(
-                sample_weight, labels, dtype=np.float64,
+                as_rows(sample_weight), labels, dtype=np.float64,
                 ensure_non_negative=True, allow_all_zero_weights=False,
             )  # fmt: skip
             weight = as_weights(type(self).__name__, weight)

@@ -1,7 +1,7 @@
 """Columns as people write them, cleaned once: a rule sees each distinct text, never the rows."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
@@ -32,6 +32,7 @@ DATE_FORMS = (
 )
 UNITS: dict[DateUnit, str] = {"year": "Y", "quarter": "Q", "month": "M", "day": "D"}
 READ_AS = "read_as"  # what a reader took for what, in ``attrs`` of its table
+WRITTEN = "written"  # likewise texts of columns that are read as numbers, see ``telling``
 MOST_CODES = 10  # distinct values of an attribute that are groups as they are
 
 
@@ -136,29 +137,42 @@ class Cleaning:
         return [re.sub(r"[.\s]", "", text).replace(",", ".") for text in texts]
 
 
-def require_one_decimal(columns: Mapping[str, pd.Series]) -> None:
+def telling(texts: Iterable[str]) -> list[str]:
+    """At most four of the texts of a column, which say about its points what all of them say.
+
+    >>> telling(["1.234", "2.345", "", "5,5"])
+    ['5,5', '1.234']
+    """
+    known = [text.strip() for text in texts if not (BLANK.fullmatch(text) or is_placeholder(text))]
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda text: "," in text,
+        lambda text: "." in text,
+        lambda text: not WITH_COMMA.fullmatch(text),
+        lambda text: not WITH_POINTS.fullmatch(text),
+    )
+    told = (next(filter(test, known), None) for test in tests)
+    return list(dict.fromkeys(text for text in told if text is not None))
+
+
+def texts_of(cells: pd.Series) -> list[str]:
+    """The telling texts of a column; none of one with other cells."""
+    distinct = [] if is_numeric_dtype(cells.dtype) else list(pd.factorize(cells)[1])
+    return telling(distinct) if all(isinstance(text, str) for text in distinct) else []
+
+
+def require_one_decimal(columns: Mapping[str, Sequence[str]]) -> None:
     """Refuse points that may separate thousands, beside another column with decimal commas.
 
     Args:
-        columns: columns of numbers as they are in the table, by their place.
+        columns: telling texts of columns of numbers, by their place.
     """
-    distinct = {
-        place: list(pd.factorize(cells)[1])
-        for place, cells in columns.items()
-        if not is_numeric_dtype(cells.dtype)
-    }
-    texts = {
-        place: [text.strip() for text in of_column if not is_placeholder(text)]
-        for place, of_column in distinct.items()
-        if all(isinstance(text, str) for text in of_column)
-    }
     with_comma = [
-        place for place, of_column in texts.items()
-        if any("," in text for text in of_column) and all(map(WITH_COMMA.fullmatch, of_column))
+        place for place, texts in columns.items()
+        if any("," in text for text in texts) and all(map(WITH_COMMA.fullmatch, texts))
     ]  # fmt: skip
-    for place, of_column in texts.items():
-        points = [text for text in of_column if "." in text]
-        if with_comma and points and all(map(WITH_POINTS.fullmatch, of_column)):
+    for place, texts in columns.items():
+        points = [text for text in texts if "." in text]
+        if with_comma and points and all(map(WITH_POINTS.fullmatch, texts)):
             raise InputError(
                 f"{place}: the point of {points[0]!r} may separate decimals or thousands, since "
                 f"{with_comma[0]} has decimal commas; declare the decimal separator, ',' or '.' "

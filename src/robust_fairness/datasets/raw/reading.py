@@ -21,7 +21,14 @@ from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas
 from robust_fairness.core.raw_files import BLOCK, Files
 from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
-from robust_fairness.datasets.raw.cleaning import BLANK, READ_AS, Cleaning, Decimals
+from robust_fairness.datasets.raw.cleaning import (
+    BLANK,
+    READ_AS,
+    WRITTEN,
+    Cleaning,
+    Decimals,
+    telling,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,10 +77,12 @@ def read_columns(
         raise InputError(f"{name}: is {kind}, which does not match its name")
 
     notes: list[str] = []
+    written: dict[str, list[str]] = {}
 
     def collector(column: str) -> _Column:
         is_text = text is None or column in text
-        return _Column(f"{name}, column {column}", missing, is_text, decimal, notes)
+        place, of_column = f"{name}, column {column}", written.setdefault(column, [])
+        return _Column(place, missing, is_text, decimal, notes, of_column)
 
     if name.endswith(PARQUET):
         for _ in blocks:  # notes the checksum
@@ -106,7 +115,7 @@ def read_columns(
         table.attrs["encoding"] = likely
     if not len(table):
         raise InputError(f"{name}: has no rows")
-    table.attrs[READ_AS] = notes
+    table.attrs |= {READ_AS: notes, WRITTEN: written}
     return table
 
 
@@ -249,9 +258,10 @@ class _Column:
         text: bool,
         decimal: Decimals | None = None,
         notes: list[str] | None = None,
+        written: list[str] | None = None,
     ) -> None:
         self.place, self.missing = place, frozenset(missing)
-        self.cleaning, self.notes = Cleaning(missing, decimal), notes
+        self.cleaning, self.notes, self.written = Cleaning(missing, decimal), notes, written
         self.most_texts = MOST_ROWS if text else MOST_TEXTS
         self.codes: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
@@ -286,6 +296,8 @@ class _Column:
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
         values = _parsed(texts)
+        if self.written is not None:
+            self.written[:] = telling([*self.written, *texts])
         if self.cleaning.decimal == "," or not np.isfinite(values).all():
             points, how = self.cleaning.names(texts, self.place, numbers=True)
             if how and not self.numeric:
