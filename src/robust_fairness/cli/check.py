@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:
     """Report all mistakes of the configuration, without training.
 
-    Reads the configuration and the tables; mistakes have file and line. For every sensitive
-    attribute it foretells the smallest change of a gap between domains that the run would find.
-    Exit status: 0, 1 if there are mistakes, 2 if the command is wrong.
+    Reads the configuration and the tables; mistakes have file and line. Exit status: 0, 1 if there
+    are mistakes, 2 if the command is wrong.
     """
     from robust_fairness.cli.checking import check as find_mistakes
 
@@ -41,16 +40,12 @@ def check(environment: str | None, timed: bool, form: str, **axes: Any) -> None:
 
 
 def _print_text(findings: "Findings", seconds: float) -> None:
-    from robust_fairness.cli.power import foretold, sentences
-
     for mistake in findings.mistakes:
         click.echo(for_console(_line(mistake)))
     checked = f"{_count(findings.datasets, 'dataset')} with {_count(findings.cells, 'cell')}"
     for line in findings.runs:
         click.echo(for_console(line))
     rows = _count(sum(findings.tables.values()), "row")
-    for sentence in sentences(foretold(findings.counts)):
-        click.echo(for_console(sentence))
     if findings.mistakes:
         ending = f"{_count(len(findings.mistakes), 'mistake')}. Nothing was trained."
     else:
@@ -71,8 +66,6 @@ def _line(mistake: Mistake) -> str:
 
 
 def _print_json(findings: "Findings") -> None:
-    from robust_fairness.cli.power import foretold
-
     mistakes = [
         {"place": mistake.place, "message": mistake.text, "hint": mistake.hint}
         for mistake in findings.mistakes
@@ -84,6 +77,5 @@ def _print_json(findings: "Findings") -> None:
         "runs": findings.runs,
         "rows": findings.tables,
         "seconds": findings.seconds,
-        "foretold": json.loads(foretold(findings.counts).to_json(orient="records")),
     }
     click.echo(json.dumps({"mistakes": mistakes, **counts}, indent=2))

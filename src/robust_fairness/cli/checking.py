@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robust_fairness.cli.power import RowCounts, counts
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
 from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.experiment.experiment import DatasetConfig, Experiment
@@ -26,14 +25,12 @@ class Findings:
         mistakes: those that would stop a run or a cell.
         tables: rows by name of the tables that were read.
         seconds: CPU time that the trainings of tables will take; None unless it is asked for.
-        counts: rows by group and class, at home and in every other domain.
         runs: what will run, a line per dataset.
         datasets, cells, trainings: their numbers; a search may end some trainings early.
     """
 
     mistakes: list[Mistake] = field(default_factory=list)
     tables: dict[str, int] = field(default_factory=dict)
-    counts: list[RowCounts] = field(default_factory=list)
     seconds: float | None = None
     datasets: int = 0
     cells: int = 0
@@ -137,7 +134,6 @@ def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, pla
     noting = findings.noting
     with noting(place, dataset.name):
         samples = within_domains(samples, dataset)
-        findings.counts += counts(samples, dataset)
         for test_set in dataset.test_sets:
             with noting(place, f"{dataset.name}, shift {test_set.called}"):
                 shift(samples, test_set)
