@@ -11,23 +11,18 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from kedro.framework.hooks.manager import _create_hook_manager, _register_hooks
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
-from mlflow import MlflowClient
-from mlflow.entities import ViewType
 
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.cli import cli
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, sha256_of
 from robust_fairness.experiment.experiment import Experiment
-from robust_fairness.runs import hooks, provenance, rerun, session, tracking
+from robust_fairness.runs import hooks, provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
-from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.runs.secrets import hidden
 from robust_fairness.samples import Samples
@@ -504,63 +499,6 @@ def test_a_run_id_is_the_name_of_a_file(run_id):
     created = object.__new__(session.Session)
     with pytest.raises(InputError, match="run id"):
         created.run(runtime_params={"run_id": run_id})
-
-
-def test_old_runs_are_pruned_but_for_those_that_others_refer_to(monkeypatch):
-    """By a run, a page of the project, or the kernel; remains of killed processes go, too."""
-    monkeypatch.delenv("ROBUST_FAIRNESS_CHECKPOINTS")
-    behind = Pipeline([pipeline().nodes[-1]])
-    run("one")
-    run("reader", behind)
-    run("published")
-    run("new")
-    for number, name in enumerate(("one", "reader", "published", "new")):
-        provenance.update_manifest(name, started=f"2020-01-0{number + 1}T00:00:00.000+00:00")
-    Path("docs").mkdir()
-    Path("docs/results.md").write_text(
-        "Figures of run published, for readers of reader-2.", encoding="utf-8"
-    )
-    Path("data/checkpoints/toy.erm/aa").mkdir(parents=True)
-    os.utime("data/checkpoints/toy.erm/aa", (0, 0))
-    command = ["prune", "--keep", "1", "--older-than", "30d"]
-    printed = CliRunner().invoke(cli, [*command, "--dry-run"], catch_exceptions=False).output
-    expected = ["run reader", "data/checkpoints/toy.erm/aa", "would be deleted"]
-    assert [line.partition(":")[0] for line in printed.splitlines()] == expected
-    with owned("reader"):
-        printed = CliRunner().invoke(cli, command).output
-    assert "run reader: kept (run reader is in progress" in printed and "deleted: 1" in printed
-    assert known_runs() == ["one", "reader", "published", "new"]
-    assert not Path("data/checkpoints").exists()
-    Path("data/lonely/reader").mkdir(parents=True)
-    Path("data/lonely/reader/lonely").touch()
-    assert CliRunner().invoke(cli, command).exit_code == 0
-    assert not Path("data/lonely").exists()
-    assert known_runs() == ["one", "published", "new"]
-    assert not list(Path("data").glob("**/reader")) and Path("data/metrics/one/metrics").exists()
-    assert "allowed: days, as 30d" in CliRunner().invoke(cli, ["prune", "--older-than=1h"]).output
-
-
-def test_pruning_takes_deleted_runs_off_the_database(monkeypatch):
-    """Their rows, and the space that they took."""
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setenv("ROBUST_FAIRNESS_MLFLOW", "on")
-    run("one")
-    store = f"sqlite:///{Path.cwd() / 'mlflow.db'}"
-    client = MlflowClient(store)
-    experiment = client.create_experiment(
-        tracking.experiment_name(), (Path.cwd() / "mlruns").as_uri()
-    )
-    for tag in ("one", "two"):
-        made = client.create_run(experiment, tags={"kedro.run_id": tag, "x": "x" * 5000}).info
-        for number in range(100):
-            client.log_param(made.run_id, f"p{number}", "x" * 5000)
-    size = Path("mlflow.db").stat().st_size
-    provenance.update_manifest("one", started="2020-01-01T00:00:00.000+00:00")
-    printed = CliRunner().invoke(cli, ["prune", "--keep=0"], catch_exceptions=False).output
-    assert printed.splitlines()[-1] == "deleted: 1" and len(printed.splitlines()) == 2
-    (left,) = client.search_runs([experiment], run_view_type=ViewType.ALL)
-    assert left.data.tags["kedro.run_id"] == "two"
-    assert Path("mlflow.db").stat().st_size < size - 400_000
 
 
 def test_a_manifest_has_no_credentials():

@@ -17,7 +17,7 @@ from robust_fairness.core.extras import command, needed_by
 COMMANDS = {
     "answers": "finished_run", "audit": "audit", "catalog": "of_kedro", "check": "check",
     "cite": "finished_run", "convert-edm": "data", "demo": "project", "fetch": "data",
-    "init": "init", "jupyter": "of_kedro", "list": "listing", "new": "project", "prune": "prune",
+    "init": "init", "jupyter": "of_kedro", "list": "listing", "new": "project",
     "registry": "of_kedro", "report": "finished_run", "rerun": "run", "run": "run",
     "server": "of_kedro", "site": "finished_run", "table": "finished_run",
 }  # fmt: skip

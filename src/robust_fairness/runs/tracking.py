@@ -20,11 +20,9 @@ import json
 import logging
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, redirect_stdout
-from io import StringIO
+from contextlib import AbstractContextManager, contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -550,29 +548,6 @@ def experiment_name() -> str:
     return os.environ.get(EXPERIMENT_NAME) or EXPERIMENT
 
 
-def forget(run_id: str) -> None:
-    """Delete the MLflow runs of a run, and their files where they are in this project."""
-    uri = os.environ.get(URI)
-    database = provenance.root() / "mlflow.db"
-    if is_off() or not (uri or database.exists()):
-        return
-    from mlflow import MlflowClient
-
-    client = MlflowClient(uri or f"sqlite:///{database}")
-    experiment = client.get_experiment_by_name(experiment_name())
-    if experiment is None:
-        return
-    condition = f"tags.`kedro.run_id` = '{run_id}'"
-    for run in client.search_runs([experiment.experiment_id], condition, max_results=MOST_RUNS):
-        for output in run.outputs.model_outputs if run.outputs else ():
-            client.delete_logged_model(output.model_id)
-            models = provenance.root() / "mlruns" / "models" / output.model_id
-            shutil.rmtree(models, ignore_errors=True)
-        client.delete_run(run.info.run_id)
-        folder = provenance.root() / "mlruns" / run.info.run_id
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _trials(cell: str, run_id: str, catalog: Any) -> Any:
     """The table of the trials of a cell; the catalog of a worker has only the files of a node."""
     name = names.of_cell(cell, "trials")
@@ -581,23 +556,6 @@ def _trials(cell: str, run_id: str, catalog: Any) -> Any:
     from robust_fairness.catalog import files
 
     return provenance.load(run_id, name, files.table)
-
-
-def shrink() -> None:
-    """Take the space of deleted MLflow runs off ``mlflow.db``, where the project has one."""
-    database = provenance.root() / "mlflow.db"
-    if os.environ.get(URI) or not database.exists():
-        return
-    import sqlite3
-
-    from mlflow.cli import gc
-
-    store = f"sqlite:///{database}"
-    with locked_store(store):
-        with redirect_stdout(StringIO()):  # a line for each run
-            gc.main(["--backend-store-uri", store, "--tracking-uri", store], standalone_mode=False)
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("VACUUM")
 
 
 def may_send_data() -> bool:
