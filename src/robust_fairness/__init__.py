@@ -8,9 +8,8 @@
 - ``rf.datasets()``, ``rf.methods()``, ``rf.networks()``, ``rf.shifts()`` list what there is;
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
-- ``rf.Thresholds(model)`` and ``rf.Calibrated(model)`` repair any classifier of scikit-learn's
-  interface: Thresholds so that rates of groups differ by a tolerance at most, Calibrated so that
-  probabilities mean the same in every group;
+- ``rf.Thresholds(model)`` repairs any classifier of scikit-learn's interface, so that rates of
+  groups differ by a tolerance at most;
 - ``rf.Cuma()`` and every other method is a scikit-learn classifier; ``help(rf.Cuma)`` documents its
   hyperparameters: AdvDebias, ChiSquareDro, Coral, Cuma, CvarDro, Dann, Dfr, DfrTrain, Donini, Erm,
   ExponentiatedGradient, Facl, Faircocco, Farmi, GridSearch, GroupDro, GroupUpweighting,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
     from robust_fairness.library.listing import methods as methods
     from robust_fairness.library.listing import networks as networks
     from robust_fairness.library.listing import shifts as shifts
-    from robust_fairness.library.repair import Calibrated as Calibrated
     from robust_fairness.library.repair import Thresholds as Thresholds
     from robust_fairness.library.training import evaluate as evaluate
     from robust_fairness.library.training import load as load
@@ -53,7 +51,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Where the public names are, except the classes of methods; "" are packages.
 _PLACES = {
-    "Calibrated": "library.repair",
     "Thresholds": "library.repair",
     "audit": "library.auditing",
     "datasets": "",

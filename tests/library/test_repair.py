@@ -1,4 +1,4 @@
-"""``rf.Thresholds`` and ``rf.Calibrated``: promises, independent optima, conventions, storage."""
+"""``rf.Thresholds``: promises, independent optima, conventions, storage."""
 
 import re
 import subprocess
@@ -12,11 +12,9 @@ import pytest
 import skops.io
 from scipy.special import ndtr
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -147,21 +145,17 @@ def test_decisions_are_drawn_with_their_probability():
     assert np.mean(draws, axis=0).sum() == pytest.approx(positive.sum(), abs=4 * error)
 
 
-@pytest.mark.parametrize("kind", ["Thresholds", "Calibrated"])
-def test_a_weight_is_a_number_of_equal_rows(kind):
+def test_a_weight_is_a_number_of_equal_rows():
     score, y, group = drawn(2000)
     weight = np.random.default_rng(1).integers(0, 4, 2000)
     rows = np.repeat(np.arange(2000), weight)
-    model = getattr(rf, kind)(confidence=None)
+    model = rf.Thresholds(confidence=None)
     weighted = clone(model).fit(score, y, sensitive_features=group, sample_weight=weight)
     model.fit(score[rows], y[rows], sensitive_features=group[rows])
     options = {"sensitive_features": group}
     both = [of.predict_proba(score, **options)[:, 1] for of in (weighted, model)]
-    if kind == "Calibrated":
-        np.testing.assert_allclose(*both, atol=1e-6)
-    else:  # the optimum may be reached by several thresholds
-        right = [weight @ np.where(y == 1, p, 1 - p) for p in both]
-        assert right[0] == pytest.approx(right[1], rel=1e-6)
+    right = [weight @ np.where(y == 1, p, 1 - p) for p in both]  # by several thresholds, perhaps
+    assert right[0] == pytest.approx(right[1], rel=1e-6)
 
 
 def test_weights_of_the_held_out_rows_decide_what_is_promised():
@@ -228,43 +222,6 @@ def test_of_a_classifier_of_this_package():
     assert model.bound_ <= 0.3
 
 
-@pytest.mark.parametrize("method", ["isotonic", "sigmoid"])
-@pytest.mark.parametrize("common", [False, True])
-def test_calibration_is_scikit_learns_of_each_group(method, common):
-    X, y = frame()
-    fitted = GaussianNB().fit(X[["income"]], y)
-    model = rf.Calibrated(fitted, method=method, common=common, confidence=None)
-    model.fit(X[["income"]], y, sensitive_features=X["sex"])
-    options = {} if common else {"sensitive_features": X["sex"]}
-    ours = model.predict_proba(X[["income"]], **options)
-    for sex in ("f", "m"):
-        rows = X["sex"] == sex
-        fit_on = rows if not common else np.full(len(X), True)
-        own = CalibratedClassifierCV(FrozenEstimator(fitted), method=method)
-        own.fit(X.loc[fit_on, ["income"]], y[fit_on])
-        np.testing.assert_allclose(ours[rows], own.predict_proba(X.loc[rows, ["income"]]))
-
-
-def test_calibration_is_repaired_as_promised():
-    """True probabilities by Bayes' rule; the report has the project's own metrics."""
-    score, y, group = drawn(20_000)
-    density = np.exp(-((score[:, None] - MEANS[group]) ** 2) / 2)
-    prior = np.stack([1 - BASE[group], BASE[group]], axis=1)
-    truth = (prior * density)[:, 1] / (prior * density).sum(1)
-    model = rf.Calibrated(tolerance=0.03, random_state=0)
-    model.fit(truth**2, y, sensitive_features=group)
-    table = model.report().set_index(["metric", "group"])
-    error = table.loc["mean_calibration_error"]
-    assert (error["before"].abs() > 0.05).all() and (error["after"].abs() < 0.03).all()
-    binned = table.loc["expected_calibration_error"]
-    assert (binned["after"] < binned["before"] / 2).all()
-    assert error["after"].abs().max() < model.bound_ <= 0.03
-    after = model.predict_proba(truth**2, sensitive_features=group)[:, 1]
-    assert np.abs(after - truth).mean() < np.abs(truth**2 - truth).mean() / 4
-    with pytest.raises(InputError, match="Calibrated: mean calibration error within 0.001 is not"):
-        rf.Calibrated(tolerance=0.001).fit(truth, y, sensitive_features=group)
-
-
 def test_the_report_has_scores_before_and_after():
     X, y = frame(20_000)
     fitted = LogisticRegression().fit(X[["income"]], y)
@@ -283,26 +240,23 @@ def test_the_report_has_scores_before_and_after():
     )
 
 
-def fitted_model(kind: str, **options):
+def fitted_model(**options):
     X, y = frame()
-    model = getattr(rf, kind)(
+    model = rf.Thresholds(
         LogisticRegression(), tolerance=0.2, sensitive_columns=["sex"], random_state=0, **options
     )
     return model.fit(X, y), X
 
 
-TYPES = [f"robust_fairness.library.repair.{name}" for name in ("Calibrated", "Thresholds")]
-OF_SKLEARN = ["sklearn.calibration._CalibratedClassifier"]
+TYPES = ["robust_fairness.library.repair.Thresholds"]
 
 
 @pytest.mark.parametrize("common", [False, True])
-@pytest.mark.parametrize("kind", ["Thresholds", "Calibrated"])
-def test_it_is_stored_without_pickle(kind, common):
-    model, X = fitted_model(kind, common=common)
+def test_it_is_stored_without_pickle(common):
+    model, X = fitted_model(common=common)
     stored = skops.io.dumps(model)
-    further = set(skops.io.get_untrusted_types(data=stored))
-    assert further <= {*TYPES, *OF_SKLEARN}
-    again = skops.io.loads(stored, trusted=[*TYPES, *OF_SKLEARN])
+    assert {*skops.io.get_untrusted_types(data=stored)} <= {*TYPES}
+    again = skops.io.loads(stored, trusted=TYPES)
     np.testing.assert_array_equal(model.predict_proba(X), again.predict_proba(X))
     assert again.bound_ == model.bound_
 
@@ -319,18 +273,17 @@ def test_scores_are_stored_too():
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow about its own classes
-@pytest.mark.parametrize("kind", ["Thresholds", "Calibrated"])
-def test_mlflow_serves_it_as_one_model(tmp_path, monkeypatch, kind):
+def test_mlflow_serves_it_as_one_model(tmp_path, monkeypatch):
     """Predictions of a loaded model are those with the repair, of a frame with the groups."""
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
-    model, X = fitted_model(kind)
+    model, X = fitted_model()
     mlflow.sklearn.save_model(
         model, tmp_path / "model", serialization_format="skops",
-        skops_trusted_types=[*TYPES, *OF_SKLEARN], pip_requirements=["robust-fairness[train]"],
+        skops_trusted_types=TYPES, pip_requirements=["robust-fairness[train]"],
     )  # fmt: skip
     assert not list((tmp_path / "model").rglob("*.pkl"))
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
-    certain = np.isin(model.predict_proba(X)[:, 1], (0, 1)) if kind == "Thresholds" else ...
+    certain = np.isin(model.predict_proba(X)[:, 1], (0, 1))
     np.testing.assert_array_equal(served.predict(X)[certain], model.predict(X)[certain])
     native = mlflow.sklearn.load_model(str(tmp_path / "model"))
     np.testing.assert_array_equal(native.predict_proba(X), model.predict_proba(X))
@@ -348,10 +301,10 @@ def test_it_needs_scikit_learn_only():
     )
     assert done.stdout.splitlines() == ["Thresholds(tolerance=0.2)", "set()"], done.stderr
     done = subprocess.run(
-        [sys.executable, "-c", BLOCKING, "sklearn", "import robust_fairness as rf; rf.Calibrated"],
+        [sys.executable, "-c", BLOCKING, "sklearn", "import robust_fairness as rf; rf.Thresholds"],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert 'robust_fairness.Calibrated needs: pip install "robust-fairness[' in done.stderr
+    assert 'robust_fairness.Thresholds needs: pip install "robust-fairness[' in done.stderr
 
 
 SEX = {"sensitive_features": list("ffmm") * 10}
@@ -404,8 +357,6 @@ def test_groups_without_rows_in_fit_are_refused():
     common = rf.Thresholds(tolerance=0.3, common=True, random_state=0)
     common.fit(score, y, sensitive_features=names)
     assert common.predict(score[:2]).shape == (2,)
-    with pytest.raises(InputError, match="method of Calibrated 'platt'"):
-        rf.Calibrated(method="platt").fit(score, y, sensitive_features=names)
 
 
 def test_a_constant_decision_warns():
@@ -436,10 +387,9 @@ def with_groups(original):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["Thresholds", "Calibrated"])
-def test_it_keeps_scikit_learns_rules(kind):
+def test_it_keeps_scikit_learns_rules():
     """All checks of ``check_estimator`` but those of the page's table, without a promise."""
-    model = with_groups(getattr(rf, kind))(
+    model = with_groups(rf.Thresholds)(
         LogisticRegression(), tolerance=1, common=True, confidence=None, random_state=0
     )
     checks = check_estimator(model, on_fail=None, on_skip=None)

@@ -1,7 +1,6 @@
-"""``rf.Thresholds`` and ``rf.Calibrated``: a classifier repaired, with a promise on new rows."""
+"""``rf.Thresholds``: a classifier repaired, with a promise on new rows."""
 
 import warnings
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +10,6 @@ import pandas as pd
 from scipy import special
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import (
@@ -51,20 +49,13 @@ from robust_fairness.estimators import weight_argument
 from robust_fairness.inference import (
     FEWEST_ROWS,
     POWER,
-    ROWS,
-    Component,
     Estimate,
-    Rates,
-    contrast,
 )
 from robust_fairness.inference.moments import Moments
-from robust_fairness.inference.variance import ADDED_ALONE
-from robust_fairness.metrics.functions import metric_function
 from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
 from robust_fairness.samples import Groups, intersection
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
-FOLDS = 2  # of CalibratedClassifierCV, which needs as many rows of each class
 Report = dict[str, list[Any]]
 
 
@@ -109,22 +100,83 @@ class _Rows:
         return _Rows(X, self.y[rows], self.groups.take(rows), self.weight[rows])
 
 
-class Repaired(ClassifierMixin, BaseEstimator):
-    """A classifier of two classes whose outputs are changed by group, with a promise.
+class Thresholds(ClassifierMixin, BaseEstimator):
+    """Thresholds by group, or one mixture for all, so that rates differ by a tolerance at most.
 
-    Rows have three parts: those that the estimator is trained on, those that the repair is fitted
-    on, and those held out, on which the promise is tested once (the scheme of Thomas et al.,
+    ``predict`` decides by a threshold of the row's group, drawn where the most accurate rule is a
+    mixture of several (``postprocessing.group_thresholds``; Hardt, Price and Srebro 2016, Cruz and
+    Hardt 2024). ``predict_proba`` has the probability of the decision, not of the class.
+
+    Rows have three parts: those that the estimator is trained on, those that the rule is fitted on,
+    and those held out, on which the promise is tested once (the scheme of Thomas et al.,
     "Preventing undesirable behavior of intelligent machines", Science 2019). The promise is that
     no difference exceeds the tolerance among further rows of the same kind. It is made if every
     difference is within the tolerance by two one-sided tests (Schuirmann 1987); since all of them
     must be, none is corrected for the others (Berger 1982). Otherwise ``fit`` raises an error with
     the number of rows that would do.
+
+    Args:
+        estimator: a classifier, trained on a part of the rows unless it is fitted; None if ``X``
+            are scores. A clone of a fitted one is not fitted, ``FrozenEstimator(model)`` is.
+        constraint: ``equalized_odds``, ``demographic_parity``, ``true_positive_rate_parity``,
+            ``false_positive_rate_parity``, or one of a plug-in.
+        tolerance: the largest difference of rates between two groups on further rows.
+        common: whether all groups have the same mixture of thresholds. ``predict`` then needs no
+            groups, and accuracy is lower. It is the same linear program with one set of weights.
+        confidence: of the promise; None holds no rows out and promises nothing.
+        sensitive_columns: names of columns of ``X`` that are the sensitive features, if they are
+            not passed. The estimator does not see them unless it was fitted with them.
+        train_size: share of the rows that train an estimator that is not fitted.
+        test_size: share of the other rows that are held out.
+        random_state: of the parts of the rows.
+
+    Attributes:
+        classes_: the classes ``[2]``, the positive one last.
+        groups_: values of every group.
+        thresholds_: thresholds of every group, ascending, a single entry if ``common``.
+        shares_: the probability with which each of them is drawn.
+        bound_: what the largest difference is at most, at ``confidence``; None without a test.
+        held_out_rows_: number of rows that tested it.
+        estimator_: the fitted estimator.
+
+    >>> rng = np.random.default_rng(0)
+    >>> sex, y = rng.choice(["f", "m"], 20_000), rng.integers(0, 2, 20_000)
+    >>> score = y + (sex == "m") + rng.normal(size=20_000)
+    >>> model = Thresholds(constraint="demographic_parity", tolerance=0.1, random_state=0)
+    >>> model = model.fit(score, y, sensitive_features=sex)
+    >>> [of.round(1).tolist() for of in model.thresholds_], round(model.bound_, 2)
+    ([[0.6], [1.6]], 0.03)
+    >>> model.predict([1.0, 1.0], sensitive_features=["f", "m"])
+    array([1, 0])
     """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        constraint: Any = "equalized_odds",
+        tolerance: Any = 0.05,
+        common: Any = False,
+        confidence: Any = 0.95,
+        sensitive_columns: Any = None,
+        train_size: Any = 0.5,
+        test_size: Any = 0.5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.constraint = constraint
+        self.tolerance = tolerance
+        self.common = common
+        self.confidence = confidence
+        self.sensitive_columns = sensitive_columns
+        self.train_size = train_size
+        self.test_size = test_size
+        self.random_state = random_state
 
     def fit(
         self, X: Any, y: Any, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> "Repaired":
-        """Fit the repair, and the estimator unless it is fitted, and test the promise.
+    ) -> "Thresholds":
+        """Fit the rule, and the estimator unless it is fitted, and test the promise.
 
         Args:
             X: rows as the estimator takes them; without an estimator scores of the positive class
@@ -186,6 +238,24 @@ class Repaired(ClassifierMixin, BaseEstimator):
             self._note(held_out)
         return self
 
+    def predict(
+        self, X: Any, *, sensitive_features: Any = None, random_state: Any = None
+    ) -> np.ndarray:
+        """Classes ``[n]``, drawn anew at every call unless ``random_state`` is given.
+
+        Raises:
+            InputError: a group has no rows in ``fit``, or groups are needed and not given.
+        """
+        positive = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
+        random = check_random_state(random_state).random_sample(len(positive))
+        return self.classes_[(random < positive).astype(int)]
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
+        """Probability of deciding each class, float64 ``[n, 2]``."""
+        X, codes = self._checked(X, sensitive_features)
+        positive = self._decided(self._score(X), codes)
+        return np.stack([1 - positive, positive], axis=1)
+
     def report(self) -> pd.DataFrame:
         """What the held-out rows say: ``metric``, ``group`` ("" for all), ``before``, ``after``.
 
@@ -194,29 +264,80 @@ class Repaired(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return pd.DataFrame(self.report_)
 
-    @abstractmethod
+    def _decided(self, score: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        known = [("",)] if self.common else [tuple(values) for values in self.groups_]
+        parts = zip(self.thresholds_, self.shares_, strict=True)
+        return Mixtures(dict(zip(known, parts, strict=True)))(score, Groups(codes, tuple(known)))
+
+    @property
+    def _rule(self) -> type[GroupThresholds]:
+        rule = find("postprocessing", self.constraint)
+        if not issubclass(rule, GroupThresholds):
+            allowed = ", ".join(names("postprocessing"))
+            raise InputError(f"constraint {self.constraint}: no thresholds, allowed: {allowed}")
+        return rule
+
     def _strata(self, rows: _Rows) -> np.ndarray:
-        """Number of the stratum of every row ``[n]``, within which parts are drawn."""
+        by_class = None not in self._rule.among
+        return rows.groups.index + (rows.y * len(rows.groups.values) if by_class else 0)
 
-    @abstractmethod
     def _learn(self, rows: _Rows, held_out: int) -> None:
-        """Fit the repair, which that many other rows will test."""
+        self._fit_rule(rows, self.tolerance)
+        if self.confidence is None or self.tolerance == 1:
+            return
+        differences = self._differences(rows)
+        margins = self._margins(differences) * np.sqrt(len(rows.y) / held_out)
+        margin = np.nanmax(margins, initial=0.0)
+        self._fit_rule(rows, max(0.0, self.tolerance - float(margin)))
+        share = float(np.average(self._positive(rows), weights=rows.weight))
+        if max(share, 1 - share) > CONSTANT:
+            warnings.warn(
+                f"Thresholds: {max(share, 1 - share):.1%} of the rows are decided as class "
+                f"{self.classes_[int(share > 1 - share)]}. A constant decision has no difference "
+                "between groups; allow a larger tolerance, or give more rows",
+                stacklevel=3,
+            )
 
-    @abstractmethod
+    def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
+        rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
+        fitted = rule.fit(rows.y, self._score(rows.X), rows.groups, rows.weight)
+        keys = [()] if self.common else [tuple(values) for values in self.groups_]
+        self.thresholds_ = [fitted.of_group[key][0] for key in keys]
+        self.shares_ = [fitted.of_group[key][1] for key in keys]
+
+    def _positive(self, rows: _Rows) -> np.ndarray:
+        codes = rows.groups.index
+        return self._decided(self._score(rows.X), np.zeros_like(codes) if self.common else codes)
+
     def _differences(self, rows: _Rows) -> Estimate:
-        """The differences that the tolerance bounds, as repaired."""
+        rule = self._rule(self._rule.Parameters())
+        return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
 
-    @abstractmethod
-    def _note(self, rows: _Rows) -> None:
-        """Note scores before and after the repair."""
-
-    @abstractmethod
     def _limits(self) -> int:
-        """How many independent differences may be at the tolerance at once."""
+        return len(self._rule.among) * (len(self.groups_) - 1)
 
-    @abstractmethod
     def _promised(self) -> str:
-        """What is within the tolerance, for messages."""
+        return f"{self.constraint}{' by a common mixture' if self.common else ''}"
+
+    def _note(self, rows: _Rows) -> None:
+        decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
+        both = (decided, self._positive(rows))
+        everyone = Groups(np.zeros(len(rows.y), np.int64), (("",),))
+        for name, label, groups in (
+            ("accuracy", None, everyone),
+            ("selection_rate", None, rows.groups),
+            ("true_positive_rate", 1, rows.groups),
+            ("false_positive_rate", 0, rows.groups),
+        ):
+            of = slice(None) if label is None else rows.y == label
+            means = [
+                Moments.of(
+                    (np.where(rows.y == 1, p, 1 - p) if name == "accuracy" else p)[of],
+                    groups.index[of], len(groups.values), rows.weight[of],
+                ).mean
+                for p in both
+            ]  # fmt: skip
+            add(self.report_, name, groups.names, *means)
 
     def _test(self, rows: _Rows, total: int) -> None:
         """Test the promise; raise with the number of rows that would do if it is not shown."""
@@ -297,10 +418,10 @@ class Repaired(ClassifierMixin, BaseEstimator):
             used = (rows.y == label) & (rows.weight > 0)
             counts = np.bincount(rows.groups.codes[used], minlength=len(rows.groups.values))
             least = int(counts.argmin())
-            if counts[least] < max(parts, FOLDS):
+            if counts[least] < parts:
                 raise InputError(
                     f"{type(self).__name__}: group {rows.groups.names[least]} has {counts[least]} "
-                    f"rows of class {self.classes_[label]}, at least {max(parts, FOLDS)} are needed"
+                    f"rows of class {self.classes_[label]}, at least {parts} are needed"
                 )
 
     def _parts(self, rows: _Rows, fitted: bool) -> np.ndarray:
@@ -391,305 +512,6 @@ class Repaired(ClassifierMixin, BaseEstimator):
         else:
             tags.input_tags.one_d_array = True
         return tags
-
-
-class Thresholds(Repaired):
-    """Thresholds by group, or one mixture for all, so that rates differ by a tolerance at most.
-
-    ``predict`` decides by a threshold of the row's group, drawn where the most accurate rule is a
-    mixture of several (``postprocessing.group_thresholds``; Hardt, Price and Srebro 2016, Cruz and
-    Hardt 2024). ``predict_proba`` has the probability of the decision, not of the class.
-
-    Args:
-        estimator: a classifier, trained on a part of the rows unless it is fitted; None if ``X``
-            are scores. A clone of a fitted one is not fitted, ``FrozenEstimator(model)`` is.
-        constraint: ``equalized_odds``, ``demographic_parity``, ``true_positive_rate_parity``,
-            ``false_positive_rate_parity``, or one of a plug-in.
-        tolerance: the largest difference of rates between two groups on further rows.
-        common: whether all groups have the same mixture of thresholds. ``predict`` then needs no
-            groups, and accuracy is lower. It is the same linear program with one set of weights.
-        confidence: of the promise; None holds no rows out and promises nothing.
-        sensitive_columns: names of columns of ``X`` that are the sensitive features, if they are
-            not passed. The estimator does not see them unless it was fitted with them.
-        train_size: share of the rows that train an estimator that is not fitted.
-        test_size: share of the other rows that are held out.
-        random_state: of the parts of the rows.
-
-    Attributes:
-        classes_: the classes ``[2]``, the positive one last.
-        groups_: values of every group.
-        thresholds_: thresholds of every group, ascending, a single entry if ``common``.
-        shares_: the probability with which each of them is drawn.
-        bound_: what the largest difference is at most, at ``confidence``; None without a test.
-        held_out_rows_: number of rows that tested it.
-        estimator_: the fitted estimator.
-
-    >>> rng = np.random.default_rng(0)
-    >>> sex, y = rng.choice(["f", "m"], 20_000), rng.integers(0, 2, 20_000)
-    >>> score = y + (sex == "m") + rng.normal(size=20_000)
-    >>> model = Thresholds(constraint="demographic_parity", tolerance=0.1, random_state=0)
-    >>> model = model.fit(score, y, sensitive_features=sex)
-    >>> [of.round(1).tolist() for of in model.thresholds_], round(model.bound_, 2)
-    ([[0.6], [1.6]], 0.03)
-    >>> model.predict([1.0, 1.0], sensitive_features=["f", "m"])
-    array([1, 0])
-    """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        constraint: Any = "equalized_odds",
-        tolerance: Any = 0.05,
-        common: Any = False,
-        confidence: Any = 0.95,
-        sensitive_columns: Any = None,
-        train_size: Any = 0.5,
-        test_size: Any = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.constraint = constraint
-        self.tolerance = tolerance
-        self.common = common
-        self.confidence = confidence
-        self.sensitive_columns = sensitive_columns
-        self.train_size = train_size
-        self.test_size = test_size
-        self.random_state = random_state
-
-    def predict(
-        self, X: Any, *, sensitive_features: Any = None, random_state: Any = None
-    ) -> np.ndarray:
-        """Classes ``[n]``, drawn anew at every call unless ``random_state`` is given.
-
-        Raises:
-            InputError: a group has no rows in ``fit``, or groups are needed and not given.
-        """
-        positive = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
-        random = check_random_state(random_state).random_sample(len(positive))
-        return self.classes_[(random < positive).astype(int)]
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Probability of deciding each class, float64 ``[n, 2]``."""
-        X, codes = self._checked(X, sensitive_features)
-        positive = self._decided(self._score(X), codes)
-        return np.stack([1 - positive, positive], axis=1)
-
-    def _decided(self, score: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        known = [("",)] if self.common else [tuple(values) for values in self.groups_]
-        parts = zip(self.thresholds_, self.shares_, strict=True)
-        return Mixtures(dict(zip(known, parts, strict=True)))(score, Groups(codes, tuple(known)))
-
-    @property
-    def _rule(self) -> type[GroupThresholds]:
-        rule = find("postprocessing", self.constraint)
-        if not issubclass(rule, GroupThresholds):
-            allowed = ", ".join(names("postprocessing"))
-            raise InputError(f"constraint {self.constraint}: no thresholds, allowed: {allowed}")
-        return rule
-
-    def _strata(self, rows: _Rows) -> np.ndarray:
-        by_class = None not in self._rule.among
-        return rows.groups.index + (rows.y * len(rows.groups.values) if by_class else 0)
-
-    def _learn(self, rows: _Rows, held_out: int) -> None:
-        self._fit_rule(rows, self.tolerance)
-        if self.confidence is None or self.tolerance == 1:
-            return
-        differences = self._differences(rows)
-        margins = self._margins(differences) * np.sqrt(len(rows.y) / held_out)
-        margin = np.nanmax(margins, initial=0.0)
-        self._fit_rule(rows, max(0.0, self.tolerance - float(margin)))
-        share = float(np.average(self._positive(rows), weights=rows.weight))
-        if max(share, 1 - share) > CONSTANT:
-            warnings.warn(
-                f"Thresholds: {max(share, 1 - share):.1%} of the rows are decided as class "
-                f"{self.classes_[int(share > 1 - share)]}. A constant decision has no difference "
-                "between groups; allow a larger tolerance, or give more rows",
-                stacklevel=3,
-            )
-
-    def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
-        rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
-        fitted = rule.fit(rows.y, self._score(rows.X), rows.groups, rows.weight)
-        keys = [()] if self.common else [tuple(values) for values in self.groups_]
-        self.thresholds_ = [fitted.of_group[key][0] for key in keys]
-        self.shares_ = [fitted.of_group[key][1] for key in keys]
-
-    def _positive(self, rows: _Rows) -> np.ndarray:
-        codes = rows.groups.index
-        return self._decided(self._score(rows.X), np.zeros_like(codes) if self.common else codes)
-
-    def _differences(self, rows: _Rows) -> Estimate:
-        rule = self._rule(self._rule.Parameters())
-        return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
-
-    def _limits(self) -> int:
-        return len(self._rule.among) * (len(self.groups_) - 1)
-
-    def _promised(self) -> str:
-        return f"{self.constraint}{' by a common mixture' if self.common else ''}"
-
-    def _note(self, rows: _Rows) -> None:
-        decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
-        both = (decided, self._positive(rows))
-        everyone = Groups(np.zeros(len(rows.y), np.int64), (("",),))
-        for name, label, groups in (
-            ("accuracy", None, everyone),
-            ("selection_rate", None, rows.groups),
-            ("true_positive_rate", 1, rows.groups),
-            ("false_positive_rate", 0, rows.groups),
-        ):
-            of = slice(None) if label is None else rows.y == label
-            means = [
-                Moments.of(
-                    (np.where(rows.y == 1, p, 1 - p) if name == "accuracy" else p)[of],
-                    groups.index[of], len(groups.values), rows.weight[of],
-                ).mean
-                for p in both
-            ]  # fmt: skip
-            add(self.report_, name, groups.names, *means)
-
-
-class Calibrated(Repaired):
-    """Probabilities calibrated by group, or one calibration for all.
-
-    It is scikit-learn's ``CalibratedClassifierCV`` of a ``FrozenEstimator``, on the rows of each
-    group (isotonic: Zadrozny and Elkan 2002; sigmoid: Platt 1999).
-
-    The promise: in every group the mean probability of further rows differs from the share of the
-    positive class by the tolerance at most (calibration in the large). ``report()`` has this error
-    (``mean_calibration_error``) and the ``expected_calibration_error`` in bins, before and after.
-
-    Args:
-        estimator: as in ``Thresholds``; scores without an estimator need not be probabilities.
-        method: ``isotonic`` or ``sigmoid`` (Platt), as in ``CalibratedClassifierCV``.
-        tolerance: the largest mean calibration error of a group on further rows.
-        common: whether all groups have the same calibration. ``predict`` then needs no groups.
-        confidence: as in ``Thresholds``, like all further arguments.
-        sensitive_columns: likewise.
-        train_size: likewise.
-        test_size: likewise.
-        random_state: likewise.
-
-    Attributes:
-        calibrators_: a fitted ``CalibratedClassifierCV`` of every group, a single one if
-            ``common``.
-        bound_: what the largest error is at most, at ``confidence``; None without a test.
-
-    >>> rng = np.random.default_rng(0)
-    >>> sex, score = rng.choice(["f", "m"], 20_000), rng.random(20_000)
-    >>> y = rng.random(20_000) < np.where(sex == "f", score**2, score)
-    >>> model = Calibrated(tolerance=0.03, random_state=0).fit(score, y, sensitive_features=sex)
-    >>> model.report().query("metric == 'mean_calibration_error'").round(2)[["group", "before"]]
-      group  before
-    0     f    0.17
-    1     m    0.00
-    >>> model.predict_proba([0.5, 0.5], sensitive_features=["f", "m"])[:, 1].round(1)
-    array([0.3, 0.5])
-    """
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        method: Any = "isotonic",
-        tolerance: Any = 0.05,
-        common: Any = False,
-        confidence: Any = 0.95,
-        sensitive_columns: Any = None,
-        train_size: Any = 0.5,
-        test_size: Any = 0.5,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.tolerance = tolerance
-        self.common = common
-        self.confidence = confidence
-        self.sensitive_columns = sensitive_columns
-        self.train_size = train_size
-        self.test_size = test_size
-        self.random_state = random_state
-
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """The more probable class of every row ``[n]``."""
-        positive = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
-        return self.classes_[(positive > 0.5).astype(int)]  # noqa: PLR2004
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """Calibrated probabilities of the classes, float64 ``[n, 2]``.
-
-        Raises:
-            InputError: a group has no rows in ``fit``, or groups are needed and not given.
-        """
-        positive = self._calibrated(*self._checked(X, sensitive_features))
-        return np.stack([1 - positive, positive], axis=1)
-
-    def _calibrated(self, X: Any, codes: np.ndarray) -> np.ndarray:
-        result = np.empty(len(codes))
-        for code in np.unique(codes).tolist():
-            rows = np.flatnonzero(codes == code)
-            known = self.calibrators_[code].predict_proba(_safe_indexing(X, rows))
-            result[rows] = known[:, 1]
-        return result
-
-    def _strata(self, rows: _Rows) -> np.ndarray:
-        return rows.groups.index
-
-    def _codes_of(self, rows: _Rows) -> np.ndarray:
-        return np.zeros_like(rows.groups.index) if self.common else rows.groups.index
-
-    def _learn(self, rows: _Rows, held_out: int) -> None:
-        if self.method not in ("isotonic", "sigmoid"):
-            raise unknown_name("method of Calibrated", str(self.method), ["isotonic", "sigmoid"])
-        codes = self._codes_of(rows)
-        self.calibrators_ = []
-        for code in range(1 if self.common else len(self.groups_)):
-            used = np.flatnonzero((codes == code) & (rows.weight > 0))
-            machine = CalibratedClassifierCV(self.estimator_, method=self.method, cv=FOLDS)
-            labels = self.classes_[rows.y[used]]
-            X, weight = _safe_indexing(rows.X, used), rows.weight[used]
-            given = {} if (weight == weight[0]).all() else {"sample_weight": weight}
-            with warnings.catch_warnings():  # a frozen estimator has no use for weights
-                warnings.filterwarnings("ignore", "Since FrozenEstimator does not appear to accept")
-                self.calibrators_.append(machine.fit(X, labels, **given))
-
-    def _differences(self, rows: _Rows) -> Estimate:
-        """Mean calibration error of every group.
-
-        It is tested as a share, (error + 1) / 2, to which rows are added on either side.
-        """
-        share = (self._calibrated(rows.X, self._codes_of(rows)) - rows.y + 1) / 2
-        used, number = rows.weight > 0, len(rows.groups.values)
-        code, weight = rows.groups.index[used], rows.weight[used]
-        means = Moments.of(share[used], code, number, weight)
-        sums, squares = (np.bincount(code, weight**power, number) for power in (1, 2))
-        rates = Rates(means.mean[None, :, None], means.variance[None], (sums**2 / squares)[None])
-        each = contrast(rates.corrected(ADDED_ALONE), None, np.eye(number), None)
-        return Estimate(2 * each.value[0] - 1, {ROWS: Component(4 * each.variance[0])})
-
-    def _limits(self) -> int:
-        return len(self.groups_)
-
-    def _promised(self) -> str:
-        return f"mean calibration error{' by a common calibration' if self.common else ''}"
-
-    def _note(self, rows: _Rows) -> None:
-        both = (self._score(rows.X), self._calibrated(rows.X, self._codes_of(rows)))
-        if ((both[0] < 0) | (both[0] > 1)).any():  # scores that are no probabilities
-            both = (np.full(len(rows.y), np.nan), both[1])
-        number = len(rows.groups.values)
-        for name in ("mean_calibration_error", "expected_calibration_error"):
-            metric = metric_function(name)
-            values: list[list[Any]] = [[None] * number, [None] * number]
-            for place, probabilities in enumerate(both):
-                for code in range(number) if np.isfinite(probabilities).all() else ():
-                    of = (rows.groups.codes == code) & (rows.weight > 0)
-                    arrays = rows.y[of], probabilities[of]
-                    values[place][code] = metric(*arrays, sample_weight=rows.weight[of])
-            add(self.report_, name, rows.groups.names, *values)
 
 
 def is_fitted(estimator: Any) -> bool:
