@@ -1,4 +1,4 @@
-"""What other programs and authorities read: impact ratios, JSON with a schema, the model card."""
+"""What other programs read: JSON with a schema."""
 
 import json
 from pathlib import Path
@@ -12,10 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 import robust_fairness as rf
 from robust_fairness.auditing import estimates
 from robust_fairness.auditing.export import SCHEMA, record
-from robust_fairness.auditing.impact import ABOVE, IMPACT, LIMITS, SELECTED
-from robust_fairness.auditing.intervals import ratio
 from robust_fairness.cli.main import cli
-from robust_fairness.core.errors import InputError
 
 RNG = np.random.default_rng(0)
 ROWS = 1000
@@ -28,77 +25,6 @@ TABLE = pd.DataFrame(
     }
 )
 OPTIONS = {"y_pred": "score", "sensitive_features": ["sex", "race"], "threshold": 0.6}
-
-
-def by_hand(table: pd.DataFrame, reached: pd.Series, columns: list[str]) -> pd.DataFrame:
-    """Number and rate of every category, and the rate over the highest one, with pandas."""
-    known = table.assign(reached=reached).dropna(subset=columns)
-    name = known[columns].astype(str).agg(" & ".join, axis=1)
-    rates = known.groupby(name)["reached"].agg(["size", "mean"])
-    compared = rates["size"] >= 0.02 * len(known)
-    return rates.assign(ratio=(rates["mean"] / rates.loc[compared, "mean"].max()).where(compared))
-
-
-@pytest.mark.parametrize("columns", [["sex"], ["race"], ["sex", "race"]])
-def test_impact_ratios_are_those_of_pandas(columns: list[str]) -> None:
-    ratios = rf.audit(TABLE, **OPTIONS).impact_ratios()
-    assert list(ratios) == list(IMPACT)
-    median = TABLE["score"].median()
-    for kind, reached in {SELECTED: TABLE["score"] >= 0.6, ABOVE: TABLE["score"] > median}.items():
-        expected = by_hand(TABLE, reached, columns)
-        rows_of_kind = ratios[
-            (ratios["attribute"] == " & ".join(columns)) & (ratios["rate_of"] == kind)
-        ]
-        unknown = rows_of_kind[rows_of_kind["category"] == ""]
-        assert unknown["n"].tolist() == [TABLE[columns].isna().any(axis=1).sum()]
-        rows_of_kind = (
-            rows_of_kind[rows_of_kind["category"] != ""].set_index("category").loc[expected.index]
-        )
-        np.testing.assert_array_equal(rows_of_kind["n"], expected["size"])
-        np.testing.assert_allclose(rows_of_kind["rate"], expected["mean"])
-        np.testing.assert_allclose(rows_of_kind["impact_ratio"], expected["ratio"], equal_nan=True)
-        few = rows_of_kind["note"] == "less than 2% of the rows, left out of the ratios"
-        np.testing.assert_array_equal(few, expected["ratio"].isna())
-        assert few.any() == ("race" in columns)
-        top, rows = expected["ratio"].idxmax(), expected["size"]
-        for category, row in rows_of_kind[rows_of_kind["ratio_low"].notna()].iterrows():
-            n = np.array([rows[category], rows[top]])
-            bound = ratio(n * [expected.loc[category, "mean"], expected.loc[top, "mean"]], n)
-            assert (row["ratio_low"], row["ratio_high"]) == pytest.approx((bound.low, bound.high))
-            assert row["ratio_low"] < row["impact_ratio"] <= row["ratio_high"]
-
-
-def test_weighted_impact_ratios_are_those_of_repeated_rows() -> None:
-    repeated = TABLE.loc[TABLE.index.repeat(TABLE["w"])].reset_index(drop=True)
-    plain = rf.audit(repeated, **OPTIONS).impact_ratios()
-    weighted = rf.audit(TABLE, **OPTIONS, sample_weight="w").impact_ratios()
-    for column in ("rate", "impact_ratio"):
-        np.testing.assert_allclose(plain[column], weighted[column], equal_nan=True)
-
-
-def test_categories_of_few_people_are_hidden_and_numbers_refused() -> None:
-    hidden = rf.audit(TABLE, **OPTIONS, suppress=30).impact_ratios()
-    assert (hidden["n"] >= 30).all() and "c" not in set(hidden["category"])
-    numbers = TABLE.assign(y=RNG.random(ROWS))
-    of = {"y_true": "y", "y_pred": "score", "sensitive_features": ["sex"], "continuous": True}
-    with pytest.raises(InputError, match="two classes"):
-        rf.audit(numbers, **of).impact_ratios()
-
-
-def test_the_command_writes_impact_ratios_with_the_limits_of_the_rule(tmp_path: Path) -> None:
-    TABLE.to_csv(tmp_path / "people.csv", index=False)
-    words = ["audit", str(tmp_path / "people.csv"), "--labels=none", "--prediction=score"]
-    words += ["--attributes=sex,race", "--threshold=0.6", "--impact-ratios", f"--output={tmp_path}"]
-    done = CliRunner().invoke(cli, words)
-    assert done.exit_code == 0, done.output
-    rows = pd.read_csv(tmp_path / "people_impact.csv", keep_default_na=False)
-    assert list(rows) == list(IMPACT)
-    page = (tmp_path / "people_impact.md").read_text()
-    assert LIMITS in page and "four-fifths" in page
-    assert page.count("\n### ") == 6
-    unknown = TABLE["race"].isna().sum()
-    assert f"{unknown} people have no known category and are not in the calculations." in page
-    assert "less than 2% of the rows" in page
 
 
 def labelled(rows: int) -> pd.DataFrame:

@@ -16,7 +16,6 @@ from robust_fairness.auditing.door import check, with_bins_of
 from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
-from robust_fairness.auditing.impact import LEAST_SHARE, impact_ratios
 from robust_fairness.auditing.intervals import Compared
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
@@ -144,14 +143,6 @@ class Audit(AuditFindings):
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
-
-    def impact_ratios(self, least_share: float = LEAST_SHARE) -> pd.DataFrame:
-        """Selection rates and impact ratios by category and intersection, columns ``IMPACT``.
-
-        Args:
-            least_share: share of the rows below which a category has no ratio.
-        """
-        return impact_ratios(self.predictions, self.options.suppress, least_share)
 
     def plan(self, rows: int) -> Plan:
         """So many rows to label, and the intervals to expect, see ``few_labels.planned``."""

@@ -22,7 +22,6 @@ from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.few_labels import Plan
 from robust_fairness.auditing.findings import gates_of
 from robust_fairness.auditing.gates import Rule
-from robust_fairness.auditing.impact import impact_page
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.naming import bins_of, option
 from robust_fairness.auditing.periods import Length, periods_of
@@ -152,8 +151,7 @@ def files_of(
     Args:
         audit: the audit.
         stem: begins the names.
-        also: ``card``: the model card; ``impact``: impact ratios; ``curves``: calibration by group
-            and all thresholds.
+        also: ``card``: the model card; ``curves``: calibration by group and all thresholds.
         plan: rows to label.
     """
     frames = {"audit": audit.rows, "changes": audit.changed}
@@ -164,9 +162,6 @@ def files_of(
     if audit.why is not None:
         frames["why"] = audit.why.to_frame()
     pages = {"audit.html": audit.to_html()}
-    if "impact" in also:
-        frames["impact"] = ratios = audit.impact_ratios()
-        pages["impact.md"] = impact_page(ratios, audit.name)
     if "curves" in also:
         score, probabilities = audit.predictions.score, audit.predictions.kind == "probability"
         frames["calibration"] = audit.calibration() if probabilities else None

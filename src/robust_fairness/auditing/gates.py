@@ -21,7 +21,7 @@ FORM = re.compile(
     r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)\s*"
 )
 EXAMPLES = "equalized_odds_difference[sex]>0.1, accuracy_by_group<0.7 or change(accuracy)<-0.02"
-SHORT = {"dp": "delta_dp", "eo": "delta_eo"}
+SHORT = {"dp": "delta_dp", "eo": "delta_eo", "impact_ratio": "demographic_parity_ratio"}
 AMBIGUOUS = {
     "eopp": (
         "equal_opportunity_difference (true positive rates)",

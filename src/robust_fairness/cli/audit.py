@@ -296,13 +296,6 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     "--model-card", "also", flag_value="card", multiple=True, help="Also write TABLE_model_card.md."
 )
 @click.option(
-    "--impact-ratios",
-    "also",
-    flag_value="impact",
-    multiple=True,
-    help="Also write TABLE_impact.csv and .md: selection rates by category and intersection.",
-)
-@click.option(
     "--curves",
     "also",
     flag_value="curves",
