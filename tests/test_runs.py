@@ -358,6 +358,25 @@ def test_table_prints_the_tidy_rows(finished):
     assert markdown.startswith("| dataset | method |")
 
 
+def test_the_table_for_methods_has_the_means_of_the_stored_metrics(finished):
+    as_csv, as_latex = finished.commands(
+        "table --view methods one --against erm --columns accuracy --digits 6 --format csv",
+        "table --view methods one --columns accuracy --mean --format latex",
+    ).values()
+    printed = pd.read_csv(StringIO(as_csv), keep_default_na=False)
+    home = printed[printed["tested"] == "home"].set_index(["dataset", "method"])["mean"]
+    stored = finished.metrics("one").query(
+        "metric == 'accuracy' and shift == 'none' and domain == '' and group == ''"
+        " and trial == 'default'"
+    )
+    by_seed = stored.drop_duplicates(["dataset", "method", "seed"])
+    expected = by_seed.groupby(["dataset", "method"])["value"].mean()
+    assert home.astype(float).to_dict() == pytest.approx(expected.to_dict(), abs=1e-6)
+    assert as_latex.startswith(r"\begin{tabular}{") and "mean under shift" in as_latex
+    said = finished.kedro("table", "--against", "erm", status=1)
+    assert said.startswith("Error: --against: allowed with --view methods")
+
+
 def test_table_prints_a_view_as_the_report_shows_it(finished):
     """Of the metrics, and of a further table of the run; others are named."""
     printed, shown = finished.commands(
@@ -377,8 +396,8 @@ def test_table_prints_a_view_as_the_report_shows_it(finished):
     }
     expected = VIEWS["survival"].rows(Results(finished.metrics("one"))).to_csv(index=False)
     assert shown == expected and len(expected.splitlines()) > 1
-    said = finished.kedro("table", "--view", "winnners", status=1)
-    assert said.startswith("Error: unknown view 'winnners': did you mean 'winners'? Allowed: ")
+    said = finished.kedro("table", "--view", "survivall", status=1)
+    assert said.startswith("Error: unknown view 'survivall': did you mean 'survival'? Allowed: ")
 
 
 def mlflow_parameters(project: Project) -> dict[str, dict[str, str]]:

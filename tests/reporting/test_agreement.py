@@ -156,10 +156,6 @@ def test_against_plain_training():
     assert plain.loc["one", "better"].all() and plain.loc["two", "worse"].all()
     weak = tests[tests["severity"] == 0.1]
     assert (weak["sign"] == 0).all() and weak["p"].isna().all()  # differences of 0 in every seed
-    counted = agreement.winners(Results(made_up())).set_index(["metric", "tested", "method"])
-    assert counted.loc["delta_eo", "unshifted", "cuma"].tolist() == [2, 1, 1, "one"]
-    assert counted.loc["delta_eo", "under shift", "cuma"].tolist() == [4, 0, 2, ""]
-    assert counted.loc["delta_eo", "under shift", "laftr"].tolist() == [4, 1, 1, "one"]
 
 
 def sizes(train: int, test: int, reused: float, dataset: str) -> list[dict]:
@@ -180,8 +176,6 @@ def test_seeds_that_share_rows_are_no_independent_ones():
     row = ("delta_eo", "with erm", "unshifted")
     assert plain.loc[row, ["tests", "better", "worse"]].tolist() == [6, 3, 3]
     assert corrected.loc[row, ["tests", "better", "worse", "better on"]].tolist() == [6, 0, 3, ""]
-    by_method = agreement.winners(Results(made_up()))
-    assert by_method["tests"].sum() == plain.loc[:, "with erm", :]["tests"].sum()
 
 
 def test_ceilings_are_taus_of_disjoint_halves_of_the_seeds():
@@ -206,14 +200,12 @@ def test_a_run_of_few_methods_has_no_views():
             ("agreement_of_proposed", 0),
             ("survival", 4),
             ("kept", 2),
-            ("winners", 2),
             ("sizes_of_splits", 0),
             ("significant", 3),
             ("ceilings", 3),
             ("average_ranks", 0),
         }
     assert not len(agreement.survival(Results(few.iloc[:0])))
-    assert not len(agreement.winners(Results(few.iloc[:0])))
     assert not len(agreement.kept(Results(few.iloc[:0])))
 
 

@@ -10,7 +10,8 @@ import click
 from robust_fairness.cli.commands import ProjectCommand, force_option, write_files
 from robust_fairness.core.errors import InputError, unknown_name
 
-TABLE_FORMATS = ("text", "csv", "json", "markdown")
+TABLE_FORMATS = ("text", "csv", "json", "markdown", "latex")
+METHODS = "methods"  # the view that has options of its own
 COMPARISONS = Path("data/08_reporting/comparisons")
 
 
@@ -23,24 +24,55 @@ run_argument = click.argument("run_id", metavar="[RUN]", required=False)
     "form",
     type=click.Choice(TABLE_FORMATS),
     default=lambda: "text" if sys.stdout.isatty() else "csv",
-    help="text has four digits.  [default: text on a terminal, else csv]",
+    help="text has four digits, latex needs booktabs.  [default: text on a terminal, else csv]",
 )
 @run_argument
-@click.option("--view", help="A paper's table or figure, as in the report: bias_table_1.")
-def table(form: str, run_id: str | None, view: str | None) -> None:
+@click.option("--view", help="A paper's table or figure, as in the report: bias_table_1; methods.")
+@click.option("--columns", help="Columns A,B that are shown; of the view methods, its metrics.")
+@click.option("--digits", type=click.IntRange(0, 16), help="Decimals of numbers.")
+@click.option("--against", help="Baseline of the view methods.  [default: erm]")
+@click.option("--mean", is_flag=True, help="View methods: the mean over shifts, not each.")
+def table(
+    form: str,
+    run_id: str | None,
+    view: str | None,
+    columns: str | None,
+    digits: int | None,
+    against: str | None,
+    mean: bool,
+) -> None:
     """Print the metrics table of a run, or a view of it.
 
-    RUN is the newest finished one by default.
+    RUN is the newest finished one by default. The view methods has methods as rows and metrics as
+    columns; csv and json have its numbers, a row per score.
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
+    from robust_fairness.reporting import VIEWS
+    from robust_fairness.reporting.methods import PLAIN, as_table, methods
     from robust_fairness.runs import provenance
 
+    names = columns.split(",") if columns else []
+    if view != METHODS and (against or mean):
+        raise InputError(f"--{'against' if against else 'mean'}: allowed with --view {METHODS}")
+    if view is not None and view not in VIEWS:
+        raise unknown_name("view", view, VIEWS)
     run_id = run_id or provenance.newest_finished_run()
-    if view is None:
-        frame = provenance.load(run_id, "metrics", files.table)
+    if view == METHODS:
+        frame = methods(results_of(run_id), against or PLAIN, names, mean)
+        if form not in ("csv", "json"):
+            frame = as_table(frame, **({} if digits is None else {"digits": digits}))
     else:
-        frame = _view_rows(view, run_id)
+        rows = (
+            provenance.load(run_id, "metrics", files.table)
+            if view is None
+            else (VIEWS[view].rows(results_of(run_id)))
+        )
+        for name in names:
+            if name not in rows:
+                raise unknown_name("column", name, map(str, rows.columns))
+        frame = rows[names] if names else rows
+    frame = frame if digits is None else frame.round(digits)
     if form == "csv":
         click.echo(tables.csv(frame), nl=False)
     elif form == "text":
@@ -48,16 +80,7 @@ def table(form: str, run_id: str | None, view: str | None) -> None:
     elif form == "json":
         click.echo(frame.to_json(orient="records", lines=True), nl=False)
     else:
-        click.echo(tables.markdown(frame))
-
-
-def _view_rows(view: str, run_id: str) -> Any:
-    """The rows of a view of a run."""
-    from robust_fairness.reporting import VIEWS
-
-    if view not in VIEWS:
-        raise unknown_name("view", view, VIEWS)
-    return VIEWS[view].rows(results_of(run_id))
+        click.echo((tables.markdown if form == "markdown" else tables.latex)(frame))
 
 
 def results_of(run_id: str) -> Any:

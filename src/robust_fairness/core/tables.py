@@ -170,6 +170,13 @@ def markdown(frame: pd.DataFrame, write: Callable[[str], str] = for_markdown) ->
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def latex(frame: pd.DataFrame) -> str:
+    """A data frame as a LaTeX table for the package booktabs, missing values blank."""
+    styled = frame.style.hide(axis="index").format(escape="latex", na_rep="")
+    text: str = styled.format_index(escape="latex", axis=1).to_latex(hrules=True)
+    return text.replace("±", r"$\pm$")
+
+
 def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
     r"""A Markdown page with its tables made anew.
 

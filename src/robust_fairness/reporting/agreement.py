@@ -227,11 +227,6 @@ def against_plain(results: Results) -> pd.DataFrame:
     return where(tests(results), compared=WITH_PLAIN)
 
 
-def winners(results: Results) -> pd.DataFrame:
-    """On how many test sets each method is better and worse than plain training, and where."""
-    return counted(against_plain(results), ["metric", "tested", "method"])
-
-
 def significant(results: Results) -> pd.DataFrame:
     """How many tests of every metric and comparison say better and worse, and where."""
     return counted(tests(results), ["metric", "compared", "tested"])

@@ -7,19 +7,15 @@ import pandas as pd
 
 from robust_fairness.inference import LEVEL, holm, over_domains
 from robust_fairness.inference.verdicts import concluded
-from robust_fairness.reporting import natural_figures
+from robust_fairness.reporting import methods, natural_figures
 from robust_fairness.reporting.effective_robustness import fitted_line, within
-from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
 from robust_fairness.reporting.ranks import compared
 from robust_fairness.reporting.results import FACET, UNSHIFTED, Results, computed_once
 from robust_fairness.reporting.statistics import with_intervals
 from robust_fairness.reporting.views import published
 
-MEASURES = (
-    *QUALITY, *FAIRNESS, "demographic_parity_difference", "equalized_odds_difference", "roc_auc",
-    "balanced_accuracy",
-)  # fmt: skip
+MEASURES = (*methods.MEASURES, "roc_auc", "balanced_accuracy")
 KEYS = natural_figures.KEYS
 TRAINING = [*KEYS, "method", "trained_on"]
 FEWEST_METHODS = 3  # of a line that one of them is compared with
@@ -44,58 +40,6 @@ def matrix(results: Results) -> pd.DataFrame:
         change=("change", "mean"),
     )  # fmt: skip
     return cells
-
-
-def changes(results: Results) -> pd.DataFrame:
-    """How each measure changes between domains, by method: the answer, one line each.
-
-    ``change`` is out of distribution minus in distribution, the mean over sources and targets, of
-    which the variance is that of ``inference.over_domains``; p-values are adjusted for all lines.
-    """
-    cells = matrix(results)
-    if cells.empty:
-        return cells
-    by = [*KEYS, "method"]
-    tests = over_pairs(cells, by, "change", ("falls", "rises"))
-    worst = [_worst(part) for _, part in cells.groupby(by, sort=False)]
-    ends = cells.groupby(by, sort=False).agg(at_home=("at_home", "mean"), away=("ours", "mean"))
-    return tests.merge(ends.reset_index().assign(**pd.DataFrame(worst)), on=by)
-
-
-def _worst(cells: pd.DataFrame) -> dict[str, object]:
-    """The mean absolute change of a measure and method, and the target where it is worst."""
-    targets = cells.groupby("tested_on")["change"].mean()
-    better = natural_figures.better_higher(cells["metric"].iloc[0])
-    worst = str((targets if better else -targets).idxmin())
-    return {
-        "mean_absolute": cells["change"].abs().mean(),
-        "worst_domain": worst,
-        "worst_change": targets[worst],
-    }
-
-
-def against_erm(results: Results) -> pd.DataFrame:
-    """Which methods keep a measure better than ``erm``: their changes, paired over domains.
-
-    ``difference`` is the mean over sources and targets of a method's value minus that of ``erm``,
-    on the same rows and seeds; best first.
-    """
-    rows = matrix(results)
-    keys, by = [*KEYS, "trained_on", "tested_on"], [*KEYS, "method"]
-    if rows.empty or not {"erm"} < set(rows["method"]):
-        return pd.DataFrame()
-    plain = rows[rows["method"] == "erm"][[*keys, "ours", "change"]]
-    both = rows[rows["method"] != "erm"].merge(plain, on=keys, suffixes=("", "_erm"))
-    both = both.assign(
-        difference=both["ours"] - both["ours_erm"],
-        change_minus_erm=both["change"] - both["change_erm"],
-    )
-    tests = over_pairs(both, by, "difference", ("lower", "higher"))
-    tests = tests.merge(both.groupby(by, as_index=False)["change_minus_erm"].mean(), on=by)
-    higher = tests["metric"].map(natural_figures.better_higher).to_numpy()
-    order = tests["difference"].where(~higher, -tests["difference"])
-    tests = tests.assign(order=order).sort_values([*KEYS, "order"], kind="stable")
-    return tests.drop(columns="order")
 
 
 def diagnoses(results: Results) -> pd.DataFrame:

@@ -1,0 +1,163 @@
+"""The table for methods: scores of every method, and their differences to a baseline.
+
+A score of a method is the mean over seeds of the scores of its trained models, also of gaps: the
+mean of the gaps, not the gap of mean rates. The standard deviation is that over seeds.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from robust_fairness.core.errors import unknown_name
+from robust_fairness.inference import over_refits
+from robust_fairness.inference.verdicts import concluded
+from robust_fairness.reporting.figures import FAIRNESS, QUALITY
+from robust_fairness.reporting.results import UNSHIFTED, Results, where
+
+PLAIN = "erm"
+HOME, MEAN = "home", "mean under shift"
+PLACE = ["dataset", "tested", "attribute"]
+MEASURES = (*QUALITY, *FAIRNESS, "demographic_parity_difference", "equalized_odds_difference")
+COLUMNS = [*PLACE, "metric", "method", "mean", "sd", "seeds", "difference", "low", "high", "p_holm",
+           "says"]  # fmt: skip
+
+
+def methods(
+    results: Results,
+    against: str = PLAIN,
+    metrics: Sequence[str] = (),
+    mean_under_shift: bool = False,
+) -> pd.DataFrame:
+    """Mean, standard deviation and difference to a baseline of the scores of every method.
+
+    Args:
+        results: the tables of a run.
+        against: label of the baseline; a dataset without it has no differences.
+        metrics: those that are shown, in this order; all if there are none.
+        mean_under_shift: whether the mean over shifts, each at its largest severity, replaces the
+            single shifted test sets.
+
+    Returns:
+        ``COLUMNS``, a row per dataset, test set, attribute, metric and method, of the trial that is
+        shown. ``sd`` is missing for one seed. ``difference`` is paired over seeds, with an interval
+        without adjustment and Holm's p-value over all differences of the metric; ``says`` is
+        higher, lower, inconclusive or not tested: below five seeds, or without any variation.
+
+    Raises:
+        InputError: no cell has this label, or no score is of this metric.
+    """
+    rows = where(results.selected, group="")
+    rows = rows[(rows["shift"] != UNSHIFTED) | (rows["domain"] == "")]
+    known = {"method": rows["method"].unique(), "metric": rows["metric"].unique()}
+    asked = {"method": [against] if against != PLAIN else [], "metric": metrics}
+    for kind, names in asked.items():
+        for name in names:
+            if name not in known[kind]:
+                raise unknown_name(kind, name, map(str, known[kind]))
+    rows = rows.dropna(subset="value")
+    if rows.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    rows = rows.assign(tested=_test_sets(rows))
+    if mean_under_shift:
+        rows = _with_mean(rows)
+    ratio = results.sizes_of_splits["ratio"]
+    parts = [
+        _compared(where(rows, metric=name), against, ratio).assign(metric=name)
+        for name in (metrics or known["metric"])
+        if name in set(rows["metric"])
+    ]
+    result = pd.concat(parts)[COLUMNS]
+    return result.sort_values(
+        PLACE, key=lambda names: pd.factorize(names)[0], kind="stable", ignore_index=True
+    )
+
+
+def _test_sets(rows: pd.DataFrame) -> pd.Series:
+    """``HOME``, the name of another domain, or a synthetic shift with its severity."""
+    severity = rows["severity"].map(" {:g}".format).where(rows["severity"] != 0, "")
+    shift = (rows["shift"] + severity).where(rows["domain"] == "", rows["domain"])
+    return shift.where(rows["shift"] != UNSHIFTED, HOME)
+
+
+def _with_mean(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows at home, and means of the seeds that have a score on all shifted test sets."""
+    shifted = rows[rows["shift"] != UNSHIFTED]
+    largest = shifted.groupby(["dataset", "shift"])["severity"].transform("max")
+    keys = ["dataset", "attribute", "metric", "method", "seed"]
+    scores = shifted[shifted["severity"] == largest].groupby(keys, sort=False)["value"]
+    means = scores.agg(["mean", "size"]).reset_index()
+    most = means.groupby(["dataset", "attribute", "metric"])["size"].transform("max")
+    means = means[means["size"] == most].rename(columns={"mean": "value"})
+    return pd.concat([rows[rows["shift"] == UNSHIFTED], means.assign(tested=MEAN)])
+
+
+def _compared(rows: pd.DataFrame, against: str, ratio: pd.Series) -> pd.DataFrame:
+    """Scores of a metric by method with their differences to the baseline, one family of tests."""
+    by = [*PLACE, "method"]
+    values = rows.groupby([*by, "seed"], sort=False)["value"].first().unstack("seed")
+    values = values.reindex(pd.MultiIndex.from_frame(rows[by].drop_duplicates()))
+    result = pd.DataFrame(
+        {"mean": values.mean(axis=1), "sd": values.std(axis=1), "seeds": values.count(axis=1)}
+    )
+    plain = where(values.reset_index("method"), method=against).drop(columns="method")
+    others = values[values.index.get_level_values("method") != against]
+    places = pd.MultiIndex.from_frame(others.index.to_frame(index=False)[PLACE])
+    differences = others.sub(plain.reindex(places).to_numpy())
+    differences = differences[differences.notna().any(axis=1)]
+    numbers = differences.notna().sum(axis=1).to_numpy()
+    shares = ratio.reindex(differences.index.get_level_values("dataset")).fillna(0.0)
+    tests = concluded(over_refits(differences.to_numpy(), shares.to_numpy(float)), numbers)
+    says = np.select([tests["sign"] > 0, tests["sign"] < 0], ["higher", "lower"], "inconclusive")
+    tests = tests.set_index(differences.index).rename(columns={"value": "difference"})
+    tests["says"] = np.where(tests["p"].isna(), "not tested", says)
+    shown = tests[["difference", "low", "high", "p_holm", "says"]]
+    return result.join(shown).fillna({"says": ""}).reset_index()
+
+
+def shown(results: Results) -> pd.DataFrame:
+    """What the page shows: measures of quality and fairness, at home and on average under shift."""
+    known = set(results.selected["metric"])
+    measures = [name for name in MEASURES if name in known]
+    if not measures:
+        return pd.DataFrame()
+    return as_table(methods(results, metrics=measures, mean_under_shift=True))
+
+
+def as_table(rows: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """Rows of ``methods`` with methods as rows and metrics as columns, as text.
+
+    A row per dataset, test set, attribute and method; scores of no attribute are repeated for each.
+    A cell has the mean ± standard deviation over seeds and, in brackets, the difference to the
+    baseline with its interval; * where it is significant.
+    """
+
+    def text(row: pd.Series) -> str:
+        shown = f"{row['mean']:.{digits}f}"
+        if np.isfinite(row["sd"]):
+            shown += f" ± {row['sd']:.{digits}f}"
+        if np.isfinite(row["difference"]):
+            ends = (
+                ""
+                if np.isnan(row["low"])
+                else f", {row['low']:+.{digits}f} to {row['high']:+.{digits}f}"
+            )
+            star = "*" if row["says"] in ("higher", "lower") else ""
+            shown += f" ({row['difference']:+.{digits}f}{ends}){star}"
+        return shown
+
+    overall, by_attribute = rows[rows["attribute"] == ""], rows[rows["attribute"] != ""]
+    attributes = by_attribute[["dataset", "attribute"]].drop_duplicates()
+    repeated = overall.drop(columns="attribute").merge(attributes, on="dataset", how="left")
+    every = pd.concat([repeated.fillna({"attribute": ""}), by_attribute])
+    keys = [*PLACE, "method"]
+    places = (
+        every[keys]
+        .drop_duplicates()
+        .sort_values(keys[:3], key=lambda names: pd.factorize(names)[0], kind="stable")
+    )
+    cells = every.assign(text=every.apply(text, axis=1)).set_index([*keys, "metric"])["text"]
+    table = cells.unstack("metric")[list(dict.fromkeys(rows["metric"]))].reindex(
+        pd.MultiIndex.from_frame(places)
+    )
+    return table.fillna("").rename_axis(columns=None).reset_index()
