@@ -1,5 +1,5 @@
 """Why a model does otherwise in another domain: what differs, and how much each part explains.
 
 ``decomposition`` takes rows of two domains; ``runs.diagnose`` applies it to a run and
-``periods.explained`` to an audit, which needs no torch. ``unprocessing.frontier`` is of runs.
+``periods.explained`` to an audit, which needs no torch.
 """

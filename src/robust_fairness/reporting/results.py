@@ -53,7 +53,6 @@ class Results:
     diagnosis: pd.DataFrame = _no_rows("diagnosis")
     distances: pd.DataFrame = _no_rows("distances")
     domain_columns: pd.DataFrame = _no_rows("domain_columns")
-    frontier: pd.DataFrame = _no_rows("frontier")
     generator_quality: pd.DataFrame = _no_rows("generator_quality")
     planes: pd.DataFrame = _no_rows("planes")
     regions: pd.DataFrame = _no_rows("regions")

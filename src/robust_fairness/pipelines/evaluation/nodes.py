@@ -91,20 +91,11 @@ def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
     from robust_fairness.compute.checkpoints import threads
     from robust_fairness.diagnosis.runs import diagnose as diagnosed
-    from robust_fairness.diagnosis.unprocessing import frontier
 
-    done = {name: value for name, value in parts.items() if not isinstance(value, Failure)}
-    predicted, validation = (
-        {
-            names.parse(name).label: value
-            for name, value in done.items()
-            if names.parse(name).part == part
-        }
-        for part in ("predictions", "validation")
-    )
-    plain = {
-        label: (validation[label], predicted[label]) for label in validation if label in predicted
+    predicted = {
+        names.parse(name).label: value
+        for name, value in parts.items()
+        if not isinstance(value, Failure)
     }
     with threads(1):
-        tables = diagnosed(dataset.name, samples, predicted)
-        return tables | {"frontier": frontier(dataset.name, samples, plain)}
+        return diagnosed(dataset.name, samples, predicted)

@@ -85,9 +85,6 @@ def _of_dataset(
 
 def _diagnosing(dataset: DatasetConfig) -> Node:
     parts = [names.of_cell(cell.name, "predictions") for cell in dataset.cells]
-    # decisions of post-processed cells have no scores to unprocess
-    scored = [cell for cell in dataset.cells if cell.postprocessing is None]
-    parts += [names.of_cell(cell.name, "validation") for cell in scored]
     inputs = {name: name for name in parts} | {
         "samples": names.of_dataset(dataset.name, "samples"),
         "dataset": f"params:{dataset.name}.dataset",
