@@ -19,10 +19,13 @@ from kedro.pipeline import Node, Pipeline
 from kedro_viz.data_access.repositories.modular_pipelines import ModularPipelinesRepository
 from pydantic import BaseModel
 
+from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import find
+from robust_fairness.datasets.fetch import dataset_files
 from robust_fairness.experiment.experiment import GeneratorConfig, TestSet
+from robust_fairness.experiment.plugins import Named
 from robust_fairness.generation import unet
 from robust_fairness.generation.generator import Generator, GeneratorSettings
 from robust_fairness.pipeline_registry import register_pipelines
@@ -39,6 +42,7 @@ from robust_fairness.pipelines.builders import fan_in
 from robust_fairness.pipelines.evaluation.nodes import JOINED, collect, join, state
 from robust_fairness.pipelines.generation.nodes import fit as fit_generator
 from robust_fairness.pipelines.generation.nodes import read as read_generator
+from robust_fairness.pipelines.ingestion.pipeline import _derivation
 from robust_fairness.pipelines.reporting.nodes import COLLECTED, FURTHER, report
 from robust_fairness.pipelines.shifts.nodes import shift
 from robust_fairness.runs.configuration import ConfigLoader
@@ -69,6 +73,31 @@ def test_the_end_to_end_pipeline_is_the_others_put_together():
     rooms = (generation, ingestion, shifts, training, evaluation, reporting)
     together = {node.name for room in rooms for node in room.create_pipeline().nodes}
     assert {node.name for node in robust_fairness.create_pipeline().nodes} == together
+
+
+def test_synthesis_and_labelling_are_nodes_of_their_own(tmp_path):
+    """From a saved file of what ingest reads, they make the samples that ``load`` returns."""
+    loader = use("smoke")
+    nodes = {node.name: node for node in ingestion.create_pipeline().nodes}
+    assert nodes["biased_digits.ingest"].outputs == ["biased_digits.originals"]
+    node = nodes["biased_digits.synthesise_images"]
+    assert node.outputs == ["biased_digits.samples"]
+    dataset = next(each for each in loader.validated_experiment.datasets
+                   if each.name == "biased_digits")  # fmt: skip
+    read, settings = nodes["biased_digits.ingest"].inputs[0], f"params:{dataset.name}.dataset"
+    files = dataset_files(tmp_path)
+    (originals,) = nodes["biased_digits.ingest"].run({read: files, settings: dataset}).values()
+    stored = SamplesDataset(filepath=str(tmp_path / "originals.safetensors"))
+    stored.save(originals)
+    (made,) = node.run({node.inputs[0]: stored.load(), settings: dataset}).values()
+    whole = find("dataset", "biased_mnist")(dataset.source.parameters).load(files, dataset.seeds)
+    for name, samples in (("made", made), ("whole", whole)):
+        SamplesDataset(filepath=str(tmp_path / name)).save(samples)
+    assert (tmp_path / "made").read_bytes() == (tmp_path / "whole").read_bytes()
+    named = {"label_skin_tone": {"skin_tone": "aligned"}, "": {}}
+    for name, options in named.items():
+        source = Named(kind="dataset", name="celeba", options=options)
+        assert _derivation(dataset.model_copy(update={"source": source})) == name
 
 
 class Counted(str):

@@ -45,6 +45,7 @@ FILES = {
     "core/extras.py": "names of modules",
     "core/files.py": "host name",
     "core/numbers.py": "numbers as a table has them",
+    "core/raw_files.py": "files of several forms",
     "core/registry.py": "names of modules",
     "core/tables.py": "comments of a page",
     "estimators/_scikit_learn.py": "names of classes and parameters of estimators",

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pandas as pd
 from pydantic import AfterValidator
 
 from robust_fairness.core.errors import InputError, first_line
@@ -23,6 +22,9 @@ from robust_fairness.core.unpacking import (
     most_unpacked,
     require_size,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd  # slow to import
 
 ROOT_VARIABLE = "ROBUST_FAIRNESS_DATA"
 BLOCK = 2**20  # bytes that are read at once of a file that is not held in memory
@@ -123,7 +125,7 @@ class Files:
         """Record the checksum of what was read."""
         self.sources[name] = hashlib.sha256(content).hexdigest()
 
-    def note_values(self, name: str, table: pd.DataFrame) -> None:
+    def note_values(self, name: str, table: "pd.DataFrame") -> None:
         """Record the checksum of a typed table as ``name (values)``, whatever its file's form."""
         text = table.to_csv(index=False, header=False, lineterminator="\n")
         self.note(f"{name} (values)", text.encode())

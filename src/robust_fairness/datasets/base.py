@@ -242,6 +242,29 @@ class ImageDataset(Dataset):
     data_kind = "image"
 
 
+class DerivedDataset(ImageDataset):
+    """Images that are made, or whose attributes are measured, in a second step: a node of its own.
+
+    Attributes:
+        derivation: name of the second step.
+        derived_if: name of the parameter that asks for it; always without one.
+    """
+
+    derivation: ClassVar[str]
+    derived_if: ClassVar[str] = ""
+
+    @abstractmethod
+    def originals(self, files: Files, splits: int) -> Samples:
+        """What the second step starts from, with ``sources`` and splits; errors as of ``load``."""
+
+    @abstractmethod
+    def derive(self, originals: Samples) -> Samples:
+        """The samples, of the same rows."""
+
+    def load(self, files: Files, splits: int) -> Samples:
+        return self.derive(self.originals(files, splits))
+
+
 class QuestionDataset(Dataset):
     """Questions on images, see ``samples.questions``."""
 

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 # Parts of the catalog whose nodes keep checkpoints, and those that are read from files.
 CHECKPOINTED = ("models", "reference", "generator", "samples", names.SHIFTED)
-READ = ("samples", "rows", "real")
+READ = ("originals", "samples", "rows", "real")
 # Datasets that a manifest has checksums of, or that are in memory.
 OF_A_RUN = (AtomicDataset, MemoryDataset, RawDataset, SharedMemoryDataset)
 # Fields that a completed run keeps.

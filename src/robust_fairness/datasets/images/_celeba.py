@@ -2,6 +2,7 @@
 
 import io
 import logging
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from robust_fairness.core.raw_files import Files, as_official
 from robust_fairness.datasets.images._skin_tone import (
     ALIGNED,
     HEIGHT,
+    PLACES,
     POINTS,
     WIDTH,
     Patches,
@@ -19,10 +21,14 @@ from robust_fairness.datasets.images._skin_tone import (
     measure,
     skin_tones,
 )
+from robust_fairness.samples import Samples
 
 IDENTITIES = "celeba/identity_CelebA.txt"
 IMAGES = "celeba/img_align_celeba"
 SKIN_TONE = ("skin_tone", "light_or_dark", "ita")
+# Columns of what is measured while images are decoded.
+OF_PATCH = ("lightness", "yellow", "skin", "pixels")
+WHOLE, OWN_LANDMARKS = "pixels of a whole patch", "own_landmarks"
 
 logger = logging.getLogger(__name__)
 
@@ -62,20 +68,38 @@ class Colours:
         rows = slice(start, start + len(images))
         self.blocks.append(measure(images, self.landmarks[rows]))
 
-    def attributes(self) -> pd.DataFrame:
-        """Skin tone of all images, as attributes; flags as categories."""
+    def measured(self) -> pd.DataFrame:
+        """What was measured of all images: a column for each number of each patch."""
         patches = Patches(*map(np.concatenate, zip(*self.blocks, strict=True)))
-        table = skin_tones(patches, self.parameters)
-        missing = int(table["ita"].isna().sum())
-        if missing:
-            logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
-        if not self.parameters.details:
-            return table[list(SKIN_TONE)]
-        table["own_landmarks"] = self.own
-        for name, flag in table.select_dtypes(bool).items():
-            names = pd.Index([f"not {name}", str(name)], dtype=object)
-            table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
-        return table
+        columns = {WHOLE: patches.whole, OWN_LANDMARKS: self.own}
+        for name in OF_PATCH:
+            columns |= zip(_of_places(name), getattr(patches, name).T, strict=True)
+        return pd.DataFrame(columns)
+
+
+def labelled_with_skin_tone(
+    faces: Samples, parameters: SkinToneParameters, sensitive: tuple[str, ...]
+) -> Samples:
+    """The faces with their skin tones instead of what ``Colours`` measured; flags as categories."""
+    measured = faces.attributes
+    of_patches = {name: measured[_of_places(name)].to_numpy() for name in OF_PATCH}
+    table = skin_tones(Patches(**of_patches, whole=measured[WHOLE].to_numpy()), parameters)
+    missing = int(table["ita"].isna().sum())
+    if missing:
+        logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
+    table[OWN_LANDMARKS] = measured[OWN_LANDMARKS]
+    for name, flag in table.select_dtypes(bool).items():
+        names = pd.Index([f"not {name}", str(name)], dtype=object)
+        table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
+    used = [WHOLE, OWN_LANDMARKS, *(column for name in OF_PATCH for column in _of_places(name))]
+    shown = table if parameters.details else table[list(SKIN_TONE)]
+    attributes = pd.concat([measured.drop(columns=used), shown], axis=1)
+    return replace(faces, attributes=attributes, sensitive=sensitive)
+
+
+def _of_places(name: str) -> list[str]:
+    """Columns of what was measured of each patch."""
+    return [f"{name} of {place}" for place in PLACES]
 
 
 def _landmarks_of(

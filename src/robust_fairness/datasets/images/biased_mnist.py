@@ -1,7 +1,7 @@
 """Biased MNIST: digits among seven bias variables (study of bias mitigation, 4.1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from pydantic import (
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.raw_files import Files, as_official
-from robust_fairness.datasets.base import ImageDataset
+from robust_fairness.datasets.base import DerivedDataset
 from robust_fairness.datasets.images import digits
 from robust_fairness.datasets.images._biased_mnist_factors import (
     DIGITS,
@@ -31,6 +31,7 @@ from robust_fairness.datasets.images._biased_mnist_rendering import CANVAS, CELL
 from robust_fairness.samples import PARTS, Samples
 
 PAPER_BIAS = 0.7
+SPLIT, UNBIASED_VAL = "split_0", "unbiased_val"
 BIASED, REDRAWN, TEST = range(3)  # draws of factors: training and validation, the latter again
 MNIST_FILES = tuple(
     f"mnist/{part}-{kind}-ubyte"
@@ -77,13 +78,15 @@ class _Digits:
     rows: dict[str, np.ndarray]
 
 
-class BiasedMnist(ImageDataset):
+class BiasedMnist(DerivedDataset):
     """Digits with factors drawn and rendered.
 
     Validation digits are there twice: with factors drawn as for training (``val``) and with
     unbiased ones, p = 0.1, as for the test (``unbiased_val``), as in the published data. All
     seeds share one draw and one split, ``split_0``.
     """
+
+    derivation = "synthesise_images"
 
     class Parameters(BaseModel, extra="forbid", frozen=True):
         """Parameters of Biased MNIST.
@@ -133,40 +136,48 @@ class BiasedMnist(ImageDataset):
     def required_files(self) -> tuple[str, ...]:
         return MNIST_FILES if self.parameters.digits == "mnist" else ()
 
-    def load(self, files: Files, splits: int) -> Samples:
+    def originals(self, files: Files, splits: int) -> Samples:
+        """Masks of the digits, bool ``[n, 32, 32]``, in one row for each image."""
         parameters = self.parameters
         read = {"mnist": _mnist, "scikit_learn": _bundled}[parameters.digits]
         source = read(files, parameters)
-        training = np.tile(source.rows["train"], parameters.draws)
-        biased = np.concatenate([training, source.rows["val"]])
+        of_part = {
+            "train": np.tile(source.rows["train"], parameters.draws),
+            "val": source.rows["val"],
+            UNBIASED_VAL: source.rows["val"],
+            "test": source.rows["test"],
+        }
+        rows = np.concatenate([of_part[part] for part in PARTS])
+        part = np.repeat(PARTS, [len(of_part[part]) for part in PARTS])
+        return Samples(
+            x=source.masks[rows],
+            y=source.y[rows],
+            attributes=pd.DataFrame(index=range(len(rows))),
+            id=rows,
+            splits=pd.DataFrame({SPLIT: pd.Categorical(part, list(PARTS))}),
+            classes=tuple(map(str, range(DIGITS))),
+            sources=files.sources,
+        )
+
+    def derive(self, originals: Samples) -> Samples:
+        """Images of the digits with factors drawn for each part."""
+        parameters, part = self.parameters, originals.splits[SPLIT]
         unbiased = dict.fromkeys(VARIABLES, UNBIASED)
         seed = parameters.seed if parameters.factors_seed is None else parameters.factors_seed
         draws = [
-            (biased, parameters.p_bias_by_variable, BIASED),
-            (source.rows["val"], unbiased, REDRAWN),
-            (source.rows["test"], unbiased, TEST),
+            (part.isin(["train", "val"]), parameters.p_bias_by_variable, BIASED),
+            (part == UNBIASED_VAL, unbiased, REDRAWN),
+            (part == "test", unbiased, TEST),
         ]
-        rows = np.concatenate([rows for rows, _, _ in draws])
         factors = pd.concat(
             [
-                draw_factors(source.y[rows], p_bias, parameters.variant, (seed, draw))
+                draw_factors(originals.y[rows], p_bias, parameters.variant, (seed, draw))
                 for rows, p_bias, draw in draws
             ],
             ignore_index=True,
         )
-        validation = len(source.rows["val"])
-        sizes = [len(training), validation, validation, len(source.rows["test"])]
-        part = pd.Categorical(np.repeat(PARTS, sizes), list(PARTS))
-        return Samples(
-            x=render(source.masks[rows], factors, parameters.variant, parameters.canvas),
-            y=source.y[rows],
-            attributes=factors,
-            id=rows,
-            splits=pd.DataFrame({"split_0": part}),
-            classes=tuple(map(str, range(DIGITS))),
-            sensitive=parameters.sensitive,
-            sources=files.sources,
-        )
+        images = render(originals.arrays["x"], factors, parameters.variant, parameters.canvas)
+        return replace(originals, x=images, attributes=factors, sensitive=parameters.sensitive)
 
 
 def _mnist(files: Files, parameters: BiasedMnist.Parameters) -> _Digits:

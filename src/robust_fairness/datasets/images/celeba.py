@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.raw_files import Files, unzipped
-from robust_fairness.datasets.base import ImageDataset, labelled
+from robust_fairness.datasets.base import DerivedDataset, labelled
 from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._image_files import (
     ImageFileParameters,
@@ -31,11 +31,14 @@ SPLIT = "split_0"
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Celeba(ImageDataset):
+class Celeba(DerivedDataset):
     """Faces with their target, sensitive attributes and one split, ``split_0``.
 
     All seeds share the split, as in the papers.
     """
+
+    derivation = "label_skin_tone"
+    derived_if = "skin_tone"
 
     class Parameters(ImageFileParameters):
         """Parameters of CelebA.
@@ -82,7 +85,8 @@ class Celeba(ImageDataset):
         of_split = {"official": (PARTITION,), "identity": (_celeba.IDENTITIES,), "random": ()}
         return (self.parameters.images, ATTRIBUTES, *of_split[self.parameters.split])
 
-    def load(self, files: Files, splits: int) -> Samples:
+    def originals(self, files: Files, splits: int) -> Samples:
+        """Faces with what is measured of their colours, if skin tone is asked for."""
         parameters = self.parameters
         table = _celeba.numbers_of(_attribute_text(files), ATTRIBUTES, np.int8, skiprows=1)
         measured = () if parameters.skin_tone is None else _celeba.SKIN_TONE
@@ -104,9 +108,16 @@ class Celeba(ImageDataset):
             x = decode(source, list(table.index), parameters, files, colours)
         attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
         if colours is not None:
-            attributes = pd.concat([attributes, colours.attributes()], axis=1)
+            attributes = pd.concat([attributes, colours.measured()], axis=1)
         names = table.index.to_numpy(dtype=np.str_)
-        return labelled(x, labels, attributes, frame, parameters.sensitive, files, id=names)
+        return labelled(x, labels, attributes, frame, annotated, files, id=names)
+
+    def derive(self, originals: Samples) -> Samples:
+        """The faces with their skin tones, if they are asked for."""
+        skin_tone, sensitive = self.parameters.skin_tone, self.parameters.sensitive
+        if skin_tone is None:
+            return originals
+        return _celeba.labelled_with_skin_tone(originals, skin_tone, sensitive)
 
 
 def _named(column: pd.Series) -> pd.Categorical:

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, PositiveInt
 
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.datasets.base import EACH_ONCE, DerivedDataset, labelled
 from robust_fairness.datasets.images import _celeba
 from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, large_classes
 from robust_fairness.datasets.images._image_files import decode, opened, with_images
@@ -19,11 +19,13 @@ from robust_fairness.samples import Samples
 from robust_fairness.samples.splits import class_splits
 
 
-class CelebaIdentity(ImageDataset):
+class CelebaIdentity(DerivedDataset):
     """Faces with the person they show, their skin tone, and splits within each person.
 
     Classes are the numbers of people in the official file, in ascending order.
     """
+
+    derivation = "label_skin_tone"
 
     class Parameters(ClassImageParameters):
         """Parameters of the people of CelebA.
@@ -47,7 +49,8 @@ class CelebaIdentity(ImageDataset):
     def required_files(self) -> tuple[str, ...]:
         return (self.parameters.images, _celeba.IDENTITIES)
 
-    def load(self, files: Files, splits: int) -> Samples:
+    def originals(self, files: Files, splits: int) -> Samples:
+        """Faces with what is measured of their colours."""
         parameters = self.parameters
         people = _celeba.whole_numbers(files, _celeba.IDENTITIES)
         with opened(files, parameters.images) as source:
@@ -58,6 +61,12 @@ class CelebaIdentity(ImageDataset):
             frame = class_splits(labels, splits, parameters)
             colours = _celeba.Colours(files, table.index, parameters.skin_tone)
             x = decode(source, list(table.index), parameters, files, colours)
-        tones = colours.attributes()
         names = table.index.to_numpy(dtype=np.str_)
-        return labelled(x, labels, tones, frame, parameters.sensitive, files, id=names)
+        return labelled(x, labels, colours.measured(), frame, (), files, id=names)
+
+    def derive(self, originals: Samples) -> Samples:
+        """The faces with their skin tones."""
+        parameters = self.parameters
+        return _celeba.labelled_with_skin_tone(
+            originals, parameters.skin_tone, parameters.sensitive
+        )

@@ -17,6 +17,16 @@ def read(raw: Any, dataset: DatasetConfig) -> Any:
     return source_of(dataset.source).load(raw, dataset.seeds)
 
 
+def originals(raw: Any, dataset: DatasetConfig) -> Any:
+    """What the samples of a dataset are derived from, from its raw files."""
+    return source_of(dataset.source).originals(raw, dataset.seeds)
+
+
+def derive(originals: Any, dataset: DatasetConfig) -> Any:
+    """Samples of a dataset: its images made, or attributes measured, from the originals."""
+    return within_domains(source_of(dataset.source).derive(originals), dataset)
+
+
 def within_domains(samples: Any, dataset: DatasetConfig) -> Any:
     """The samples with those domains held out that the dataset is not trained on."""
     from robust_fairness.samples.domains import hold_out_domains

@@ -6,13 +6,16 @@ from functools import partial
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.catalog import names
+from robust_fairness.core import registry
 from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.builders import dataset_node
 from robust_fairness.pipelines.ingestion.nodes import (
+    derive,
     describe_splits,
     draw,
     generate,
     ingest,
+    originals,
     read,
     within_domains,
 )
@@ -45,16 +48,28 @@ def _reading(base: str, trainings: Sequence[DatasetConfig]) -> Node:
 def _nodes(dataset: DatasetConfig) -> list[Node]:
     named, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     settings, samples = f"params:{dataset.name}.dataset", named("samples")
-    inputs = [samples, settings]
+    inputs, nodes = [samples, settings], []
+    derivation = _derivation(dataset)
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
         source = node(generate, [settings, generator], samples, "generate")
     elif dataset.name != dataset.base:
         shared = names.of_dataset(dataset.base, "rows")
         source = node(within_domains, [shared, settings], samples, "hold_out_domains")
+    elif derivation:
+        source = node(originals, [named("raw"), settings], named("originals"), "ingest")
+        nodes.append(node(derive, [named("originals"), settings], samples, derivation))
     else:
         source = node(ingest, [named("raw"), settings], samples, "ingest")
-    nodes = [source, node(describe_splits, inputs, named("splits"), "describe_splits")]
+    nodes += [source, node(describe_splits, inputs, named("splits"), "describe_splits")]
     if dataset.contact_sheet and not dataset.generator:
         nodes.append(node(draw, inputs, named("contact_sheet"), "draw_contact_sheet"))
     return nodes
+
+
+def _derivation(dataset: DatasetConfig) -> str:
+    """The second step by which the samples are made (``DerivedDataset``); "" without one."""
+    source = dataset.source
+    stated = registry.stated("dataset", source.name)
+    asked = not stated.get("derived_if") or source.options.get(stated["derived_if"])
+    return stated.get("derivation", "") if asked else ""
