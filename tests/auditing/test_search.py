@@ -1,6 +1,8 @@
 """The worst subgroup: by hand, by simulation, and as users ask for it."""
 
 import json
+from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import jsonschema
@@ -33,34 +35,53 @@ def table(rows: int, excess: float, seed: int = 0) -> pd.DataFrame:
     return made.assign(y=y, p=np.where(wrong, 1 - y, y))
 
 
-def test_the_planted_subgroup_is_found_and_its_numbers_are_those_of_the_other_half() -> None:
+def test_the_planted_subgroup_is_found_with_the_numbers_of_scipy() -> None:
     rows = table(6000, 0.3)
     accuracy = next(w for w in searched(check(rows, OPTIONS), OPTIONS) if w.metric == "accuracy")
     assert (accuracy.attributes, accuracy.values) == (("u", "v", "w"), ("a", "a", "a"))
     assert accuracy.tried == 9 + 27 + 27
-    test = rows.iloc[np.random.default_rng(0).permutation(6000)[3000:]]
-    inside = (test[ATTRIBUTES] == "a").all(axis=1)
-    right = test["y"] == test["p"]
+    inside = (rows[ATTRIBUTES] == "a").all(axis=1)
+    right = rows["y"] == rows["p"]
     assert accuracy.n == inside.sum()
     assert accuracy.value == pytest.approx(right[inside].mean())
     assert accuracy.rest == pytest.approx(right[~inside].mean())
-    # a row on either side of both rates (Agresti and Caffo 2000)
-    shares = [(right[part].sum() + 1) / (part.sum() + 2) for part in (inside, ~inside)]
-    error = np.sqrt(
-        sum(
-            p * (1 - p) / (part.sum() + 2)
-            for p, part in zip(shares, (inside, ~inside), strict=True)
-        )
-    )
-    difference = shares[1] - shares[0]
-    assert accuracy.low == pytest.approx(difference - 1.959964 * error, abs=1e-6)
-    assert accuracy.p == pytest.approx(3 * stats.norm.sf(difference / error), rel=1e-3)
+    parts = [right[inside], right[~inside]]
+    cells = [[(~part).sum(), part.sum()] for part in parts]
+    p = stats.fisher_exact(cells, alternative="greater").pvalue
+    assert accuracy.p == pytest.approx(3 * 63 * p, rel=1e-6)
+    # of 63 subgroups, two rates and two sides
+    level = 1 - 0.05 / 63 / 2
+    wrong = [
+        stats.binomtest(int(miss), int(miss + hit)).proportion_ci(level) for miss, hit in cells
+    ]
+    assert accuracy.low == pytest.approx(wrong[0].low - wrong[1].high, abs=1e-9)
+    assert accuracy.high == pytest.approx(wrong[0].high - wrong[1].low, abs=1e-9)
 
 
-def test_tables_without_a_worse_subgroup_seldom_say_one() -> None:
-    tables = [check(table(800, 0.0, seed), OPTIONS) for seed in range(40)]
-    said = [min(w.p for w in searched(rows, OPTIONS)) < 0.05 for rows in tables]
-    assert np.mean(said) <= 0.12  # 5 % and two binomial errors
+@pytest.mark.parametrize("excess", [0.0, 0.12, 0.3])
+def test_the_search_does_not_depend_on_the_order_of_the_rows(excess: float) -> None:
+    rows = table(600, excess, 7)
+    said = {
+        tuple(map(str, searched(check(rows.sample(frac=1, random_state=seed), OPTIONS), OPTIONS)))
+        for seed in range(60)
+    }
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize("weights", ["equal", "lognormal"])
+def test_tables_without_a_worse_subgroup_seldom_say_one(weights: str) -> None:
+    """And the intervals, for all subgroups at once, cover 0."""
+    said, covered = [], []
+    for seed in range(60):
+        rows = table(500, 0.0, seed)
+        drawn = np.random.default_rng(seed).lognormal(size=500)
+        rows["k"] = 1.0 if weights == "equal" else drawn
+        options = replace(OPTIONS, sample_weight="k")
+        worst = searched(check(rows, options), options)
+        said.append(min(each.p for each in worst) < 0.05)
+        covered.append(all(each.low <= 0 <= each.high for each in worst))
+    assert np.mean(said) <= 0.05 + 2 * (0.05 * 0.95 / 60) ** 0.5
+    assert np.mean(covered) >= 0.95 - 2 * (0.05 * 0.95 / 60) ** 0.5
 
 
 def test_weights_of_equal_rows_change_nothing_and_copies_count() -> None:
@@ -82,7 +103,7 @@ def test_console_page_and_json_say_it(tmp_path: Path) -> None:
     line = next(line for line in said.output.splitlines() if line.startswith("search: accuracy"))
     assert line.startswith("search: accuracy of u a, v a, w a is 0.") and "of 63 subgroups" in line
     page = (tmp_path / "now_audit.html").read_text()
-    assert f"<p>Search: {line.removeprefix('search: ')}.</p>" in page
+    assert f"<p>Search: {escape(line.removeprefix('search: '))}.</p>" in page
     record = json.loads(CliRunner().invoke(command, [*words, "--format=json"]).output)
     jsonschema.validate(record, json.loads(SCHEMA.read_text()))
     assert record["search"][0]["values"] == ["a", "a", "a"]
@@ -97,7 +118,7 @@ def test_console_page_and_json_say_it(tmp_path: Path) -> None:
         ({"unit": "row"}, "search: not with unit; allowed: independent rows with classes"),
         ({"continuous": True}, "search: not with continuous"),
         ({"sensitive_features": ["row"]}, "attributes have 0 subgroups, allowed: 1 to 100,000"),
-        ({"small": 500}, "search: no subgroup has 500 rows in a half of the table"),
+        ({"small": 500}, "search: no subgroup has 500 rows, nor have all others"),
         ({"labels": "some", "y_true": "few"}, "search: not with rows without a label"),
     ],
 )
