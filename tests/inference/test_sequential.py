@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from robust_fairness.inference import LEVEL, Rates, interval, linear_gap
+from robust_fairness.auditing.monitor import DEVIATIONS
+from robust_fairness.inference import LEVEL, linear_gap
 from robust_fairness.inference.gaps import LinearGap
 from robust_fairness.inference.sequential import (
     Batches,
+    Reference,
     growth,
     lower_bound,
     projected,
@@ -98,7 +100,7 @@ def streams(rng, rows, reference, difference, grown):
     n_then = np.array([reference, reference // 4], float)
     then = rng.binomial(n_then.astype(int), [0.4, 0.4 + difference]).astype(float)
     of = linear_gap("largest", 2)
-    bound = interval(Rates.of_counts(then[None], n_then[None]), of)[1][0]
+    bound = Reference(then[None], n_then[None]).most(of.functions, LEVEL / 2).max()
     hits = rng.binomial(n, rates).astype(float)
     return Batches.of(hits, np.tile(n.astype(float), (24, 1)), then, n_then), float(bound)
 
@@ -113,6 +115,53 @@ def test_monitor_without_growth_ever_alarms_in_at_most_5_percent(rows, reference
         batches, bound = streams(rng, rows, reference, difference, 0.0)
         alarms += growth(batches, linear_gap("largest", 2), bound).alarm(LEVEL / 2) is not None
     assert alarms <= stats.binom.ppf(0.99, 200, LEVEL)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.025 / 60])
+@pytest.mark.parametrize("rows", [(30, 30), (50, 20), (300, 300)])
+@pytest.mark.parametrize("rates", [(0.09, 0.01), (0.5, 0.4), (1.0, 0.98), (0.3, 0.3)])
+def test_a_reference_of_any_size_is_below_its_bound(rates, rows, level):
+    """By all outcomes: limits of rates with rows added fail 14 to 20 times as often in the tail."""
+    outcomes = np.array(list(product(*(range(n + 1) for n in rows))), float)
+    chance = np.prod(stats.binom.pmf(outcomes, rows, rates), -1)
+    likely = chance > 1e-12
+    functions = linear_gap("largest", 2).functions
+    most = [
+        Reference(hits[None], np.array([rows], float)).most(functions, level).max()
+        for hits in outcomes[likely]
+    ]
+    below = np.array(most) < abs(rates[0] - rates[1])
+    assert chance[likely][below].sum() + chance[~likely].sum() <= level
+
+
+@pytest.mark.parametrize("moved", ["season", "chance"])
+def test_gaps_that_vary_between_periods_of_the_reference_raise_no_alarm(moved):
+    """3,000 rows of a group in a month; without a margin nearly all seasons are alarms."""
+    rng, of, months = np.random.default_rng(0), linear_gap("largest", 2), np.arange(48)
+    alarms = dict.fromkeys([DEVIATIONS, 0.0], 0)
+    n = np.full((48, 2), 3000.0)
+    for _ in range(40):
+        season = 0.05 * np.sin((months + rng.integers(12)) * np.pi / 6)
+        move = season if moved == "season" else rng.normal(0, 0.02, 48)
+        hits = rng.binomial(3000, np.stack([0 * move + 0.4, 0.45 + move], 1)).astype(float)
+        reference = Reference(hits[:12], n[:12])
+        batches = Batches.of(hits[12:], n[12:], hits[:12].sum(0), n[:12].sum(0))
+        most, varied = reference.most(of.functions, LEVEL / 2), reference.variation(of.functions)
+        for deviations in alarms:
+            bound = float((most + deviations * varied).max())
+            alarms[deviations] += growth(batches, of, bound).alarm(LEVEL / 2) is not None
+    assert alarms[DEVIATIONS] <= stats.binom.ppf(0.99, 40, LEVEL)
+    assert alarms[0.0] >= (30 if moved == "season" else 2)
+
+
+def test_variation_between_periods_is_what_rows_do_not_explain():
+    rng, functions = np.random.default_rng(0), linear_gap("largest", 2).functions
+    n = np.full((500, 2), 2000.0)
+    for deviation in (0.0, 0.03):
+        rates = 0.4 + np.stack([np.zeros(500), rng.normal(0, deviation, 500)], 1)
+        reference = Reference(rng.binomial(2000, rates).astype(float), n)
+        assert reference.variation(functions) == pytest.approx(deviation, rel=0.1)
+    assert (Reference(reference.hits[:5], n[:5]).variation(functions) == 0).all()
 
 
 def test_growth_is_found_in_its_batch_and_measured():

@@ -79,14 +79,15 @@ class Monitored:
         period: column of periods, see ``periods_of``; None: a table of a single period.
         by: length of a period of dates; None: see ``periods_of``.
         first: number of periods, from the first on, that are the monitor's reference.
-        margin: by how much gaps may grow before the monitor says so.
+        margin: by how much gaps may grow before the monitor says so; None: what is usual between
+            periods of the reference.
         state: file of the monitor's counts of earlier periods; none if it does not exist.
     """
 
     period: str | None = None
     by: Length | None = None
     first: int = 1
-    margin: float = 0.0
+    margin: float | None = None
     state: Path | None = None
 
 

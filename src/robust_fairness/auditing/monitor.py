@@ -3,10 +3,12 @@
 The monitor knows counts of groups, classes and predictions of every period, and nothing else. It is
 therefore the same whether it is made from all rows again or from its file and the rows of a month.
 
-A gap has grown when it is above ``bound``, the upper end of its interval in the reference, plus a
-margin. The reference is above its interval with a probability of half of the family's error, shared
-by all gaps; an e-process, which is averaged over groups, rates, sizes and starts of a growth
-(``inference.sequential``), is above its limit with that of the other half, whenever one looks.
+A gap has grown when it is above ``bound``, its exact upper bound in the reference, plus a margin,
+by default ``DEVIATIONS`` standard deviations of what varies between periods of the reference. The
+gap of a reference of any size is above that bound with a probability of at most half of the
+family's error, shared by all gaps; an e-process, which is averaged over groups, rates, sizes and
+starts of a growth (``inference.sequential``), is above its limit with that of the other half,
+whenever one looks.
 """
 
 import json
@@ -30,9 +32,16 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import checksum
 from robust_fairness.datasets.raw.cleaning import plain_code
 from robust_fairness.datasets.raw.columns import require_same_spelling
-from robust_fairness.inference import LEVEL, Rates
+from robust_fairness.inference import LEVEL
 from robust_fairness.inference.counts import TWO, Counts
-from robust_fairness.inference.sequential import Batches, Growth, growth, lower_bound
+from robust_fairness.inference.sequential import (
+    FEWEST_PERIODS,
+    Batches,
+    Growth,
+    Reference,
+    growth,
+    lower_bound,
+)
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.metrics.counted import in_counts
 from robust_fairness.metrics.gaps import row_values
@@ -41,6 +50,7 @@ from robust_fairness.samples import Groups
 
 VERSION = 1
 FORMAT = "robust-fairness monitor"
+DEVIATIONS = 3.0  # between periods of the reference, that are no growth
 FEWEST = 30  # rows that each rate of a group has in the reference, or the group is left out
 MONITOR = {
     "attribute": "str", "metric": "str", "period": "str", "role": "str",
@@ -64,7 +74,7 @@ class Monitor:
         periods: their names in their order.
         reference: how many of them, from the first on, are the reference.
         counts: by attribute, with periods as their first axis.
-        margin: by how much gaps may grow; no part of the state.
+        margin: by how much gaps may grow, None: see above; no part of the state.
         metrics: names of the gaps that are followed, likewise.
     """
 
@@ -73,7 +83,7 @@ class Monitor:
     periods: tuple[str, ...]
     reference: int
     counts: Mapping[str, Counts]
-    margin: float = 0.0
+    margin: float | None = None
     metrics: Sequence[str] = METRICS
 
     @cached_property
@@ -81,15 +91,15 @@ class Monitor:
         """The gaps of every attribute that two groups or more have a reference for."""
         gaps = []
         for attribute, counts in self.counts.items():
-            reference, since = counts[: self.reference].sum(), counts[self.reference :]
+            before, since = counts[: self.reference], counts[self.reference :]
             for metric in self.metrics:
                 gap = find_metric(metric).gap
                 assert gap is not None
-                _, n = hits_of(gap, reference)
+                _, n = hits_of(gap, before.sum())
                 enough = np.asarray((n.reshape(len(gap.of), -1) >= FEWEST).all(0))
                 if enough.sum() >= TWO:
                     left_out = tuple(np.array(counts.groups, dtype=object)[~enough])
-                    compared = since.take(enough), reference.take(enough)
+                    compared = since.take(enough), before.take(enough)
                     gaps.append(Followed(attribute, metric, gap, left_out, *compared))
         return [replace(gap, family=len(gaps), margin=self.margin) for gap in gaps]
 
@@ -170,6 +180,7 @@ class Monitor:
                 f"{gap.attribute}: {gap.name} grew, most likely in {since[gap.since]}, from at "
                 f"most {number(gap.bound, 0, gap.bound)} to at least "
                 f"{number(gap.least_since, 0, gap.bound)}; alarm in {since[gap.alarm]}"
+                f"{self._said_of_margin(gap)}"
             )
             said.append((line, True))
         if quiet and since:
@@ -183,6 +194,18 @@ class Monitor:
                 )
             said.append((line, False))
         return said
+
+    def _said_of_margin(self, gap: "Followed") -> str:
+        """What the margin of an alarm is; "" if it was given, or is 0 as the reference shows."""
+        if gap.margin is not None:
+            return ""
+        if self.reference < FEWEST_PERIODS:
+            return (
+                f"; a reference of {FEWEST_PERIODS} periods (--first) would show how much a gap "
+                "varies between them"
+            )
+        most = number(gap.allowed, 0, gap.bound)
+        return f"; between periods of the reference up to {most} is usual" if gap.allowed else ""
 
     def after(self, state: "Monitor", place: str) -> "Monitor":
         """The periods of a state and those that are new here.
@@ -387,9 +410,9 @@ class Followed:
         of: the gap.
         left_out: groups with fewer than ``FEWEST`` rows of a rate in the reference.
         counts: of the periods since the reference.
-        reference: of the reference.
+        before: of those of the reference.
         family: number of gaps that are followed together.
-        margin: by how much the gap may grow.
+        margin: by how much the gap may grow; None: what varies between periods of the reference.
     """
 
     attribute: str
@@ -397,14 +420,19 @@ class Followed:
     of: Gap
     left_out: tuple[str, ...]
     counts: Counts
-    reference: Counts
+    before: Counts
     family: int = 1
-    margin: float = 0.0
+    margin: float | None = None
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that are compared."""
-        return self.reference.groups
+        return self.before.groups
+
+    @cached_property
+    def reference(self) -> Counts:
+        """Counts of the reference."""
+        return self.before.sum()
 
     @property
     def name(self) -> str:
@@ -419,10 +447,22 @@ class Followed:
     @cached_property
     def bound(self) -> float:
         """The largest gap that is no growth."""
-        hits, n = hits_of(self.of, self.reference)
-        rates = Rates.of_counts(hits[None], n[None])
-        _, high = inference.interval(rates, self._gap, LEVEL / self.family)
-        return float(min(high[0], 1.0)) + self.margin
+        return float(np.minimum(self._bounds[0], 1.0).max() + (self.margin or 0.0) + self.allowed)
+
+    @cached_property
+    def allowed(self) -> float:
+        """By how much the bound is higher since the gap varies between periods of the reference."""
+        if self.margin is not None:
+            return 0.0
+        most, varied = self._bounds
+        return float((most + varied).max() - most.max())
+
+    @cached_property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Exact upper bounds of the differences in the reference, and what varies of each."""
+        reference, functions = Reference(*hits_of(self.of, self.before)), self._gap.functions
+        most = reference.most(functions, LEVEL / 2 / self.family)
+        return most, DEVIATIONS * reference.variation(functions)
 
     @cached_property
     def evidence(self) -> np.ndarray:

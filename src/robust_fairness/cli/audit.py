@@ -251,9 +251,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
-    default=0.0,
-    show_default=True,
-    help="Growth of a gap that the monitor allows.",
+    help="Growth of a gap that the monitor allows; default: three standard deviations of what "
+    "varies between the first periods, from six of them on, else 0.",
 )
 @click.option(
     "--state",

@@ -23,11 +23,14 @@ functions u of the rates (``gaps``), so that each u has a half-space of its own.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from robust_fairness.inference.estimate import Array
+from robust_fairness.core.intervals import exact_bounds
+from robust_fairness.inference.estimate import LEVEL, Array
 from robust_fairness.inference.gaps import LinearGap
 
 GROWTH = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])  # of the alternatives, over the bound
+FEWEST_PERIODS = 6  # from which the variation of a gap between periods is estimated
 LEVEL_ROWS = 100.0  # that the level of the rates before the last batch counts as
 STEPS = 16  # of Newton's method
 TINY, END, SLACK = 1e-300, 1 - 2**-30, 1e-12  # a root may be outside of its bracket by rounding
@@ -71,6 +74,51 @@ def projected(rates: Array, n: Array, functions: Array, value: Array) -> Array:
         inside = (low <= bounded + SLACK) & (bounded <= high + SLACK)
         multiplier = np.where(inside, newton, middle / (1 - np.abs(middle)))
     return np.asarray(closest)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Hits and rows of every rate in the periods that later ones are compared with.
+
+    Attributes:
+        hits: rows with a hit, float64 ``[periods, rates]``.
+        n: rows.
+    """
+
+    hits: Array
+    n: Array
+
+    def most(self, functions: Array, level: float) -> Array:
+        """Upper bounds of functions u of the rates, ``[functions]``.
+
+        Each is above its value with a probability of at least 1 - ``level`` for any number of rows:
+        of exact bounds of the rates that it uses, each with its share of ``level``.
+        """
+        tail = level / (functions[0] != 0).sum()
+        low, high = exact_bounds(self.hits.sum(0), self.n.sum(0), tail)
+        return np.asarray(np.where(functions > 0, functions * high, functions * low).sum(-1))
+
+    def variation(self, functions: Array) -> Array:
+        r"""Standard deviations of functions between the periods, ``[functions]``.
+
+        The variance of the periods' values less that of their rows, where the sum of squares is
+        significantly larger than by their rows alone (chi-squared, at 5 %), else 0; 0 of fewer
+        than ``FEWEST_PERIODS`` periods in which the groups have rows.
+        """
+        rows = (self.n > 0).all(1)
+        degrees = int(rows.sum()) - 1
+        if degrees + 1 < FEWEST_PERIODS:
+            return np.zeros(len(functions))
+        hits, n = self.hits[rows], self.n[rows]
+        pooled = (hits.sum(0) + 1) / (n.sum(0) + 2)
+        values = hits / n @ functions.T
+        by_rows = pooled * (1 - pooled) / n @ (functions**2).T
+        excess = values.var(0, ddof=1) - by_rows.mean(0)
+        weight = 1 / by_rows
+        centre = (weight * values).sum(0) / weight.sum(0)
+        squares = (weight * (values - centre) ** 2).sum(0)
+        varies = special.chdtrc(degrees, squares) < LEVEL
+        return np.where(varies, np.sqrt(np.maximum(excess, 0.0)), 0.0)
 
 
 @dataclass(frozen=True)
