@@ -28,9 +28,11 @@ from scipy import special
 from robust_fairness.core.intervals import exact_bounds
 from robust_fairness.inference.estimate import LEVEL, Array
 from robust_fairness.inference.gaps import LinearGap
+from robust_fairness.inference.variance import ADDED
 
 GROWTH = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])  # of the alternatives, over the bound
 FEWEST_PERIODS = 6  # from which the variation of a gap between periods is estimated
+MANY = 100  # rows with and without a hit, from which normal bounds are right in the tail
 LEVEL_ROWS = 100.0  # that the level of the rates before the last batch counts as
 STEPS = 16  # of Newton's method
 TINY, END, SLACK = 1e-300, 1 - 2**-30, 1e-12  # a root may be outside of its bracket by rounding
@@ -91,12 +93,19 @@ class Reference:
     def most(self, functions: Array, level: float) -> Array:
         """Upper bounds of functions u of the rates, ``[functions]``.
 
-        Each is above its value with a probability of at least 1 - ``level`` for any number of rows:
-        of exact bounds of the rates that it uses, each with its share of ``level``.
+        Each is below its value with a probability of at most ``level``: of exact bounds of the
+        rates that it uses, each with its share of ``level``, or, where all of them have ``MANY``
+        rows with and without a hit, by Agresti and Caffo (at most 1.13 times ``level``, by all
+        outcomes of up to 1,000 rows).
         """
-        tail = level / (functions[0] != 0).sum()
-        low, high = exact_bounds(self.hits.sum(0), self.n.sum(0), tail)
-        return np.asarray(np.where(functions > 0, functions * high, functions * low).sum(-1))
+        hits, n, used = self.hits.sum(0), self.n.sum(0), functions != 0
+        low, high = exact_bounds(hits, n, level / used[0].sum())
+        exact = np.where(functions > 0, functions * high, functions * low).sum(-1)
+        share, rows = (hits + ADDED) / (n + 2 * ADDED), n + 2 * ADDED
+        error = np.sqrt(functions**2 @ (share * (1 - share) / rows))
+        many = (np.minimum(hits, n - hits) >= MANY) | ~used
+        normal = functions @ share - special.ndtri(level) * error
+        return np.where(many.all(-1), normal, exact)
 
     def variation(self, functions: Array) -> Array:
         r"""Standard deviations of functions between the periods, ``[functions]``.
