@@ -22,7 +22,6 @@ from kedro.framework.startup import bootstrap_project
 
 from robust_fairness import __version__
 from robust_fairness.cli.main import cli
-from robust_fairness.core import registry
 from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.tables.table import TableOfColumns
 from robust_fairness.runs import configuration
@@ -83,13 +82,6 @@ def test_the_packages_configuration_is_found_wherever_it_is_installed(
     assert "tables" not in loader["catalog"]
     assert "hidden" not in loader["parameters"]
     assert loader.unreadable_files() == []
-
-
-@pytest.mark.parametrize("kind", ["dataset", "shift", "network", "method", "objective", "miner"])
-def test_every_plug_in_says_in_its_first_line_what_it_is(kind: str) -> None:
-    described = registry.descriptions(kind)
-    assert list(described) == registry.names(kind)
-    assert not [name for name, text in described.items() if len(text.split()) < 2]
 
 
 def test_lists_have_the_names_that_the_grid_may_use(run) -> None:

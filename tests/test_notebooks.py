@@ -1,6 +1,5 @@
 """Notebooks run, on the bundled data, and are committed without outputs."""
 
-import base64
 import json
 import os
 import re
@@ -257,41 +256,8 @@ CHECKS = {
 }
 
 
-def output(**data) -> SimpleNamespace:
-    return SimpleNamespace(output_type="display_data", data=data)
 
 
-def written(*outputs: SimpleNamespace, source: str = "1") -> tuple[str, dict[str, bytes]]:
-    """The page of a cell with these outputs."""
-    cell = SimpleNamespace(cell_type="code", source=source, outputs=outputs)
-    return SITE.page(SimpleNamespace(cells=[cell]), "one", "../p.js")
-
-
-def test_an_image_becomes_a_file_beside_the_page():
-    text, pictures = written(output(**{"image/png": base64.b64encode(b"\x89PNG...").decode()}))
-    assert pictures == {"one_1.png": b"\x89PNG..."}
-    assert "![Output of the cell above](one_1.png)" in text
-
-
-def test_logs_are_left_out_and_what_is_printed_is_not():
-    streams = [
-        SimpleNamespace(output_type="stream", name=name, text=text)
-        for name, text in (("stderr", "progress"), ("stdout", "\x1b[31mred\x1b[0m\n"))
-    ]
-    text, _ = written(*streams)
-    assert "progress" not in text
-    assert "```text\nred\n```" in text
-
-
-def test_no_text_ends_a_block_of_code_or_a_script():
-    figure = {"data": [{"name": "</script><b>"}], "layout": {"title": {"text": '"<b>'}}}
-    text, _ = written(output(**{"application/vnd.plotly.v1+json": figure}), source="'```'")
-    assert "````python\n'```'\n````" in text
-    assert text.count("</script>") == 2  # of plotly.js and of the figure
-    ((content, _),) = FIGURE.findall(text)
-    assert json.loads(content) == figure
-    assert 'aria-label="&quot;&lt;b&gt;"' in text
-    assert '<script src="../p.js">' in text
 
 
 def test_a_cell_that_fails_stops_the_site_and_nothing_is_written(tmp_path):
