@@ -17,7 +17,7 @@ unexport PIP_PREFIX PIP_REQUIRE_HASHES PIP_ROOT PIP_TARGET PIP_USER
 unexport PYTHONHOME PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help install core release run test coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
+.PHONY: help install core lowest release run test random coverage test-slow lint format viz docs check-docs lock sbom bench bench-table gpu gpu-paper clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,25 @@ core: $(INSTALLED) ## install the core, then the extra features: count packages 
 		echo "with the extra features: $$megabytes MB (at most 500)"; test $$megabytes -le 500
 	$(CORE)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
 		--import-mode importlib tests/test_core.py -k scikit_learn
+
+# An environment with the lowest versions that pyproject.toml promises.
+LOWEST := build/lowest
+lowest: export OMP_NUM_THREADS := 1
+lowest: $(INSTALLED) ## install the lowest promised versions: test the core, then run the benchmark once
+	@rm -rf $(LOWEST) && mkdir -p build
+	@$(UV) venv --quiet --python $(BIN)/python $(LOWEST)
+	@$(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct ".[features]" "pytest>=8.3"
+	$(LOWEST)/bin/python -m pytest -q -c /dev/null --rootdir . --noconftest -p no:cacheprovider \
+		--import-mode importlib tests/test_core.py
+	@$(UV) pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct ./bundled ".[all]"
+	$(LOWEST)/bin/kedro run --env=smoke
+
+# What a test leaves behind shows in another order; the seed in the output repeats it.
+random: export OMP_NUM_THREADS := 1
+random: SEED ?= $(shell date +%j)
+random: $(INSTALLED) ## run the tests in random order (SEED=7; by default that of the day)
+	@echo "SEED=$(SEED)"
+	$(BIN)/pytest -m "not slow" -n 2 --dist worksteal -ra --order=$(SEED)
 
 coverage: export OMP_NUM_THREADS := 1
 coverage: $(INSTALLED) ## the same with the share of lines that they run and types of all calls

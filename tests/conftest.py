@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import settings
@@ -30,8 +31,20 @@ def pytest_configure(config):
 
 
 def pytest_addoption(parser):
-    """The option of `make coverage` and `make test-slow`."""
+    """The options of `make coverage`, `make test-slow` and `make random`."""
     parser.addoption("--types-of-all", action="store_true", help="check types in all packages")
+    parser.addoption("--order", type=int, metavar="SEED", help="run tests in random order")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Shuffle modules, and the tests of each; the same in all processes of pytest-xdist."""
+    seed = config.getoption("order")
+    if seed is not None:
+        random = Random(seed)
+        modules = list(dict.fromkeys(item.module.__name__ for item in items))
+        random.shuffle(modules)
+        random.shuffle(items)
+        items.sort(key=lambda item: modules.index(item.module.__name__))
 
 
 @pytest.fixture(scope="session")

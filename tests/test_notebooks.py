@@ -256,10 +256,6 @@ CHECKS = {
 }
 
 
-
-
-
-
 def test_a_cell_that_fails_stops_the_site_and_nothing_is_written(tmp_path):
     broken = json.loads(path_of("new_method").read_text())
     broken["cells"] = [{**code_cells(path_of("new_method"))[0], "source": "1 / 0"}]

@@ -8,8 +8,8 @@
 - ``rf.datasets()``, ``rf.methods()``, ``rf.networks()``, ``rf.shifts()`` list what there is;
 - ``rf.load("adult")`` reads a dataset, ``rf.train`` trains a method on it, ``rf.evaluate`` scores
   it under shifts;
-- ``rf.Thresholds(model)`` repairs any classifier of scikit-learn's interface, so that rates of
-  groups differ by a tolerance at most;
+- ``rf.Thresholds(model)`` repairs any classifier of scikit-learn's interface: Thresholds by group,
+  so that rates of groups differ by a tolerance at most;
 - ``rf.Cuma()`` and every other method is a scikit-learn classifier; ``help(rf.Cuma)`` documents its
   hyperparameters: AdvDebias, ChiSquareDro, Coral, Cuma, CvarDro, Dann, Dfr, DfrTrain, Donini, Erm,
   ExponentiatedGradient, Facl, Faircocco, Farmi, GridSearch, GroupDro, GroupUpweighting,

@@ -71,7 +71,7 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
         shifted = shifted[severity == largest]
         result[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
-        result[f"{measure} under shift"] = means.mean(skipna=False)
+        result[f"{measure} under shift"] = means.agg(lambda values: values.mean(skipna=False))
     return {name: frame for name, frame in result.items() if len(frame)}
 
 
