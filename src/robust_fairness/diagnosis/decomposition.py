@@ -148,16 +148,17 @@ class ScoredDomains:
     def expected(self) -> Expected:
         """What is expected of every row from its X, by models that were not fitted on it."""
         domains = self.domains
-        x = domains.columns.without(domains.naming)
-        if self.positive is None:  # the score may depend on columns that are left out
-            is_class = self.metric == "accuracy" and len(np.unique(self.prediction)) <= MOST_LEVELS
-            x = x.joined({"prediction": self.prediction}, categories=is_class)
-        ends = (~domains.away, domains.away)
+        every, ends = np.ones(len(self.y), dtype=bool), (~domains.away, domains.away)
+        x, of_outcome = domains.x, domains.given_x
 
-        def fitted(target: np.ndarray, among: np.ndarray | None = None) -> np.ndarray:
+        def fitted(target: np.ndarray, among: np.ndarray) -> np.ndarray:
             return cross_fitted(x, target, domains.fold, domains.weight, among)
 
-        away, y = fitted(domains.away), np.stack([fitted(self.y, rows) for rows in ends])
+        if self.positive is None:  # the score may depend on columns that are left out
+            is_class = self.metric == "accuracy" and len(np.unique(self.prediction)) <= MOST_LEVELS
+            x, of_outcome = x.joined({"prediction": self.prediction}, is_class), fitted
+        away = of_outcome(domains.away, every)
+        y = np.stack([of_outcome(self.y, rows) for rows in ends])
         if self.positive is None:
             return Expected(away, y, 0 * y, 0 * y)
         decided = np.stack([fitted(self.decided, rows) for rows in ends])

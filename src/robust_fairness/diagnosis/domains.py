@@ -189,6 +189,22 @@ class ComparedRows:
         return overlap(self.columns, self.away, self.fold)
 
     @cached_property
+    def x(self) -> Columns:
+        """All columns but those that name the domain."""
+        return self.columns.without(self.naming)
+
+    def given_x(self, target: np.ndarray, among: np.ndarray) -> np.ndarray:
+        """Means of a target given X, see ``cross_fitted``; fitted once for all models of a run."""
+        key = target.tobytes(), among.tobytes()
+        if key not in self._given_x:
+            self._given_x[key] = cross_fitted(self.x, target, self.fold, self.weight, among)
+        return self._given_x[key]
+
+    @cached_property
+    def _given_x(self) -> dict[tuple[bytes, bytes], np.ndarray]:
+        return {}
+
+    @cached_property
     def two_sample(self) -> tuple[float, float]:
         """AUC and p-value of the classifier two-sample test of all columns."""
         columns = self.columns
