@@ -317,6 +317,13 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
     assert list(figure.data[0].x) == [f"g{k}" for k in range(24)]
     assert list(figure.data[0].y) == pytest.approx(list(range(24)))
     assert "first 24 of 30 groups" in figure.layout.title.text
+    rates = [
+        part.assign(metric="accuracy_by_group", group="g", value=[0.2, 0.99] * (len(part) // 2))
+        for part in groups[:1]
+    ]
+    (bar,) = group_bars(pd.concat(rates), "communities_race").data[:1]
+    assert bar.y[0] + bar.error_y.array[0] == pytest.approx(1)  # no accuracy is above 1
+    assert bar.y[0] - bar.error_y.arrayminus[0] == pytest.approx(0)
     assert group_bars(rows, "communities_race") is None
 
 
@@ -342,6 +349,9 @@ def test_forest_and_scatter_end_at_their_points_with_arrows():
     text = forest([("a", [Mark("m", wide, none, "")]), ("b", [Mark("m", narrow, none, "")])],
                   "c", ("x", "y", "z"), "{:.1f}".format)  # fmt: skip
     assert text.count(ARROW) == 1 and ">0.6</text>" in text and ">0.8</text>" not in text
+    beyond = forest([("a", [Mark("m", narrow, (0.2, -0.3, 0.9), "")])],
+                    "c", ("x", "y", "z"), "{:.1f}".format)  # fmt: skip
+    assert "<rect class=h x='0%' width='100%'" in beyond  # what is compared with ends there, too
     drawn = scatter({"m": (0, (0.5, 0.1, 0.52), (0.4, 0.4, 0.9)), "n": (1, (0.6,) * 3, (0.5,) * 3)},
                     "x", "y", "{:.2f}".format)  # fmt: skip
     assert drawn.count(ARROW) == 2 and "rotate(180)" in drawn and "rotate(270)" in drawn

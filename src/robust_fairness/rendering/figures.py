@@ -29,7 +29,10 @@ GAP = 0.3  # between panels, as a share of a panel
 AROUND_POINTS = 0.2  # of an axis beyond the points, as a share of their range
 ARROWS = {"x": ("triangle-left", "triangle-right"), "y": ("triangle-down", "triangle-up")}
 TEXT, GREY, GRID = "#1b1f24", "#57606a", "#dde2e7"
-AXIS = {"gridcolor": GRID, "linecolor": GREY, "zerolinecolor": GRID, "automargin": True}
+AXIS = {
+    "gridcolor": GRID, "linecolor": GREY, "zerolinecolor": GRID, "automargin": True,
+    "ticklabelstandoff": 6,  # room for the arrow of an interval that goes on
+}  # fmt: skip
 TEMPLATE = go.layout.Template(
     layout={
         "font": {"color": TEXT, "size": 13, "family": "system-ui, sans-serif"},

@@ -123,8 +123,10 @@ def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     parts = [f"<line class=g x1='{at}' x2='{at}' y1=0 y2={HEIGHT} />" for at in places]
     before, low, high = mark.before
     if np.isfinite([before, low, high]).all():
-        left, width = _percent(low, ticks), _percent(high - low + ticks[0], ticks)
-        parts.append(f"<rect class=h x='{left}' width='{width}' y=2 height={HEIGHT - 4} />")
+        left, right = np.clip([low, high], ticks[0], ticks[-1])
+        wide = _percent(right - left + ticks[0], ticks)
+        place = f"x='{_percent(left, ticks)}' width='{wide}'"
+        parts.append(f"<rect class=h {place} y=2 height={HEIGHT - 4} />")
     if np.isfinite(before):
         at = _percent(before, ticks)
         parts.append(f"<line class=t x1='{at}' x2='{at}' y1=2 y2={HEIGHT - 2} />")

@@ -48,6 +48,7 @@ BY_GROUP = (
     "recall_at_by_group",
 )
 MOST_GROUPS = 24
+BESIDE = 0.012  # distance between curves, in largest severities
 LINE = 28  # height in pixels of a line of the rank diagram
 
 
@@ -173,7 +174,10 @@ def _front(panel: pd.DataFrame, quality: Shown, unfair: Shown) -> Trace:
 
 
 def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
-    """Quality and unfairness over severity: a row per shift, a curve per method."""
+    """Quality and unfairness over severity: a row per shift, a curve per method.
+
+    Curves are beside each other, so that no interval hides another one.
+    """
     scores = distinct(where(metrics, dataset=dataset, trial=DEFAULT_TRIAL))
     shifts = [name for name in scores["shift"].unique() if name != UNSHIFTED]
     pair = [item for item in (shown(scores, QUALITY), shown(scores, FAIRNESS)) if item]
@@ -187,7 +191,8 @@ def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     for place, (shift, part) in enumerate(places):
         rows = where(points[part], shift=[UNSHIFTED, shift])
         for method, curve in rows.groupby("method", sort=False):
-            trace = _curve(curve.sort_values("severity"), str(method), numbers[method])
+            beside = (numbers[method] - (len(numbers) - 1) / 2) * BESIDE * rows["severity"].max()
+            trace = _curve(curve.sort_values("severity"), str(method), numbers[method], beside)
             traces.append(in_panel(trace, place))
     return panelled(
         f"{dataset}: degradation under shift",
@@ -197,10 +202,12 @@ def degradation(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     )
 
 
-def _curve(curve: pd.DataFrame, method: str, number: int) -> Trace:
-    """A method over severities, with its intervals."""
+def _curve(curve: pd.DataFrame, method: str, number: int, beside: float) -> Trace:
+    """A method over severities, with its intervals, drawn ``beside`` them."""
     return {
-        "x": curve["severity"],
+        "x": curve["severity"] + beside,
+        "customdata": curve["severity"],
+        "hovertemplate": "%{customdata}, %{y:.4f}",
         "y": curve["ours"],
         "error_y": error_bars(curve["half"]),
         "mode": "lines+markers",
@@ -224,6 +231,11 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     rows = where(scores, metric=rates.metric, attribute=rates.attribute)
     groups = list(rows["group"].unique())
     bars = with_half_widths(rows[rows["group"].isin(groups[:MOST_GROUPS])], ["method", "group"])
+    most = 1.0 if rates.higher else np.inf  # of a score, which is never below 0
+    bars = bars.assign(
+        above=np.minimum(bars["half"], most - bars["ours"]),
+        below=np.minimum(bars["half"], bars["ours"]),
+    )
     left_out = len(groups) - MOST_GROUPS
     further = f", first {MOST_GROUPS} of {len(groups)} groups" if left_out > 0 else ""
     traces = [
@@ -231,14 +243,16 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
             "type": "bar",
             "x": own_bars["group"].to_numpy(),
             "y": own_bars["ours"].to_numpy(),
-            "error_y": error_bars(own_bars["half"]),
+            "error_y": error_bars(own_bars["above"]) | {"arrayminus": own_bars["below"].to_numpy()},
             "name": str(method),
             "marker": bar_style(number),
         }
         for number, (method, own_bars) in enumerate(bars.groupby("method", sort=False))
     ]
-    top = 1.0 if rates.higher else max(_range(bars, "")[1], 0)
-    panel = Panel("", rates.attribute, rates.title, y_range=[0, top])
+    ends = bars["ours"] + bars["above"].fillna(0)
+    top = most if rates.higher else (1 + AROUND_POINTS) * float(ends.max())
+    metric = Shown(rates.metric, "").title  # the other axis names the attribute
+    panel = Panel("", rates.attribute, metric, y_range=[0, top])
     title = f"{dataset}: {rates.metric} by {rates.attribute}{further}"
     return panelled(title, [panel], traces).update_xaxes(type="category")
 
