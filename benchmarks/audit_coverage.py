@@ -22,9 +22,8 @@ from robust_fairness.auditing.control import ControlStrata, within
 from robust_fairness.auditing.intervals import Compared, compared_in_counts
 from robust_fairness.auditing.power import power_of
 from robust_fairness.inference import Rates
-from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.samples import Groups
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
@@ -89,7 +88,7 @@ def of_ratios(name: str, cells: list[Counts]) -> tuple[np.ndarray, ...]:
         metric = find_metric(name)
         assert metric.gap is not None
         bound = intervals.ratio_in_counts(metric, table)
-        selected = table.means(*row_values(metric.gap.of[0], table)).value
+        selected = table.values(metric.gap.of[0]).value
         value = selected.min() / selected.max()
         ratios.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
     return tuple(np.array(ratios).T)

@@ -18,7 +18,7 @@ from _results import FOLDER, save
 
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.inference.claims import Decided, decided
-from robust_fairness.inference.variance import FEWEST_REFITS, between_refits
+from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
 
 SEEDS, POOL, TESTED = 10, 300, 60
 RATIO = TESTED / (POOL - TESTED)

@@ -31,10 +31,9 @@ from robust_fairness.auditing.door import check
 from robust_fairness.auditing.few_labels import planned
 from robust_fairness.auditing.intervals import ALL_VALUES, Compared, compared_in_counts, wilson
 from robust_fairness.auditing.predictions import Options
-from robust_fairness.inference.counts import Counts
-from robust_fairness.inference.partly import partly_labelled
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.partly import partly_labelled
 from robust_fairness.samples import Groups
 
 ROWS, POPULATION, RARE = 20_000, 2_000_000, 0.3
@@ -89,7 +88,7 @@ def values(counts: Counts) -> dict[str, tuple[float, float, float]]:
         if metric.aggregation or metric.is_measure:
             made[name] = of_gap(compared_in_counts(metric, counts))
             continue
-        means = counts.everyone.means(*row_values(metric.definition, counts))
+        means = counts.everyone.values(metric.definition)
         value, low, high = wilson(means.value, means.effective)
         made[name] = (value[0], low[0], high[0])
     return made

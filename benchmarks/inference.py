@@ -32,10 +32,10 @@ from robust_fairness.inference import (
     moderated,
     over_domains,
 )
-from robust_fairness.inference.counts import Counts
-from robust_fairness.inference.gaps import with_moderated
 from robust_fairness.inference.moments import covariance_of_copies
-from robust_fairness.inference.verdicts import concluded, judged, tested
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.rates import with_moderated
+from robust_fairness.numbers.verdicts import concluded, judged, tested
 from robust_fairness.samples import Groups
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -19,7 +19,7 @@ from pages import DOCS, Page
 from robust_fairness.core import registry
 from robust_fairness.core.tables import TABLES
 from robust_fairness.metrics import metric_names
-from robust_fairness.metrics.base import DEFINITIONS
+from robust_fairness.numbers.quantities import DEFINITIONS
 
 PARAMETERS = DOCS.parent / "conf" / "base" / "parameters.yml"
 SOURCE = re.compile(r"\(([^()]*\d{4}[^()]*)\)")

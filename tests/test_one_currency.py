@@ -13,9 +13,9 @@ from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.audit import audit as command
 from robust_fairness.core import tables
 from robust_fairness.metrics import RowValues, evaluate, gap, quantity
-from robust_fairness.metrics.base import DEFINITIONS
 from robust_fairness.metrics.classification import selection_rate
-from robust_fairness.metrics.find import find_metric
+from robust_fairness.numbers.names import find_metric
+from robust_fairness.numbers.quantities import DEFINITIONS
 from robust_fairness.reporting.matrix import matrices
 from robust_fairness.samples import Samples
 from tests.reporting.made_up import results, row

@@ -94,7 +94,7 @@ class Narrow(Mlp):
 ''',
     "metrics/share": '''
 import numpy as np
-from robust_fairness.metrics.base import quantity
+from robust_fairness.numbers.quantities import quantity
 
 
 @quantity(better="higher")

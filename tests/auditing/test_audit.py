@@ -24,10 +24,9 @@ from robust_fairness.auditing.verdict import gaps
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.inference.adjust import holm
-from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.metrics.counted import scores_of
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.samples import Groups, groups_of
 from tests.auditing.tables import audit, failures
 
@@ -226,15 +225,13 @@ def test_cells_have_the_metrics_of_rows_and_intervals_contain_them(
             name
             for name in GAPS
             if (classes == 2 or not find_metric(name).definition.binary)
-            and scores_of(find_metric(name), cells)[""].value is not None
+            and find_metric(name).of(cells)[""].value is not None
         )
         bounds = bounds_of(counts, names)
         assert len(bounds) == count
         for name, bound in bounds.items():
             value = find_metric(name).scores(arrays)[""].value
-            assert scores_of(find_metric(name), counts_from(counts))[""].value == pytest.approx(
-                value
-            )
+            assert find_metric(name).of(counts_from(counts))[""].value == pytest.approx(value)
             assert 0 <= bound.low <= value + 1e-12 and value - 1e-12 <= bound.high, name
             assert bound.low < bound.high, name
             compared = intervals.compared_in_counts(find_metric(name), counts_from(counts))

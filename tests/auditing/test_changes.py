@@ -17,8 +17,8 @@ from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.inference.counts import Counts
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.counts import Counts
 from tests.auditing.tables import audit, failures
 
 

@@ -12,8 +12,9 @@ import robust_fairness as rf
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
 from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference.counts import Counts, by_replicates, rates_of
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.counts import Counts, by_replicates
+from robust_fairness.numbers.rates import rates_of
 from robust_fairness.samples import Groups
 
 RNG = np.random.default_rng(0)

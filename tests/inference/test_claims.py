@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from robust_fairness.inference import REFITS, ROWS, Component, Estimate
-from robust_fairness.inference.adjust import hochberg, holm
 from robust_fairness.inference.claims import decided
+from robust_fairness.numbers.adjust import hochberg, holm
 from tests.modules import module
 from tests.project import ROOT
 

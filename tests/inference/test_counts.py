@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.inference.counts import Counts, covariance_of_copies, rates_of
 from robust_fairness.metrics import count, find_metric
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import Counts, covariance_of_copies
+from robust_fairness.numbers.rates import rates_of
 from robust_fairness.samples import Groups
 from tests.metrics.helpers import samples_of
 
@@ -36,7 +36,7 @@ def test_means_are_those_of_pandas_and_blocks_add(name: str) -> None:
     quantity = find_metric(name).definition
     halves = [counts_of(part) for part in np.split(np.arange(300), [137])]
     whole = counts_of(np.arange(300))
-    means = whole.means(*row_values(quantity, whole))
+    means = whole.values(quantity)
     together = halves[0] + halves[1]
     for made in (together, Counts.of_rows(np.stack([half.n[:-1] for half in halves])).sum()):
         assert (made.n[:-1] == whole.n[:-1]).all()
@@ -47,7 +47,7 @@ def test_means_are_those_of_pandas_and_blocks_add(name: str) -> None:
     np.testing.assert_allclose(means.value, by_group.mean())
     np.testing.assert_allclose(means.variance, by_group.var() / by_group.size())
     assert means.n.tolist() == by_group.size().tolist()
-    everyone = whole.everyone.means(*row_values(quantity, whole))
+    everyone = whole.everyone.values(quantity)
     assert everyone.value[0] == pytest.approx(kept["value"].mean())
 
 
@@ -55,14 +55,12 @@ def test_stacked_counts_have_the_means_of_each() -> None:
     parts = np.split(np.arange(300), 3)
     stacked = Counts.of_rows(np.stack([counts_of(part).n[:-1] for part in parts]))
     quantity = find_metric("true_positive_rate").definition
-    means = stacked.means(*row_values(quantity, stacked))
+    means = stacked.values(quantity)
     rates = rates_of([means], np.array([True, False, True]))
     assert rates.value.shape == (3, 2, 1)
     for number, part in enumerate(parts):
         alone = counts_of(part)
-        np.testing.assert_allclose(
-            means.value[number], alone.means(*row_values(quantity, alone)).value
-        )
+        np.testing.assert_allclose(means.value[number], alone.values(quantity).value)
 
 
 @pytest.mark.parametrize("name", ["accuracy", "true_positive_rate", "precision"])
@@ -89,5 +87,5 @@ def test_shifted_copies_have_the_covariance_of_a_jackknife(name: str) -> None:
             for side in (before, after)
         ]
         expected = np.cov(*left)[0, 1] * (len(kept) - 1) ** 2 / len(kept)
-        found_covariance = covariance_of_copies(joint, *row_values(quantity, grid))
+        found_covariance = covariance_of_copies(joint, *grid.row_values(quantity))
         assert found_covariance[0] == pytest.approx(expected, rel=0.03)

@@ -8,10 +8,10 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from robust_fairness.auditing.intervals import compared_in_counts, wilson
-from robust_fairness.inference.counts import Counts
-from robust_fairness.inference.partly import PartlyLabelled, partly_labelled
-from robust_fairness.inference.variance import student_factor
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.partly import PartlyLabelled, partly_labelled
+from robust_fairness.numbers.variance import student_factor
 from robust_fairness.samples import Groups
 from tests.auditing.tables import few, people
 

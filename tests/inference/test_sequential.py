@@ -8,7 +8,6 @@ from scipy import optimize, stats
 
 from robust_fairness.auditing.monitor import DEVIATIONS
 from robust_fairness.inference import LEVEL, linear_gap
-from robust_fairness.inference.gaps import LinearGap
 from robust_fairness.inference.sequential import (
     Batches,
     Reference,
@@ -17,6 +16,7 @@ from robust_fairness.inference.sequential import (
     projected,
     start_weights,
 )
+from robust_fairness.numbers.rates import LinearGap
 
 GAPS = {
     "two groups": (linear_gap("largest", 2), (5, 3)),

@@ -16,7 +16,7 @@ from robust_fairness.inference import (
     of_rate,
     over_domains,
 )
-from robust_fairness.inference.variance import of_rows, resampled, small_counts
+from robust_fairness.numbers.variance import of_rows, resampled, small_counts
 
 
 def test_a_rate_has_the_variance_of_its_mean():

@@ -16,11 +16,11 @@ from robust_fairness.inference import (
     linear_gap,
     over_refits,
 )
-from robust_fairness.inference.adjust import false_discovery_rate, holm
-from robust_fairness.inference.counts import covariance_of_copies
-from robust_fairness.inference.variance import small_covariance
-from robust_fairness.inference.verdicts import concluded, judged
-from robust_fairness.inference.verdicts import tested as unadjusted
+from robust_fairness.numbers.adjust import false_discovery_rate, holm
+from robust_fairness.numbers.counts import covariance_of_copies
+from robust_fairness.numbers.variance import small_covariance
+from robust_fairness.numbers.verdicts import concluded, judged
+from robust_fairness.numbers.verdicts import tested as unadjusted
 
 # of 8 states, made by scikit-learn and scipy alone
 ACS = pd.read_csv(Path(__file__).with_name("acs_changes.csv"))

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from robust_fairness.core.errors import InputError
 from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import Score, evaluate, find_metric
-from robust_fairness.metrics.aggregations import (
+from robust_fairness.numbers.forms import (
     halves_gap,
     light_dark_gap,
     majority_gap,
     worst_gap,
     worst_group,
 )
+from robust_fairness.numbers.quantities import Means
 
 from .helpers import samples_of, score_of
 
@@ -28,15 +29,20 @@ LOWER = {"u_kl", "positive_alignment"}
 values = st.lists(st.floats(0, 1, allow_subnormal=False), min_size=2, max_size=9)
 
 
-def scores_of(**given_values) -> dict[str, Score]:
-    """Scores of ten rows each; None for a group without rows."""
-    return {
-        name: Score(None, 0, "no rows") if value is None else Score(value, 10)
-        for name, value in given_values.items()
-    }
+def means_of(**given_values) -> tuple[Means, list[str]]:
+    """Values of ten rows each, with names; None for a group without rows, or a score."""
+    scores = [
+        value
+        if isinstance(value, Score)
+        else Score(None, 0, "no rows")
+        if value is None
+        else Score(value, 10)
+        for value in given_values.values()
+    ]
+    return Means.of_scores(scores), [*given_values]
 
 
-FOUR = scores_of(a=0.9, b=0.5, c=0.6, d=0.2)
+FOUR = means_of(a=0.9, b=0.5, c=0.6, d=0.2)
 
 
 def check(score: Score, value: float, n: int, note: str) -> None:
@@ -45,73 +51,74 @@ def check(score: Score, value: float, n: int, note: str) -> None:
 
 def test_gaps_by_hand():
     """Of four groups, of which b has most training rows and a fewest."""
-    check(majority_gap(FOUR, np.array([1, 9, 5, 5])), 0.5 - 0.9, 20, "b less a")
-    check(worst_gap(FOUR, higher=True), 2 / 3 - 0.2, 40, "a, c, b less d")
-    check(worst_gap(FOUR, higher=False), 0.9 - 1.3 / 3, 40, "d, b, c less a")
-    check(halves_gap(FOUR, higher=True), 0.75 - 0.35, 40, "a, c less b, d")
-    check(halves_gap(FOUR, higher=False), 0.75 - 0.35, 40, "d, b less c, a")
-    check(worst_group(FOUR, higher=True), 0.2, 10, "group d")
-    check(worst_group(FOUR, higher=False), 0.9, 10, "group a")
+    check(majority_gap(*FOUR, np.array([1, 9, 5, 5])), 0.5 - 0.9, 20, "b less a")
+    check(worst_gap(*FOUR, higher=True), 2 / 3 - 0.2, 40, "a, c, b less d")
+    check(worst_gap(*FOUR, higher=False), 0.9 - 1.3 / 3, 40, "d, b, c less a")
+    check(halves_gap(*FOUR, higher=True), 0.75 - 0.35, 40, "a, c less b, d")
+    check(halves_gap(*FOUR, higher=False), 0.75 - 0.35, 40, "d, b less c, a")
+    check(worst_group(*FOUR, higher=True), 0.2, 10, "group d")
+    check(worst_group(*FOUR, higher=False), 0.9, 10, "group a")
 
 
 def test_ties_make_the_first_group_the_majority_and_the_last_the_minority():
     """As a balanced control needs it, whose groups are called majority and minority."""
-    scores = scores_of(majority=0.7, minority=0.4)
-    check(majority_gap(scores, np.array([5, 5])), 0.3, 20, "majority less minority")
-    check(majority_gap(FOUR, np.array([3, 3, 3, 3])), 0.7, 20, "a less d")
-    check(majority_gap(FOUR, np.array([0, 3, 3, 0])), 0.3, 20, "b less d")
+    scores = means_of(majority=0.7, minority=0.4)
+    check(majority_gap(*scores, np.array([5, 5])), 0.3, 20, "majority less minority")
+    check(majority_gap(*FOUR, np.array([3, 3, 3, 3])), 0.7, 20, "a less d")
+    check(majority_gap(*FOUR, np.array([0, 3, 3, 0])), 0.3, 20, "b less d")
 
 
 def test_middle_group_is_in_neither_half():
-    check(halves_gap(scores_of(a=1.0, b=0.5, c=0.0), higher=True), 1, 20, "a less c")
+    check(halves_gap(*means_of(a=1.0, b=0.5, c=0.0), higher=True), 1, 20, "a less c")
 
 
 def test_group_without_rows_is_left_out_and_named():
     """Of the majority, too: what has no rows here is no group here."""
-    scores = scores_of(a=0.9, b=None, c=0.6)
+    scores = means_of(a=0.9, b=None, c=0.6)
     out = "; left out: b (no rows)"
-    check(majority_gap(scores, np.array([1, 9, 5])), -0.3, 20, "c less a" + out)
-    check(worst_gap(scores, higher=True), 0.3, 20, "a less c" + out)
-    check(halves_gap(scores, higher=True), 0.3, 20, "a less c" + out)
-    check(worst_group(scores, higher=True), 0.6, 10, "group c" + out)
-    tones = scores_of(I=0.9, II=None, VI=0.6)
-    check(light_dark_gap(tones), 0.3, 20, "I less VI; left out: II (no rows)")
+    check(majority_gap(*scores, np.array([1, 9, 5])), -0.3, 20, "c less a" + out)
+    check(worst_gap(*scores, higher=True), 0.3, 20, "a less c" + out)
+    check(halves_gap(*scores, higher=True), 0.3, 20, "a less c" + out)
+    check(worst_group(*scores, higher=True), 0.6, 10, "group c" + out)
+    tones = means_of(I=0.9, II=None, VI=0.6)
+    check(light_dark_gap(*tones), 0.3, 20, "I less VI; left out: II (no rows)")
 
 
-@pytest.mark.parametrize("scores", [scores_of(a=0.9, b=None), scores_of(a=None, b=None), {}])
+@pytest.mark.parametrize("scores", [means_of(a=0.9, b=None), means_of(a=None, b=None), means_of()])
 def test_fewer_than_two_groups_have_no_gap(scores):
     missing = Score(None, 0, "fewer than two groups with rows")
-    assert majority_gap(scores, np.ones(len(scores), int)) == missing
-    assert worst_gap(scores, higher=True) == halves_gap(scores, higher=True) == missing
+    assert majority_gap(*scores, np.ones(len(scores[1]), int)) == missing
+    assert worst_gap(*scores, higher=True) == halves_gap(*scores, higher=True) == missing
 
 
 def test_worst_of_no_groups_has_no_value():
-    assert worst_group(scores_of(a=None), higher=True) == Score(None, 0, "no rows")
+    assert worst_group(*means_of(a=None), higher=True) == Score(None, 0, "no rows")
 
 
 def test_group_with_rows_but_no_value_leaves_no_gap():
     """A collapsed group is not to be left out of what tells of it."""
-    scores = {**FOUR, "e": Score(None, 7, "infinite")}
+    infinite = Score(None, 7, "infinite")
+    scores = means_of(a=0.9, b=0.5, c=0.6, d=0.2, e=infinite)
     missing = Score(None, 0, "group e: infinite")
-    assert majority_gap(scores, np.arange(5)) == missing
-    assert worst_gap(scores, higher=True) == halves_gap(scores, higher=True) == missing
-    assert worst_group(scores, higher=True) == missing
-    assert light_dark_gap({"I": scores["e"], "IV": FOUR["a"]}).value is None
+    assert majority_gap(*scores, np.arange(5)) == missing
+    assert worst_gap(*scores, higher=True) == halves_gap(*scores, higher=True) == missing
+    assert worst_group(*scores, higher=True) == missing
+    assert light_dark_gap(*means_of(I=infinite, IV=0.9)).value is None
 
 
 def test_skin_types_are_averaged_type_by_type():
     """Each counts alike; other groups have no such gap."""
-    tones = scores_of(I=0.9, II=0.6, IV=0.3, V=0.1, VI=0.2)
-    check(light_dark_gap(tones), 0.75 - 0.2, 50, "I, II less IV, V, VI")
-    assert light_dark_gap(FOUR).note == "not applicable: groups that are no skin types I to VI"
-    assert light_dark_gap(scores_of(I=0.9, II=0.8)).note == "no rows of skin types IV to VI"
-    assert light_dark_gap(scores_of(I=None, V=0.8)).note == "no rows of skin types I to III"
+    tones = means_of(I=0.9, II=0.6, IV=0.3, V=0.1, VI=0.2)
+    check(light_dark_gap(*tones), 0.75 - 0.2, 50, "I, II less IV, V, VI")
+    assert light_dark_gap(*FOUR).note == "not applicable: groups that are no skin types I to VI"
+    assert light_dark_gap(*means_of(I=0.9, II=0.8)).note == "no rows of skin types IV to VI"
+    assert light_dark_gap(*means_of(I=None, V=0.8)).note == "no rows of skin types I to III"
 
 
 @given(values, st.booleans(), st.integers(0, 100))
 def test_gaps_to_the_worst_and_between_halves_are_never_negative(drawn, higher, seed):
     """And both are 0 only where they must be; order of groups changes no value."""
-    scores = {f"g{number}": Score(value, 1) for number, value in enumerate(drawn)}
+    scores = {f"g{number}": value for number, value in enumerate(drawn)}
     sign = 1 if higher else -1
     best_first = sorted(drawn, reverse=higher)
     half = len(drawn) // 2
@@ -122,12 +129,11 @@ def test_gaps_to_the_worst_and_between_halves_are_never_negative(drawn, higher, 
     names = list(scores)
     np.random.default_rng(seed).shuffle(names)
     for gap, value in expected.items():
-        assert gap(scores, higher).value == pytest.approx(value, abs=1e-12)
-        assert gap(scores, higher).value >= -1e-12
-        assert gap({name: scores[name] for name in names}, higher).value == pytest.approx(
-            value, abs=1e-12
-        )
-    assert worst_group(scores, higher).value == best_first[-1]
+        assert gap(*means_of(**scores), higher).value == pytest.approx(value, abs=1e-12)
+        assert gap(*means_of(**scores), higher).value >= -1e-12
+        shuffled = means_of(**{name: scores[name] for name in names})
+        assert gap(*shuffled, higher).value == pytest.approx(value, abs=1e-12)
+    assert worst_group(*means_of(**scores), higher).value == best_first[-1]
 
 
 @pytest.fixture(scope="module")

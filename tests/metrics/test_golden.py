@@ -7,10 +7,9 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pytest
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import fairness, find_metric
-from robust_fairness.metrics.aggregations import by_group, difference
 from robust_fairness.metrics.classification import accuracy
+from robust_fairness.numbers.groups import as_groups
 from robust_fairness.samples import Groups
 
 GOLDEN = json.loads(Path(__file__).with_name("fairlearn_golden.json").read_text())
@@ -98,10 +97,7 @@ def test_measures_of_any_number_of_groups_equal_fairlearn(groups):
             sensitive_features=group,
             sample_params=None if weight is None else {"sample_weight": weight},
         )
-        value = difference(by_group(accuracy, y, p, **of)).value
+        arrays = {"y_true": y, "y_pred": p, "sensitive_features": as_groups(group)}
+        arrays |= {} if weight is None else {"sample_weight": weight}
+        value = find_metric("accuracy_difference").scores(arrays)[""].value
         assert value == pytest.approx(frame.difference())
-
-
-def test_by_group_takes_quantities_only():
-    with pytest.raises(InputError, match="by_group: mean is not declared by @quantity"):
-        by_group(np.mean, np.ones(2), sensitive_features=["a", "b"])

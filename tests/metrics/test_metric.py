@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Score, evaluate, find_metric, parse_metrics
-from robust_fairness.metrics.base import DEFINITIONS, Measure
+from robust_fairness.numbers.quantities import DEFINITIONS, Measure
 from robust_fairness.samples import Groups, Samples
 
 from .helpers import samples_of

@@ -7,6 +7,7 @@ from scipy import stats
 
 from robust_fairness.metrics import RowValues, find_metric
 from robust_fairness.metrics.classification import roc_auc, true_positive_rate
+from robust_fairness.numbers.rows import Rows
 from robust_fairness.samples import Groups
 
 from .helpers import score_of
@@ -54,7 +55,7 @@ def test_variance_is_that_of_the_mean_of_its_rows(name):
     assert isinstance(rows, RowValues)
     among = np.full(len(group), True) if rows.among is None else rows.among
     names = ("a", "b", "c", "nobody")
-    scores = quantity.by_group(arrays, Groups.named(group, names), {})
+    scores = Rows(arrays, Groups.named(group, names)).values(quantity).scores(names)
     for number, group_name in enumerate(names):
         of_group = np.asarray(rows.values, float)[among & (group == number)]
         score = scores[group_name]

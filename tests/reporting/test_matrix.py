@@ -10,8 +10,8 @@ import pytest
 
 from robust_fairness.core import tables
 from robust_fairness.inference import Rates, linear_gap
-from robust_fairness.inference.verdicts import judged
-from robust_fairness.inference.verdicts import tested as unadjusted
+from robust_fairness.numbers.verdicts import judged
+from robust_fairness.numbers.verdicts import tested as unadjusted
 from robust_fairness.reporting import Results
 from robust_fairness.reporting.first_screen import MOST_LINES, answers, panel, panels
 from robust_fairness.reporting.matrix import matrices, other_networks, undefined

@@ -26,12 +26,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from robust_fairness.inference.counts import TWO, Counts
-from robust_fairness.inference.partly import PartlyLabelled
 from robust_fairness.metrics import Gap
-from robust_fairness.metrics.base import Quantity
-from robust_fairness.metrics.find import Metric
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.metrics import Metric
+from robust_fairness.numbers.partly import PartlyLabelled
+from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.samples import Groups
 
 STEPS = 60  # of bisections
@@ -51,7 +50,7 @@ def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
         return np.nan, np.nan
     of_rates = []
     for quantity in gap.of:
-        values, among = row_values(quantity, cells)
+        values, among = cells.row_values(quantity)
         of = np.ones(values.shape) if among is None else among
         hits = (cells.weight * of * values).sum((1, 2))
         misses = (cells.weight * of).sum((1, 2)) - hits
@@ -110,7 +109,7 @@ class Strata:
 
     def rates(self, quantity: Quantity) -> tuple[Array, Array]:
         """Lowest and highest value of a rate, ``[groups]`` each."""
-        values, among = row_values(quantity, self.cells)
+        values, among = self.cells.row_values(quantity)
         of = np.ones(values.shape) if among is None else among
         weight = self.cells.weight
         hits, misses = ((weight * of * part).sum((1, 2)) for part in (values, 1 - values))

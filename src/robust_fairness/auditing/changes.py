@@ -13,7 +13,7 @@ from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.datasets.raw.columns import require_same_spelling
-from robust_fairness.inference.verdicts import judged
+from robust_fairness.numbers.verdicts import judged
 
 CHANGES = {
     "attribute": "str", "group": "str", "metric": "str",

@@ -31,7 +31,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.datasets.raw.reading import delimiter_of, read_columns
-from robust_fairness.inference.counts import TWO
+from robust_fairness.numbers.counts import TWO
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,9 @@ from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.intervals import Bound, Compared, ratio, widened
 from robust_fairness.auditing.predictions import Predictions, attribute_name
 from robust_fairness.inference import LinearGap, Rates
-from robust_fairness.inference.counts import TWO, Counts, Means, means_of_rows
 from robust_fairness.metrics import Gap
-from robust_fairness.metrics.base import Quantity
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.quantities import Means, Quantity, means_of_rows
 from robust_fairness.samples import Groups, groups_of, shown
 
 MOST_GROUPS = 30  # that are compared in pairs
@@ -170,7 +169,7 @@ def _means(
 ) -> tuple[Means, np.ndarray]:  # fmt: skip
     """Means by stratum and group, with the sums of the weights of their rows."""
     if counts is not None:
-        values, among = row_values(quantity, counts)
+        values, among = counts.row_values(quantity)
         of = np.ones(values.shape) if among is None else among
         return counts.means(values, among), (counts.weight[:-1] * of).sum((1, 2))
     assert quantity.rows is not None
@@ -180,7 +179,7 @@ def _means(
     weight = np.ones(len(known)) if predictions.weight is None else predictions.weight
     number = strata.number * len(strata.groups)
     codes, weight = strata.codes[known], weight[known]
-    means = means_of_rows(codes, np.asarray(rows.values, np.float64)[known], weight, number)
+    means = means_of_rows(codes, rows.values[known], number, weight)
     return means, np.bincount(codes, weight, number)
 
 

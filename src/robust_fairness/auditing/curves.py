@@ -11,7 +11,7 @@ from robust_fairness.auditing.intervals import wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference.counts import TWO
+from robust_fairness.numbers.counts import TWO
 from robust_fairness.samples import Groups
 
 STEPS = 200  # of thresholds; all scores where there are not more

@@ -44,7 +44,7 @@ from robust_fairness.datasets.raw.columns import (
     typed,
     typed_as_number,
 )
-from robust_fairness.inference.counts import TWO
+from robust_fairness.numbers.counts import TWO
 from robust_fairness.samples import Samples
 
 PERCENT = 100

@@ -24,10 +24,9 @@ import pandas as pd
 from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
-from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import Metric, Score, find_metric
-from robust_fairness.metrics.base import GROUPED
-from robust_fairness.metrics.counted import in_counts, scores_of
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.quantities import GROUPED
 from robust_fairness.samples import Groups
 
 ASSUMPTION = (
@@ -185,7 +184,7 @@ def values(
         for attribute, of_attribute in cells.items()
         for metric in metrics
         if (GROUPED in metric.needs) == bool(attribute)
-        for group, score in scores_of(metric, of_attribute).items()
+        for group, score in metric.of(of_attribute).items()
         if score.applies
     }
 
@@ -227,7 +226,7 @@ def estimate(
     current rows (at most ``MOST_ROWS`` of each), for which calibrators are fitted again and labels
     are drawn.
     """
-    estimated = [metric for metric in map(find_metric, metrics) if in_counts(metric)]
+    estimated = [metric for metric in map(find_metric, metrics) if metric.is_counted]
     calibrate = needs_calibration(reference.y, reference.score)
     centre = values(now, reference, calibrate, estimated)
     generator = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pandas as pd
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import scored
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference.counts import TWO
+from robust_fairness.numbers.counts import TWO
 from robust_fairness.samples import groups_of
 
 COMPARED = ("equalized_odds_difference", "equal_opportunity_difference")

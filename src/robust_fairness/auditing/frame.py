@@ -18,8 +18,7 @@ from robust_fairness.auditing.scores import SCORES, scored, selected
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import LinearGap
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.find import is_mean
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.samples import groups_of
 
 METHODS = ("between_groups", "to_overall")
@@ -222,13 +221,13 @@ def _to_overall(compared: Compared, level: Level, name: str) -> Compared | None:
         definition = find_metric(name).definition
     except InputError:  # a function of a user's own
         return None
-    if not is_mean(definition):
+    if not isinstance(definition, Quantity) or definition.rows is None:
         return None
     rows = level.predictions
     counts = rows.counts(False)[GROUP] if rows.samples.classes and rows.known is None else None
     if counts is None or counts.known().sum() < len(rows.prediction):
         return None
-    _, among = row_values(definition, counts)
+    _, among = counts.row_values(definition)
     weight = (counts.weight[:-1] * (1.0 if among is None else among)).sum((1, 2))
     functions = np.eye(len(weight)) - weight / weight.sum()
     return replace(compared, gap=LinearGap(np.concatenate([functions, -functions])))

@@ -10,9 +10,9 @@ from scipy import special
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
-from robust_fairness.metrics.aggregations import AGGREGATIONS, OVERALL
-from robust_fairness.metrics.base import WEIGHTS, Array, Quantity, Weights, everyone
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.forms import FORMS, OVERALL
+from robust_fairness.numbers.groups import Groups, everyone
+from robust_fairness.numbers.quantities import WEIGHTS, Array, Means, Quantity, Weights
 
 BLOCKS = 20  # of the jackknife
 SHOWN = ("by_group", "difference")  # aggregations beside the value of all rows
@@ -34,8 +34,8 @@ def metrics_of_functions(functions: Mapping[str, Callable[..., float]]) -> dict[
                 f"metrics: {name!r} is no name; give one, metrics={{'name': function}}"
             )
         quantity = _quantity(name, function)
-        for how in [OVERALL, *(item for item in AGGREGATIONS if item.name in SHOWN)]:
-            metric = Metric(how.form.format(name), quantity, how, {})
+        for form in [OVERALL, *(item for item in FORMS if item.name in SHOWN)]:
+            metric = Metric(form.pattern.format(name), quantity, form, {})
             metrics[metric.name] = metric
     for name in metrics:
         try:
@@ -61,18 +61,19 @@ def _quantity(name: str, function: Callable[..., float]) -> Quantity:
         *,
         sensitive_features: Groups,
         sample_weight: Weights = None,
-    ) -> dict[str, Score]:
+    ) -> Means:
         weights = () if sample_weight is None else (sample_weight,)
         arrays = (y_true, y_pred, *weights)
-        return {
-            group: _score(function, [array[sensitive_features.index == code] for array in arrays])
-            for code, group in enumerate(sensitive_features.names)
-        }
+        codes = range(len(sensitive_features.values))
+        of_groups = [
+            [array[sensitive_features.codes == code] for array in arrays] for code in codes
+        ]
+        return Means.of_scores([_score(function, of_group) for of_group in of_groups])
 
     def of_all(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> Score:
         groups = everyone(len(y_true))
-        scores = by_groups(y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight)
-        return scores[""]
+        means = by_groups(y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight)
+        return means.scores([""])[""]
 
     if not _takes_weights(function):
         del of_all.__annotations__[WEIGHTS]

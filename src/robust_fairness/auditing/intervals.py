@@ -28,13 +28,12 @@ from robust_fairness import inference
 from robust_fairness.auditing.digits import estimate
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.inference import LinearGap, Rates
-from robust_fairness.inference.counts import TWO, Counts, rates_of
-from robust_fairness.inference.gaps import MOST_FUNCTIONS
-from robust_fairness.inference.variance import student_factor
-from robust_fairness.inference.verdicts import tested
 from robust_fairness.metrics import Gap, Score
-from robust_fairness.metrics.find import Metric
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.metrics import Metric
+from robust_fairness.numbers.rates import MOST_FUNCTIONS, rates_of
+from robust_fairness.numbers.variance import student_factor
+from robust_fairness.numbers.verdicts import tested
 
 ALL_VALUES = "all possible values"  # an interval of what is not known
 MOST_GROUPS = 100  # that are compared in pairs
@@ -165,7 +164,7 @@ def compared_in_counts(metric: Metric, cells: Counts) -> Compared | None:
     gap = metric.gap
     if gap is None or gap.how == "ratio":
         return None
-    parts = [cells.means(*row_values(item, cells)) for item in gap.of]
+    parts = [cells.values(item) for item in gap.of]
     higher = metric.definition.better == "higher"
     return _compared(groups, rates_of(parts, present), gap.how, higher, len(parts))
 
@@ -177,7 +176,7 @@ def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compare
     """
     present = {name: score for name, score in by_group.items() if score.n}
     known = any(score.variance is not None for score in present.values())
-    kind = metric.how.how
+    kind = metric.form.how
     if kind in (None, "ratio") or not known or not TWO <= len(present) <= MOST_GROUPS:
         return None
     n = np.array([score.n for score in present.values()], np.float64)[None]
@@ -255,7 +254,7 @@ def bounds_of_gap(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     tables, groups = len(counts.n), len(counts.groups)
     if not tables or groups > MOST_GROUPS:
         return np.full(tables, np.nan), np.full(tables, np.nan)
-    parts = [counts.means(*row_values(quantity, counts)) for quantity in gap.of]
+    parts = [counts.values(quantity) for quantity in gap.of]
     rates = rates_of(parts, np.ones(groups, bool))
     return Compared((), rates, inference.linear_gap("largest", groups, len(parts))).ends()
 
@@ -304,7 +303,7 @@ def ratio_in_counts(metric: Metric, cells: Counts) -> Bound | None:
         return None
     if (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
         return None
-    means = cells.means(*row_values(gap.of[0], cells))
+    means = cells.values(gap.of[0])
     return ratio(means.value * means.effective, means.effective) if means.n.all() else None
 
 

@@ -33,7 +33,6 @@ from robust_fairness.core.files import checksum
 from robust_fairness.datasets.raw.cleaning import plain_code
 from robust_fairness.datasets.raw.columns import require_same_spelling
 from robust_fairness.inference import LEVEL
-from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.inference.sequential import (
     FEWEST_PERIODS,
     Batches,
@@ -43,8 +42,7 @@ from robust_fairness.inference.sequential import (
     lower_bound,
 )
 from robust_fairness.metrics import Gap, find_metric
-from robust_fairness.metrics.counted import in_counts
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.rendering.html import counted
 from robust_fairness.samples import Groups
 
@@ -391,7 +389,7 @@ def monitor_of(
     of_classes = {"classes": ", ".join(classes), "predictions": predictions.kind}
     followed: dict[tuple[str, ...], str] = {}
     for metric in map(find_metric, [*METRICS, *metrics]):
-        if metric.gap is not None and metric.gap.how == "largest" and in_counts(metric):
+        if metric.gap is not None and metric.gap.how == "largest" and metric.is_counted:
             compared = tuple(quantity.name for quantity in metric.gap.of)
             followed.setdefault(compared, metric.name)
     return Monitor(
@@ -503,7 +501,7 @@ class Followed:
 
 def hits_of(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group."""
-    parts = [counts.hits(*row_values(quantity, counts)) for quantity in gap.of]
+    parts = [counts.hits(*counts.row_values(quantity)) for quantity in gap.of]
     hits, n = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return hits, n
 

@@ -9,8 +9,8 @@ import pandas as pd
 
 from robust_fairness.datasets.raw.cleaning import Decimals
 from robust_fairness.datasets.raw.columns import Bins, Kind
-from robust_fairness.inference.counts import Counts
-from robust_fairness.inference.partly import partly_labelled
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.partly import partly_labelled
 from robust_fairness.samples import Groups, Samples, groups_of, shown
 
 THRESHOLD = 0.5  # of a probability

@@ -32,8 +32,6 @@ from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.intervals import half_width
-from robust_fairness.inference.adjust import holm
-from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import (
     Gap,
     Metric,
@@ -43,11 +41,10 @@ from robust_fairness.metrics import (
     evaluate,
     find_metric,
 )
-from robust_fairness.metrics.base import GROUPED, WEIGHTS
-from robust_fairness.metrics.counted import in_counts, scores_of
 from robust_fairness.metrics.evaluation import rows_of
-from robust_fairness.metrics.find import is_mean
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
 from robust_fairness.samples import Groups
 
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
@@ -121,7 +118,7 @@ def _aggregations(metric: Metric) -> tuple[str, ...]:
     """The aggregations of a quantity that all audits show."""
     if metric.quantity in SIGNED:
         return ("", "by_group", "difference")
-    if metric.task == "regression" and is_mean(metric.definition):
+    if metric.task == "regression" and metric.is_mean:
         return (*AGGREGATIONS, "difference")
     return ("by_group",) if metric.definition.binary else AGGREGATIONS
 
@@ -183,7 +180,7 @@ def _of_some_labels(name: str) -> bool:
     if name in (*OF_DEPENDENCE, *CORRECTED.values()):
         return False
     metric = find_metric(name)
-    return in_counts(metric) and (is_mean(metric.definition) or isinstance(metric.definition, Gap))
+    return metric.is_counted and (metric.is_mean or isinstance(metric.definition, Gap))
 
 
 class Scored(NamedTuple):
@@ -219,7 +216,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         for attribute, (_, share) in predictions.membership.items()
         if samples.classes
     }
-    of_rows = [key for key in metrics if not (samples.classes and in_counts(metrics[key]))]
+    of_rows = [key for key in metrics if not (samples.classes and metrics[key].is_counted)]
     evaluated = _evaluated(predictions, [metrics[key] for key in of_rows], options.intersections)
     compared = dict(_compared_rows(evaluated, metrics))
     rows: list[dict[str, Any]] = []
@@ -326,12 +323,12 @@ def _rows_in_counts(
     if metric.definition.binary and len(cells.classes) != TWO:
         reason = NotApplicable(f"{len(cells.classes)} classes, defined for two").score()
         return rows_of(metric.name, attribute, {"": reason})
-    rows = rows_of(metric.name, attribute, scores_of(metric, cells))
+    rows = rows_of(metric.name, attribute, metric.of(cells))
     if metric.aggregation in ("", "by_group") and not metric.is_measure:
-        if not is_mean(metric.definition):
+        if not metric.is_mean:
             return rows
         of = cells if metric.aggregation else cells.everyone
-        means = of.means(*row_values(metric.definition, of))
+        means = of.values(metric.definition)
         _, low, high = wilson(means.value, means.effective)
         for row in rows:
             if row["value"] is not None:

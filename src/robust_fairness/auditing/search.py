@@ -23,10 +23,9 @@ from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import exact_bounds
 from robust_fairness.inference import LEVEL, holm
-from robust_fairness.inference.counts import TWO, Counts
 from robust_fairness.metrics import find_metric
-from robust_fairness.metrics.base import Quantity
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.samples import groups_of
 
 RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
@@ -99,7 +98,7 @@ class _Compared:
     def of(cls, counts: Counts, rate: str) -> "_Compared":
         metric = find_metric(rate).definition
         assert isinstance(metric, Quantity)
-        parts = [part.means(*row_values(metric, counts)) for part in (counts, counts.others())]
+        parts = [part.values(metric) for part in (counts, counts.others())]
         effective = np.array([np.fmin(part.effective, part.counted) for part in parts])
         sign = -1.0 if metric.better == "higher" else 1.0
         rows, value = np.array([part.n for part in parts]), np.array([part.value for part in parts])

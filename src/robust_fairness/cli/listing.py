@@ -74,7 +74,7 @@ def _parameters() -> Any:
 def _metrics() -> dict[str, str]:
     """The first line about every quantity and measure."""
     from robust_fairness.metrics import metric_names
-    from robust_fairness.metrics.base import DEFINITIONS
+    from robust_fairness.numbers.quantities import DEFINITIONS
 
     documented = {name: getdoc(DEFINITIONS[name].function) or "" for name in metric_names()}
     return {name: text.splitlines()[0] for name, text in documented.items()}

@@ -29,12 +29,12 @@ from scipy import special
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.diagnosis.columns import MOST_LEVELS
 from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, Overlap, cross_fitted
-from robust_fairness.metrics.base import DEFINITIONS, Quantity
 from robust_fairness.metrics.classification import (
     false_positive_rate,
     selection_rate,
     true_positive_rate,
 )
+from robust_fairness.numbers.quantities import DEFINITIONS, Quantity
 
 RATES = (selection_rate, true_positive_rate, false_positive_rate)
 EXACT = 12  # decimals of a part that no row has

@@ -5,8 +5,8 @@ of rows (``counts``), a ``LinearGap`` is a function of rates of groups (``gaps``
 ``inference.verdicts``, which needs pandas, says of a family of changes what is known.
 """
 
-from robust_fairness.inference.adjust import holm
-from robust_fairness.inference.estimate import (
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.estimate import (
     DOMAINS,
     LEVEL,
     POWER,
@@ -16,7 +16,7 @@ from robust_fairness.inference.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.inference.gaps import (
+from robust_fairness.numbers.rates import (
     LinearGap,
     Rates,
     contrast,
@@ -24,7 +24,7 @@ from robust_fairness.inference.gaps import (
     known_or,
     linear_gap,
 )
-from robust_fairness.inference.variance import (
+from robust_fairness.numbers.variance import (
     FEWEST_ROWS,
     between_domains,
     between_refits,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference.variance import FEWEST_REFITS
+from robust_fairness.numbers.variance import FEWEST_REFITS
 
 MOSTLY = 0.9  # share of comparisons that held from which on the answer is "Mostly"
 NOTHING = "Unknown: no gap was measured both at home and in another test set"

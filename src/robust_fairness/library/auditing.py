@@ -14,8 +14,8 @@ from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas, rows_of, with_column, with_columns
-from robust_fairness.metrics.base import DEFINITIONS
-from robust_fairness.metrics.functions import metric_function
+from robust_fairness.numbers.metrics import Metric
+from robust_fairness.numbers.quantities import DEFINITIONS
 
 COLUMNS = (
     "y_true", "y_pred", "sensitive_features", "control_features", "sample_weight", "unit",
@@ -162,7 +162,7 @@ def _name(metric: Any) -> str:
 def _is_ours(function: Any) -> bool:
     """Whether a function is a metric of this package or of a plug-in."""
     name = getattr(function, "__name__", "")
-    if getattr(function, "__module__", "") == metric_function.__module__:
+    if getattr(function, "__module__", "") == Metric.__module__:
         return True
     return name in DEFINITIONS and DEFINITIONS[name].function is function
 

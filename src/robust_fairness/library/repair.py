@@ -51,7 +51,7 @@ from robust_fairness.inference import (
     POWER,
     Estimate,
 )
-from robust_fairness.inference.moments import Moments
+from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
 from robust_fairness.samples import Groups, intersection
 
@@ -331,10 +331,11 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         ):
             of = slice(None) if label is None else rows.y == label
             means = [
-                Moments.of(
+                means_of_rows(
+                    groups.index[of],
                     (np.where(rows.y == 1, p, 1 - p) if name == "accuracy" else p)[of],
-                    groups.index[of], len(groups.values), rows.weight[of],
-                ).mean
+                    len(groups.values), rows.weight[of],
+                ).value
                 for p in both
             ]  # fmt: skip
             add(self.report_, name, groups.names, *means)

@@ -18,18 +18,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import (
+from robust_fairness.metrics.evaluation import by_attribute
+from robust_fairness.numbers.forms import missing
+from robust_fairness.numbers.groups import Groups, as_groups, as_groups_of_both, subgroups
+from robust_fairness.numbers.quantities import (
     NO_ROWS,
     Array,
     NotApplicable,
     RowValues,
     Score,
-    mean_scores,
+    means_of,
+    means_of_rows,
     measure,
 )
-from robust_fairness.metrics.evaluation import by_attribute
-from robust_fairness.metrics.groups import as_groups, as_groups_of_both, missing, rates, subgroups
-from robust_fairness.samples import Groups
 
 SIDES = ("minority", "majority")
 TRAINED = ("y_true", "y_pred", "sensitive_features", "y_train", "sensitive_features_train")
@@ -58,7 +59,8 @@ def accuracy_at(
     groups, groups_train = as_groups_of_both(sensitive_features, sensitive_features_train)
     keys, here, there = subgroups(y_true, groups.index, y_train, groups_train.index)
     train_counts = np.bincount(there, minlength=len(keys))
-    accuracies, counts = rates(y_pred == y_true, here, len(keys))
+    means = means_of_rows(here, y_pred == y_true, len(keys))
+    accuracies, counts = means.value, means.n
     note = _absent(int(np.sum(train_counts == 0)), int(np.sum(counts == 0)))
     used = (train_counts > 0) & (counts > 0)
     if not used.any():
@@ -123,7 +125,8 @@ def improvement_by_group(
     paired, the variance is that of the differences of the same rows.
     """
     improved = (y_pred == y_true).astype(np.float64) - (y_standard == y_true)
-    return mean_scores(RowValues(improved), as_groups(sensitive_features))
+    groups = as_groups(sensitive_features)
+    return means_of(RowValues(improved), groups).scores(groups.names)
 
 
 def in_majority(y: Array, group: Array, y_train: Array, group_train: Array) -> Array:
@@ -152,7 +155,8 @@ def _by_side(
     """Accuracy within the minority and within the majority."""
     groups, groups_train = as_groups_of_both(sensitive_features, sensitive_features_train)
     majority = in_majority(y_true, groups.index, y_train, groups_train.index)
-    return mean_scores(RowValues(y_pred == y_true), Groups.named(majority.astype(np.int64), SIDES))
+    sides = Groups.named(majority.astype(np.int64), SIDES)
+    return means_of(RowValues(y_pred == y_true), sides).scores(SIDES)
 
 
 def _absent(from_training: int, from_these: int) -> str:

@@ -5,14 +5,14 @@ Names and definitions are those of scikit-learn and fairlearn, ``sample_weight``
 
 import numpy as np
 
-from robust_fairness.inference.moments import Moments
-from robust_fairness.metrics.base import (
+from robust_fairness.numbers.quantities import (
     NO_ROWS,
     Array,
     RowValues,
     Score,
     Undefined,
     Weights,
+    means_of_rows,
     measure,
     quantity,
 )
@@ -90,12 +90,12 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
     below = _share_below(*negatives, positives[0])
     above = 1 - _share_below(*positives, negatives[0])
     parts = [
-        Moments.of(share, np.zeros(len(share), dtype=np.int64), 1, entry)
+        means_of_rows(np.zeros(len(share), dtype=np.int64), share, 1, entry)
         for share, entry in ((below, positives[1]), (above, negatives[1]))
     ]
     variance = float(sum(part.variance[0] for part in parts))
     known = None if np.isnan(variance) else variance
-    return Score(float(parts[0].mean[0]), len(y_true), variance=known)
+    return Score(float(parts[0].value[0]), len(y_true), variance=known)
 
 
 def _share_below(scores: Array, weight: Array, of: Array) -> Array:

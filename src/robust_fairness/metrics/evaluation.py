@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import (
+from robust_fairness.numbers.groups import Groups, everyone, groups_of, numbers_of, shown, width_of
+from robust_fairness.numbers.metrics import Metric
+from robust_fairness.numbers.names import find_metric
+from robust_fairness.numbers.quantities import (
     GROUPED,
     WEIGHTS,
     Array,
     Arrays,
     NotApplicable,
     Score,
-    everyone,
 )
-from robust_fairness.metrics.find import Metric, find_metric
-from robust_fairness.samples import Groups, Samples, groups_of, numbers_of, shown, width_of
+from robust_fairness.samples import Samples
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
@@ -72,10 +73,6 @@ def evaluate(
     samples = replace(samples, attributes=samples.attributes[list(order)])
     random = DECISION in (per_row or {})
     samples, predicted = _predicted(samples, outputs, per_row or {})
-    if WEIGHTS in predicted:
-        metrics = [
-            metric.weighted() if metric.definition.takes_weights else metric for metric in metrics
-        ]
     needed = {need for metric in metrics for need in metric.needs}
     arrays = {name: array for name, array in predicted.items() if name in {*needed, WEIGHTS}}
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
@@ -218,9 +215,9 @@ def _not_applicable(
         return f"a metric of {metric.task}"
     if random and OF_SCORES.intersection(metric.needs):
         return "a metric of scores, predictions are decisions"
-    if random and "y_pred" in metric.needs and WEIGHTS not in metric.needs:
+    if random and "y_pred" in metric.needs and not metric.definition.takes_weights:
         return "not defined for random decisions"
-    if WEIGHTS in available and WEIGHTS not in metric.needs:
+    if WEIGHTS in available and not metric.definition.takes_weights:
         return "takes no sample_weight"
     needs = [need for need in metric.needs if need not in available and need != "y_score"]
     absent = [f"{need} ({OF[need]})" if need in OF else need for need in needs]

@@ -16,7 +16,7 @@ scores of equal numbers of rows only, and use p-values to interpret small ones.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from robust_fairness.metrics.base import Array, Score, measure
+from robust_fairness.numbers.quantities import Array, Score, measure
 
 if TYPE_CHECKING:
     from robust_fairness.maths.faircocco import Notion, Rows

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.base import Array, Score, Weights, measure
 from robust_fairness.metrics.classification import (
     false_positive_rate,
     selection_rate,
     true_negative_rate,
     true_positive_rate,
 )
-from robust_fairness.metrics.gaps import gap
-from robust_fairness.metrics.groups import as_groups, missing, rates
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.forms import missing
+from robust_fairness.numbers.gaps import gap
+from robust_fairness.numbers.groups import Groups, as_groups
+from robust_fairness.numbers.quantities import Array, Score, Weights, measure
 
 CLASSES = ("0", "1")
 WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
@@ -92,8 +92,7 @@ def disparate_impact_by_group(
     FairCOCCO. Missing where no row of another group has a positive prediction.
     """
     groups = as_groups(sensitive_features)
-    rows = (y_pred == 1, groups.index, len(groups.names), None, sample_weight)
-    (inside, counts), (outside, rest) = rates(*rows), rates(*rows, outside=True)
+    inside, outside, counts, rest = _inside_and_outside(y_pred == 1, groups, None, sample_weight)
     scores = {}
     for place, name in enumerate(groups.names):
         absent = missing(counts[[place]], [name]) or missing(rest[[place]], [f"other than {name}"])
@@ -147,7 +146,20 @@ def _gaps_to_rest(
     sample_weight: Weights = None,
 ) -> Array | Score:
     """Absolute difference of each group's mean and that of the others; or why it is missing."""
-    rows = (hits, groups.index, len(groups.names), where, sample_weight)
-    (inside, counts), (outside, rest) = rates(*rows), rates(*rows, outside=True)
+    inside, outside, counts, rest = _inside_and_outside(hits, groups, where, sample_weight)
     absent = missing(np.minimum(counts, rest), groups.names, f" or beside it{among}")
     return absent or np.abs(inside - outside)
+
+
+def _inside_and_outside(
+    hits: Array, groups: Groups, where: Array | None, sample_weight: Weights
+) -> tuple[Array, Array, Array, Array]:
+    """Means of each group and of all other rows ``where``, and how many rows these are."""
+    some = slice(None) if where is None else where
+    weight = np.ones(len(hits)) if sample_weight is None else sample_weight
+    codes, hits, weight = groups.index[some], hits[some], weight[some]
+    counts = np.bincount(codes, minlength=len(groups.values))
+    sums, total = (np.bincount(codes, each, len(counts)) for each in (hits * weight, weight))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inside, outside = sums / total, (sums.sum() - sums) / (total.sum() - total)
+    return inside, outside, counts, counts.sum() - counts

@@ -11,8 +11,7 @@ positives and false negatives; both are taken the usual way here.
 import numpy as np
 import pandas as pd
 
-from robust_fairness.metrics.base import Undefined, Weights, quantity
-from robust_fairness.metrics.groups import rates
+from robust_fairness.numbers.quantities import Undefined, Weights, means_of_rows, quantity
 
 
 @quantity(better="higher")
@@ -62,9 +61,8 @@ def _mean_share(
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
-    hits, _ = rates(predicted == among, number, len(occurring), None, sample_weight)
+    hits = means_of_rows(number, predicted == among, len(occurring), sample_weight).value
     present = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
     shares[present] = hits[np.searchsorted(occurring, classes[present])]
-    means, _ = rates(shares, np.zeros(len(classes), dtype=np.int64), 1)
-    return float(means[0])
+    return float(shares.sum() / len(classes))

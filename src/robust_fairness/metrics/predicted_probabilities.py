@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.base import NO_ROWS, Score, measure
-from robust_fairness.metrics.groups import as_groups, rates
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups, as_groups
+from robust_fairness.numbers.quantities import RowValues, Score, means_of, measure
 
 BINS = tuple(f"{k / 10:.1f} to {(k + 1) / 10:.1f}" for k in range(10))
 
@@ -20,10 +19,9 @@ def _shares(y_score: np.ndarray, groups: Groups) -> dict[str, Score]:
     bins = np.minimum((y_score * len(BINS)).astype(np.int64), len(BINS) - 1)
     result: dict[str, Score] = {}
     for number, interval in enumerate(BINS):
-        means, counts = rates(bins == number, groups.index, len(groups.names))
-        for name, mean, n in zip(groups.names, means, counts, strict=True):
-            score = Score(float(mean), int(n)) if n else Score(None, 0, NO_ROWS)
-            result[f"{name}, {interval}"] = score
+        means = means_of(RowValues(bins == number), groups)
+        shares = means._replace(variance=np.full(len(means.value), np.nan)).scores(groups.names)
+        result |= {f"{name}, {interval}": score for name, score in shares.items()}
     return result
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robust_fairness.metrics.base import Array, RowValues, Undefined, Weights, quantity
+from robust_fairness.numbers.quantities import Array, RowValues, Undefined, Weights, quantity
 
 
 @quantity(better="lower", task="regression")

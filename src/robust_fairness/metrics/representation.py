@@ -10,8 +10,8 @@ rows, which metrics of groups average over the rows of a group.
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.metrics.base import NO_ROWS, Score, Undefined, everyone, quantity
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups, everyone
+from robust_fairness.numbers.quantities import NO_ROWS, Means, Score, Undefined, quantity
 
 LEAST_VALUES = 2  # singular values of a distribution that may not be uniform
 BLOCK = 2**20  # values that are decomposed at once
@@ -91,14 +91,14 @@ def _triangle(embedding: np.ndarray) -> np.ndarray:
 
 def _positive_by_group(
     embedding: np.ndarray, y_true: np.ndarray, sensitive_features: Groups
-) -> dict[str, Score]:
+) -> Means:
     sums, pairs = _pair_sums(embedding, y_true, sensitive_features)
     return _means_of_pairs(sums, pairs, sensitive_features, "no two rows of one class")
 
 
 def _negative_by_group(
     embedding: np.ndarray, y_true: np.ndarray, sensitive_features: Groups
-) -> dict[str, Score]:
+) -> Means:
     sums, pairs = _pair_sums(embedding, np.zeros_like(y_true), sensitive_features)
     positive, positive_pairs = _pair_sums(embedding, y_true, sensitive_features)
     sums, pairs = sums - positive, pairs - positive_pairs
@@ -108,13 +108,13 @@ def _negative_by_group(
 @quantity(better="lower", needs=("embedding", "y_true"), by_groups=_positive_by_group)
 def positive_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of two rows of one class, one or both in the group (Definition 2)."""
-    return _positive_by_group(embedding, y_true, everyone(len(y_true)))[""]
+    return _positive_by_group(embedding, y_true, everyone(len(y_true))).scores([""])[""]
 
 
 @quantity(better="higher", needs=("embedding", "y_true"), by_groups=_negative_by_group)
 def negative_alignment(embedding: np.ndarray, y_true: np.ndarray) -> Score:
     """Mean squared distance of rows of two classes, one or both in the group (Definition 2)."""
-    return _negative_by_group(embedding, y_true, everyone(len(y_true)))[""]
+    return _negative_by_group(embedding, y_true, everyone(len(y_true))).scores([""])[""]
 
 
 def _pair_sums(
@@ -149,17 +149,14 @@ def _pair_sums(
     return np.bincount(group_of, sums, groups), totals
 
 
-def _means_of_pairs(
-    sums: np.ndarray, pairs: np.ndarray, groups: Groups, none: str
-) -> dict[str, Score]:
-    """Means over pairs, one score per group; it rests on the group's rows."""
-    scores = {}
-    for name, total, number, n in zip(groups.names, sums, pairs, groups.counts, strict=True):
+def _means_of_pairs(sums: np.ndarray, pairs: np.ndarray, groups: Groups, none: str) -> Means:
+    """Means over pairs, one per group; it rests on the group's rows."""
+    scores = []
+    for total, number, n in zip(sums, pairs, groups.counts.tolist(), strict=True):
         if not n or not number:
-            scores[name] = Score(None, int(n), none if n else NO_ROWS)
+            scores.append(Score(None, n, none if n else NO_ROWS))
         elif not np.isfinite(total):
-            scores[name] = Score(None, int(n), "the embedding is not finite")
-        else:
-            # a difference of sums that is 0 may be negative by rounding
-            scores[name] = Score(max(float(total / number), 0.0), int(n))
-    return scores
+            scores.append(Score(None, n, "the embedding is not finite"))
+        else:  # a difference of sums that is 0 may be negative by rounding
+            scores.append(Score(max(float(total / number), 0.0), n))
+    return Means.of_scores(scores)

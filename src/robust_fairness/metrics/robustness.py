@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from robust_fairness.metrics.base import Array, RowValues, Score, measure, quantity
-from robust_fairness.metrics.groups import as_groups
+from robust_fairness.numbers.groups import as_groups
+from robust_fairness.numbers.quantities import Array, RowValues, Score, measure, quantity
 
 SMALL_BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)  # S1 of Table 6
 LARGE_BANDWIDTHS = (4.0, 8.0, 16.0, 32.0, 64.0)  # S3 of Table 6

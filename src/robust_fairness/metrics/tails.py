@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics.base import RowValues, Score, mean_scores, measure
-from robust_fairness.metrics.groups import as_groups, missing
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.forms import missing
+from robust_fairness.numbers.groups import Groups, as_groups
+from robust_fairness.numbers.quantities import RowValues, Score, means_of, measure
 from robust_fairness.samples.questions import in_tail
 
 SIDES = ("head", "tail")
@@ -24,7 +24,8 @@ def _by_side(
     """Accuracy on the head and on the tail."""
     classes = int(y_true.max(initial=0)) + 1
     tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
-    return mean_scores(RowValues(y_pred == y_true), Groups.named(tail.astype(np.int64), SIDES))
+    means = means_of(RowValues(y_pred == y_true), Groups.named(tail.astype(np.int64), SIDES))
+    return means.scores(SIDES)
 
 
 @measure(better="higher", options={"beta": BETA})

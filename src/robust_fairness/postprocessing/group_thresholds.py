@@ -13,7 +13,7 @@ from sklearn.metrics import roc_curve
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.inference import ROWS, Component, Estimate, Rates, contrast, linear_gap
-from robust_fairness.inference.moments import Moments
+from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.postprocessing.base import Decisions, PostProcessing, PostProcessingParameters
 from robust_fairness.samples import Groups, shown
 
@@ -114,18 +114,15 @@ class GroupThresholds(PostProcessing):
             sample_weight: weights ``[n]``.
         """
         weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
-        number, parts, rows = len(groups.values), [], []
+        number, parts = len(groups.values), []
         for label in self.among:
             used = (weight > 0) & (True if label is None else y_true == label)
-            code, kept = groups.index[used], weight[used]
-            parts.append(Moments.of(positive[used], code, number, kept))
-            sums, squares = (np.bincount(code, kept**power, number) for power in (1, 2))
-            rows.append(np.divide(sums**2, squares, out=np.zeros(number), where=squares > 0))
-        value, variance = (
+            parts.append(means_of_rows(groups.index[used], positive[used], number, weight[used]))
+        value, variance, rows = (
             np.concatenate([getattr(part, name) for part in parts])[None]
-            for name in ("mean", "variance")
+            for name in ("value", "variance", "effective")
         )
-        rates = Rates(value[..., None], variance, np.concatenate(rows)[None]).corrected()
+        rates = Rates(value[..., None], variance, rows).corrected()
         functions = linear_gap("largest", number, len(parts)).functions
         pairs = contrast(rates, None, functions, None)
         return Estimate(pairs.value[0], {ROWS: Component(pairs.variance[0])})

@@ -13,8 +13,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.inference import over_refits
-from robust_fairness.inference.verdicts import concluded
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.rendering.figures import faceted
 from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
 from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where

@@ -34,8 +34,8 @@ from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.experiment.yaml_source import FASTER
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.inference.claims import BOUNDS, DECIDED, Says, decided
-from robust_fairness.inference.estimate import POWER
-from robust_fairness.inference.variance import (
+from robust_fairness.numbers.estimate import POWER
+from robust_fairness.numbers.variance import (
     FEWEST_REFITS,
     between_refits,
     of_rate,

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference import LEVEL, REFITS, Estimate
-from robust_fairness.inference.variance import FEWEST_REFITS, between_refits
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
 from robust_fairness.reporting.matrix import PLACE, is_plain
 from robust_fairness.reporting.results import Results, where
 

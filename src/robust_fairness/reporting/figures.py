@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import half_width
 from robust_fairness.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.inference.variance import FEWEST_REFITS
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.variance import FEWEST_REFITS
 from robust_fairness.rendering.figures import (
     AROUND_POINTS,
     COLOURS,

@@ -18,8 +18,8 @@ from robust_fairness.inference.answers import (
     signed,
     worst_first,
 )
-from robust_fairness.inference.estimate import LEVEL
-from robust_fairness.inference.variance import FEWEST_REFITS
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.variance import FEWEST_REFITS
 from robust_fairness.rendering.forest import Mark, forest, scatter
 from robust_fairness.rendering.html import counted, rendered
 from robust_fairness.reporting.fairer import advantages

@@ -21,9 +21,9 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.inference.counts import covariance_of_copies
-from robust_fairness.inference.variance import small_covariance
 from robust_fairness.maths import robustness_slope
+from robust_fairness.numbers.counts import covariance_of_copies
+from robust_fairness.numbers.variance import small_covariance
 from robust_fairness.rendering.figures import drawn
 from robust_fairness.reporting.claims import of_small
 from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where

@@ -24,15 +24,14 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.numbers import exact
-from robust_fairness.inference.adjust import holm
-from robust_fairness.inference.counts import Counts, covariance_of_copies
-from robust_fairness.inference.estimate import LEVEL
-from robust_fairness.inference.gaps import LinearGap, Rates, contrast, interval, linear_gap
-from robust_fairness.inference.variance import FEWEST_REFITS, of_rate
-from robust_fairness.inference.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.metrics import Gap, find_metric
-from robust_fairness.metrics.base import Quantity
-from robust_fairness.metrics.gaps import row_values
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.counts import Counts, covariance_of_copies
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.quantities import Quantity
+from robust_fairness.numbers.rates import LinearGap, Rates, contrast, interval, linear_gap
+from robust_fairness.numbers.variance import FEWEST_REFITS, of_rate
+from robust_fairness.numbers.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.reporting.agreement import PLAIN
 from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
 
@@ -240,7 +239,7 @@ class _Measured:
             where_copied = tuple(part[copies] for part in (*place, group, *codes))
             np.add.at(joint, where_copied, rows["n"].to_numpy()[copies])
         for quantity in of:
-            values, among = row_values(quantity, counts)
+            values, among = counts.row_values(quantity)
             parts.append(counts.means(values, among))
             shared.append(
                 covariance_of_copies(joint, values, among)

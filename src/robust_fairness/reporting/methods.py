@@ -11,7 +11,7 @@ import pandas as pd
 
 from robust_fairness.core.errors import unknown_name
 from robust_fairness.inference import over_refits
-from robust_fairness.inference.verdicts import concluded
+from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.reporting.figures import FAIRNESS, QUALITY
 from robust_fairness.reporting.results import UNSHIFTED, Results, where
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference import LEVEL, holm, over_domains
-from robust_fairness.inference.verdicts import concluded
+from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.reporting import methods, natural_figures
 from robust_fairness.reporting.effective_robustness import fitted_line, within
 from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy import special
 
 from robust_fairness.core.numbers import written
-from robust_fairness.inference.estimate import LEVEL
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.reporting.results import UNSHIFTED, of_shown_trial, where
 
 FEWEST = 3  # methods, and datasets, of which a test says anything

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference import REFITS, Component, Estimate, over_refits
-from robust_fairness.inference.variance import resampled
+from robust_fairness.numbers.variance import resampled
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap

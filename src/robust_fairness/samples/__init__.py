@@ -1,6 +1,6 @@
 """Samples, their groups and splits: the only thing that travels between the packages."""
 
-from robust_fairness.samples.groups import (
+from robust_fairness.numbers.groups import (
     Groups,
     groups_of,
     intersection,

@@ -5,36 +5,27 @@ a number; its name stands beside the counts, to be shown.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from robust_fairness.inference.estimate import Array
-from robust_fairness.inference.gaps import Rates
-from robust_fairness.samples.groups import Groups
+from robust_fairness.numbers.groups import Groups, shown
+from robust_fairness.numbers.quantities import (
+    WEIGHTS,
+    Array,
+    Means,
+    Measure,
+    Options,
+    Quantity,
+    Score,
+    Undefined,
+)
+from robust_fairness.numbers.rows import Rows
 
 TWO = 2
-
-
-class Means(NamedTuple):
-    """Means of row values within groups, float64 ``[..., groups]`` each.
-
-    ``n`` are rows, ``effective`` the number of independent rows of equal weight that would have
-    the variance, NaN where that is not known, and ``counted`` those that have to be enough for an
-    interval: labelled rows, Kish's number of them where they are weighted. The covariance of the
-    groups is the sum of products of ``deviations`` ``[m, groups]``, one per set of replicate
-    weights or per unit, where there are any.
-    """
-
-    value: Array
-    variance: Array
-    n: Array
-    effective: Array
-    counted: Array
-    deviations: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +59,7 @@ class Counts:
     squares: Array
     replicates: Array | None = None
     units: sparse.csr_array | None = None
+    made: dict[Any, Means] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -218,6 +210,64 @@ class Counts:
         """Rows of every group, int64 ``[..., groups]``."""
         return np.asarray(self.n[..., :-1, :, :].sum((-2, -1)))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+        return self.groups
+
+    def values(self, quantity: Quantity, options: Options | None = None) -> Means:
+        """The values of a quantity by group, computed once."""
+        given = {**quantity.options, **(options or {})}
+        key = (quantity.name, *given.items())
+        if key not in self.made:
+            self.made[key] = self._values(quantity, given)
+        return self.made[key]
+
+    def _values(self, quantity: Quantity, options: Options) -> Means:
+        if quantity.rows is None:
+            return self.cells.values(quantity, options)
+        try:
+            rows = quantity.rows(*self.grid(), **options)
+        except Undefined as reason:
+            return Means.missing(reason, self.known())
+        means = self.means(np.asarray(rows.values, np.float64), rows.among)
+        if means.value.ndim > 1:
+            return means
+        return means.of_groups_with(self.known(), rows.none, self.classes)
+
+    def row_values(self, quantity: Quantity) -> tuple[Array, Array | None]:
+        """Row values of a mean by class and decision, and the rows that it is taken among."""
+        assert quantity.rows is not None
+        rows = quantity.rows(*self.grid(), **quantity.options)
+        return np.asarray(rows.values, np.float64), rows.among
+
+    def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
+        """What a named measure says of the rows."""
+        return self.cells.measured(measure, options)
+
+    @cached_property
+    def cells(self) -> Rows:
+        """A weighted row for each group, class and decision that occurs."""
+        group, y, decision = place = np.nonzero(self.n[:-1])
+        arrays = {
+            "y_true": y, "y_pred": decision, WEIGHTS: self.weight[place], "classes": self.classes
+        }  # fmt: skip
+        return Rows(arrays, Groups.named(group, self.groups), self.n[place])
+
+    def subgroups(self, trained: bool = False) -> "Counts":
+        """Groups and classes that occur as groups."""
+        size = len(self.classes)
+
+        def apart(sums: Array) -> Array:
+            made = np.zeros((*sums.shape[:-3], len(self.groups) * size + 1, size, size), sums.dtype)
+            for label in range(size):
+                made[..., label:-1:size, label, :] = sums[..., :-1, label, :]
+            return made
+
+        names = [shown((name, label)) for name in self.groups for label in self.classes]
+        whole = self._mapped(apart, tuple(names))
+        return whole.take(whole.known() > 0)
+
     def grid(self) -> tuple[Array, Array]:
         """Class and decision of the sums of a group, ``[classes, classes]`` each."""
         y, decision = np.indices(self.n.shape[-2:])
@@ -299,38 +349,6 @@ class Counts:
             rows_of_all = np.full(len(n), rows)
             made = self._means(share, variance, n, rows_of_all, deviations)
         return made._replace(effective=rows_of_all) if made.effective is n else made
-
-
-def means_of_rows(codes: Array, values: Array, weight: Array, groups: int) -> Means:
-    """Means of row values ``[n]`` of groups with codes ``[n]`` from 0, linearised as in ``Counts``.
-
-    >>> means_of_rows(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]), np.ones(3), 2).value
-    array([2., 5.])
-    """
-    n = np.bincount(codes, minlength=groups)
-    total, squares = (np.bincount(codes, weight**power, groups) for power in (1, 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.bincount(codes, weight * values, groups) / total
-        away = np.bincount(codes, (weight * (values - value[codes])) ** 2, groups)
-        variance = np.where(n > 1, away * n / (n - 1) / total**2, np.nan)
-        return Means(value, variance, n, total**2 / squares, total**2 / squares)
-
-
-def rates_of(parts: Sequence[Means], present: Array) -> Rates:
-    """Rates of the groups that are present, bool ``[groups]``, in the order rate, group.
-
-    Means of several test sets ``[tests, groups]`` are the tests of a family, means of a single
-    one a single test.
-    """
-    value, variance, n, counted = (
-        np.atleast_2d(np.concatenate([getattr(part, of)[..., present] for part in parts], -1))
-        for of in ("value", "variance", "n", "counted")
-    )
-    covariance = None
-    if all(part.deviations is not None for part in parts):
-        drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
-        covariance = (drawn.T @ drawn)[None]
-    return Rates(value[..., None], variance, n, covariance=covariance, counted_rows=counted)
 
 
 def covariance_of_copies(n: Array, values: Array, among: Array | None = None) -> Array:

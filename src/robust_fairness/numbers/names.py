@@ -1,102 +1,17 @@
 """Metrics by name: ``accuracy``, ``worst_group_accuracy``, ``recall_at_majority_gap(k=4)``."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import TypeGuard
 
 import pandas as pd
 
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.metrics.aggregations import AGGREGATIONS, OVERALL, Aggregation
-from robust_fairness.metrics.base import (
-    DEFINITIONS,
-    Arrays,
-    Better,
-    Definition,
-    Options,
-    Quantity,
-    Score,
-    Task,
-)
-from robust_fairness.metrics.gaps import Gap
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A quantity with an aggregation, or a named measure, with the values of all its options.
-
-    ``name`` is as it is written in configuration and tables.
-    """
-
-    name: str
-    definition: Definition
-    how: Aggregation
-    options: Options
-
-    @property
-    def quantity(self) -> str:
-        """Name of the quantity, or of the measure."""
-        return self.definition.name
-
-    @property
-    def aggregation(self) -> str:
-        """Name of the aggregation; empty for all rows together and for a measure."""
-        return self.how.name
-
-    @property
-    def is_measure(self) -> bool:
-        """Whether it is a named measure or gap."""
-        return not isinstance(self.definition, Quantity)
-
-    @property
-    def gap(self) -> Gap | None:
-        """The gap between groups that it is, named or an aggregation of a mean; None of others."""
-        definition = self.definition
-        if isinstance(definition, Gap):
-            return definition
-        if self.how.how is None or self.options or not is_mean(definition):
-            return None
-        return Gap(
-            name=self.name, function=definition.function, better=self.better, how=self.how.how,
-            of=(definition,), binary=definition.binary,
-        )  # fmt: skip
-
-    @property
-    def better(self) -> Better:
-        """Whether higher or lower values are better."""
-        return self.how.better or self.definition.better
-
-    def weighted(self) -> "Metric":
-        """The same, which also needs the array ``sample_weight``."""
-        return replace(self, definition=self.definition.weighted())
-
-    @property
-    def task(self) -> Task:
-        """The task that it is defined for."""
-        return "classification" if self.how.of_classes else self.definition.task
-
-    @property
-    def unshifted_only(self) -> bool:
-        """Whether it is computed on the unshifted test set only."""
-        return self.definition.unshifted_only
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Names of the arrays that it is computed from."""
-        return tuple(dict.fromkeys((*self.definition.needs, *self.how.needs)))
-
-    def scores(self, arrays: Arrays) -> dict[str, Score]:
-        """Scores by group from the arrays that it needs; ``""`` is a score of all groups."""
-        return self.how.function(self.definition, arrays, self.options)
-
-
-def is_mean(definition: Definition) -> TypeGuard[Quantity]:
-    """Whether a metric is the mean of row values."""
-    return isinstance(definition, Quantity) and definition.rows is not None
+from robust_fairness.numbers.forms import FORMS, OVERALL, Form
+from robust_fairness.numbers.metrics import Metric, Value
+from robust_fairness.numbers.quantities import DEFINITIONS, Definition, Quantity
 
 
 def metric_names() -> list[str]:
@@ -114,22 +29,22 @@ def _load(folder: Path) -> None:
     registry.load("metric")
 
 
-def _all_names() -> dict[str, tuple[Definition, Aggregation]]:
+def _all_names() -> dict[str, tuple[Definition, Form]]:
     """Every metric by its name without options; a measure takes precedence."""
     quantities = [DEFINITIONS[name] for name in metric_names()]
     result = {
-        how.form.format(quantity.name): (quantity, how)
+        form.pattern.format(quantity.name): (quantity, form)
         for quantity in quantities
         if isinstance(quantity, Quantity)
-        for how in AGGREGATIONS
-        if not (how.of_classes and quantity.task == "regression")
+        for form in FORMS
+        if not (form.of_classes and quantity.task == "regression")
     }
     return result | {quantity.name: (quantity, OVERALL) for quantity in quantities}
 
 
 def all_metrics() -> list[Metric]:
-    """All metrics with their default options; measures, and all aggregations of all quantities."""
-    return [Metric(name, item, how, item.options) for name, (item, how) in _all_names().items()]
+    """All metrics with their default options; measures, and all forms of all quantities."""
+    return [Metric(name, item, form, item.options) for name, (item, form) in _all_names().items()]
 
 
 @cache
@@ -144,9 +59,9 @@ def find_metric(name: str) -> Metric:
     known = _all_names()
     if plain not in known:
         raise unknown_name("metric", plain, known)
-    definition, how = known[plain]
+    definition, form = known[plain]
     changed = _parse_options(name, text, definition.options) if bracket else {}
-    return Metric(name, definition, how, {**definition.options, **changed})
+    return Metric(name, definition, form, {**definition.options, **changed})
 
 
 def _parse_options(name: str, text: str, allowed: Mapping[str, float]) -> dict[str, float]:
@@ -178,6 +93,29 @@ def _number(name: str, option: str, text: str) -> float:
     if not isfinite(number) or "_" in text:
         raise InputError(f"metric {name!r}: {option} is {text!r}, allowed: a finite number")
     return number
+
+
+def metric_function(name: str) -> Callable[..., Value]:
+    """The metric of that name as a function.
+
+    The function takes:
+
+    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
+      order is positive unless ``pos_label`` says otherwise; numbers of which 1 is not the larger
+      one, also as text, need it) or outcomes ``[n]``; metrics of
+      probabilities take that of the positive class instead of ``y_pred``;
+    - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
+    - ``sample_weight``: weights ``[n]``, if the metric has weights;
+    - by keyword, any further array that the metric needs, such as ``embedding``.
+
+    It returns a number, or numbers by group for a metric ``..._by_group``; NaN is the value of a
+    group for which the metric is not defined.
+
+    Raises:
+        InputError: no such metric. Called: an array is missing or does not fit, or the metric is
+            not defined for these rows.
+    """
+    return find_metric(name).function
 
 
 def parse_metrics(names: pd.Series) -> pd.DataFrame:

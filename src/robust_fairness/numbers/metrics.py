@@ -1,6 +1,8 @@
-"""Every metric as a function of arrays, with scikit-learn's and fairlearn's signature."""
+"""A metric: a quantity in a form, a gap or a measure, of a source or as a function of arrays."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from math import nan
 from typing import Any
 
@@ -10,9 +12,22 @@ import pandas as pd
 from robust_fairness.core.arrays import as_numbers, as_rows, as_weights, require_same_rows
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.frames import rows_of, sensitive_columns
-from robust_fairness.metrics.base import GROUPED, WEIGHTS, Array, Score
-from robust_fairness.metrics.find import Metric, find_metric
-from robust_fairness.metrics.groups import as_groups, as_groups_of_both
+from robust_fairness.numbers.forms import Form
+from robust_fairness.numbers.gaps import Gap
+from robust_fairness.numbers.groups import as_groups, as_groups_of_both
+from robust_fairness.numbers.quantities import (
+    GROUPED,
+    WEIGHTS,
+    Array,
+    Arrays,
+    Better,
+    Definition,
+    Options,
+    Quantity,
+    Score,
+    Task,
+)
+from robust_fairness.numbers.rows import Rows, Source
 
 VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
@@ -24,27 +39,106 @@ SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 Value = float | dict[str, float]
 
 
-def metric_function(name: str) -> Callable[..., Value]:
-    """The metric of that name as a function.
+OF_COUNTS = frozenset(("y_true", "y_pred", "classes", GROUPED))  # arrays that are counted
 
-    The function takes:
 
-    - ``y_true``, ``y_pred``: classes (of two, 1, True or the last one in alphabetical
-      order is positive unless ``pos_label`` says otherwise; numbers of which 1 is not the larger
-      one, also as text, need it) or outcomes ``[n]``; metrics of
-      probabilities take that of the positive class instead of ``y_pred``;
-    - ``sensitive_features``: one label per row, or a frame whose combinations are the groups;
-    - ``sample_weight``: weights ``[n]``, if the metric has weights;
-    - by keyword, any further array that the metric needs, such as ``embedding``.
+@dataclass(frozen=True)
+class Metric:
+    """A quantity in a form, a gap or a named measure, with the values of all its options.
 
-    It returns a number, or numbers by group for a metric ``..._by_group``; NaN is the value of a
-    group for which the metric is not defined.
-
-    Raises:
-        InputError: no such metric. Called: an array is missing or does not fit, or the metric is
-            not defined for these rows.
+    ``name`` is as it is written in configuration and tables.
     """
-    metric = find_metric(name)
+
+    name: str
+    definition: Definition
+    form: Form
+    options: Options
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """The metric as a function of arrays, see ``names.metric_function``."""
+        return as_function(self)
+
+    @cached_property
+    def quantity(self) -> str:
+        """Name of the quantity, or of the measure."""
+        return self.definition.name
+
+    @cached_property
+    def aggregation(self) -> str:
+        """Name of the form; empty for all rows together and for a measure."""
+        return self.form.name
+
+    @cached_property
+    def is_measure(self) -> bool:
+        """Whether it is a named measure or gap."""
+        return not isinstance(self.definition, Quantity)
+
+    @cached_property
+    def is_mean(self) -> bool:
+        """Whether it is made of means of row values of all rows or of groups."""
+        return isinstance(self.definition, Quantity) and self.definition.rows is not None
+
+    @cached_property
+    def gap(self) -> Gap | None:
+        """The gap between groups that it is, named or a form of a mean; None of others."""
+        definition = self.definition
+        if isinstance(definition, Gap):
+            return definition
+        if self.form.how is None or self.options or not self.is_mean:
+            return None
+        return Gap(
+            name=self.name, function=definition.function, better=self.better, how=self.form.how,
+            of=(definition,), binary=definition.binary,
+        )  # fmt: skip
+
+    @cached_property
+    def better(self) -> Better:
+        """Whether higher or lower values are better."""
+        return self.form.better or self.definition.better
+
+    @cached_property
+    def task(self) -> Task:
+        """The task that it is defined for."""
+        return "classification" if self.form.of_classes else self.definition.task
+
+    @property
+    def unshifted_only(self) -> bool:
+        """Whether it is computed on the unshifted test set only."""
+        return self.definition.unshifted_only
+
+    @cached_property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the arrays that it is computed from."""
+        return tuple(dict.fromkeys((*self.definition.needs, *self.form.needs)))
+
+    @cached_property
+    def is_counted(self) -> bool:
+        """Whether it is a function of counts by group, class and decision."""
+        definition = self.definition
+        if not OF_COUNTS.issuperset(self.needs) or self.task == "regression":
+            return False
+        if isinstance(definition, Quantity) and definition.by_groups is not None:
+            return False
+        return definition.takes_weights
+
+    def of(self, source: Source) -> dict[str, Score]:
+        """Scores by group from rows or counts; ``""`` is a score of all groups."""
+        if isinstance(self.definition, Quantity):
+            return self.form.scores(self.definition, source, self.options)
+        if isinstance(self.definition, Gap):
+            return {"": self.definition.value(source)}
+        result = source.measured(self.definition, self.options)  # type: ignore[arg-type]
+        return result if isinstance(result, dict) else {"": result}
+
+    def scores(self, arrays: Arrays) -> dict[str, Score]:
+        """Scores by group from the arrays that it needs, weighted if ``sample_weight`` is one."""
+        return self.of(Rows(arrays, arrays.get(GROUPED)))
+
+
+def as_function(metric: Metric) -> Callable[..., Value]:
+    """A metric as a function of arrays, see ``names.metric_function``."""
+    name = metric.name
 
     def computed(
         y_true: Any,
@@ -56,27 +150,29 @@ def metric_function(name: str) -> Callable[..., Value]:
         **arrays: Any,
     ) -> Value:
         second = "y_score" if "y_score" in metric.needs else "y_pred"
-        groups_train = arrays.pop(TRAIN, None)
-        given = {"y_true": y_true, second: y_pred, **arrays}
-        rows: dict[str, Any] = {key: _rows(name, key, values) for key, values in given.items()}
-        if sample_weight is not None:
-            rows[WEIGHTS] = _rows(name, WEIGHTS, sample_weight)
-        groups = {
-            key: (labels, sensitive_columns(labels))
-            for key, labels in ((GROUPED, sensitive_features), (TRAIN, groups_train))
-            if labels is not None
-        }
-        beside = rows | {key: rows_of(*labels) for key, labels in groups.items()}
+        given = {"y_true": y_true, second: y_pred, WEIGHTS: sample_weight, **arrays}
+        given |= {GROUPED: sensitive_features, TRAIN: given.pop(TRAIN, None)}
+        given = {key: values for key, values in given.items() if values is not None}
+        rows = {key: _rows(name, key, values) for key, values in given.items()}
+        tables = {key: table for key, table in rows.items() if isinstance(table, pd.DataFrame)}
+        beside = rows | {key: rows_of(given[key], table) for key, table in tables.items()}
         for of_training in (False, True):
             same = {key: beside[key] for key in beside if (key in OF_TRAINING) == of_training}
             require_same_rows(f"metric {name}", same)
+        labels = {key: rows.pop(key) for key in (GROUPED, TRAIN) if key in rows}
         weights = rows.pop(WEIGHTS, None)
         encoded: dict[str, Any] = _encoded(metric, rows, pos_label)
-        columns = [frame for _, frame in groups.values()]
-        made = as_groups_of_both(*columns) if len(columns) > 1 else map(as_groups, columns)
-        encoded |= zip(groups, made, strict=True)
-        scores = _weighted(metric, encoded, weights).scores(encoded)
-        return _values(metric, scores)
+        groups = labels.values()
+        made = as_groups_of_both(*groups) if len(groups) > 1 else map(as_groups, groups)
+        encoded |= zip(labels, made, strict=True)
+        absent = [need for need in metric.needs if need not in encoded]
+        if absent:
+            raise InputError(f"metric {name}: needs {', '.join(absent)}")
+        if weights is not None:
+            if not metric.definition.takes_weights:
+                raise InputError(f"{metric.quantity}: takes no sample_weight")
+            encoded[WEIGHTS] = as_weights(f"metric {name}", weights)
+        return _values(metric, metric.of(Rows(encoded, encoded.get(GROUPED))))
 
     computed.__name__ = computed.__qualname__ = name
     computed.__doc__ = metric.definition.function.__doc__
@@ -87,6 +183,10 @@ def _rows(name: str, key: str, values: Any) -> Array | pd.Series | pd.DataFrame:
     """Values with a row for each, a pandas series as it is, attributes as a frame."""
     if key in FRAMES:
         return pd.DataFrame(values)
+    if key in (GROUPED, TRAIN):
+        if isinstance(values, list):
+            values = np.array(values, dtype=object)  # 1 and "1" are two labels
+        return as_rows(values) if np.ndim(values) == 1 else sensitive_columns(values)
     rows = as_rows(values)
     shape = np.shape(rows)
     if not shape or (key in VECTORS and len(shape) > 1):
@@ -164,17 +264,6 @@ def _coded(metric: Metric, labels: dict[str, pd.Index], pos_label: Any) -> dict[
         codes, classes = 1 - codes, classes[::-1]
     parts = np.split(codes, np.cumsum(lengths)[:-1])
     return {**dict(zip(labels, parts, strict=True)), "classes": tuple(map(str, classes))}
-
-
-def _weighted(metric: Metric, arrays: dict[str, Any], weights: Any) -> Metric:
-    """The metric with weights among its arrays."""
-    absent = [need for need in metric.needs if need not in arrays]
-    if absent:
-        raise InputError(f"metric {metric.name}: needs {', '.join(absent)}")
-    if weights is None:
-        return metric
-    arrays[WEIGHTS] = as_weights(f"metric {metric.name}", weights)
-    return metric.weighted()
 
 
 def _values(metric: Metric, scores: dict[str, Score]) -> Value:

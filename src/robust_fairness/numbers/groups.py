@@ -8,11 +8,15 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.arrays import factorised
 from robust_fairness.core.errors import InputError, unknown_name
+
+MOST_NAMES = 20  # in a note
 
 
 @dataclass(frozen=True)
@@ -139,3 +143,61 @@ def values_of(values: pd.Series) -> np.ndarray:
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return values.to_numpy(np.float64)
     return values.cat.codes.to_numpy()
+
+
+def as_groups(sensitive_features: Any) -> Groups:
+    """Groups of rows: themselves, by one label per row or by a frame; none may be missing.
+
+    Of several columns the combinations that occur are the groups.
+    """
+    if isinstance(sensitive_features, Groups):
+        return sensitive_features
+    if isinstance(sensitive_features, pd.DataFrame):
+        columns = [as_groups(values) for _, values in sensitive_features.items()]
+        return columns[0] if len(columns) == 1 else intersection(columns)
+    index, values = factorised("sensitive_features", sensitive_features)
+    names = tuple(map(str, values))
+    if len(set(names)) < len(names):
+        raise InputError(
+            "sensitive_features: different labels have the same text, such as 1 and '1'"
+        )
+    return Groups.named(index, names)
+
+
+def as_groups_of_both(here: Any, there: Any) -> tuple[Groups, Groups]:
+    """Groups of two sets of rows, where a number means the same group in both."""
+    if isinstance(here, Groups) and isinstance(there, Groups):
+        return here, there
+    frames = [pd.DataFrame(values) for values in (here, there)]
+    if list(frames[0]) != list(frames[1]):
+        raise InputError("sensitive_features: other columns than in training, allowed: the same")
+    both = as_groups(pd.concat(frames, ignore_index=True))
+    first, second = np.split(both.index, [len(here)])
+    return Groups(first, both.values), Groups(second, both.values)
+
+
+def everyone(rows: int) -> Groups:
+    """All rows in one group without a name."""
+    return Groups.named(np.zeros(rows, dtype=np.int64), [""])
+
+
+def subgroups(
+    y: np.ndarray, group: np.ndarray, y_train: np.ndarray, group_train: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Subgroups (group and class) that occur among these rows or the training rows.
+
+    Returns:
+        Group and class of every subgroup ``[subgroups, 2]``, and the subgroup of each of these
+        rows and of each training row.
+    """
+    classes = int(max(y.max(initial=0), y_train.max(initial=0))) + 1
+    here, there = group * classes + y, group_train * classes + y_train
+    index, keys = pd.factorize(np.concatenate([here, there]), sort=True)
+    return np.stack(np.divmod(keys, classes), axis=1), index[: len(y)], index[len(y) :]
+
+
+def listed(names: Sequence[str], between: str = ", ") -> str:
+    """Names for a note: the first ones, and how many more there are."""
+    more = len(names) - MOST_NAMES
+    shown_names = between.join(names[:MOST_NAMES])
+    return f"{shown_names} and {more:,} more" if more > 0 else shown_names

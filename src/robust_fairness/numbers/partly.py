@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from robust_fairness.inference.counts import TWO, Counts, Means
-from robust_fairness.inference.estimate import Array
-from robust_fairness.inference.variance import FEWEST_ROWS, student_factor
-from robust_fairness.samples.groups import Groups
+from robust_fairness.numbers.counts import TWO, Counts, Means
+from robust_fairness.numbers.estimate import Array
+from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.variance import FEWEST_ROWS, student_factor
 
 PARAMETERS = 2  # estimated from the labelled rows: the mean and lambda
 

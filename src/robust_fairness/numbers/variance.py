@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from robust_fairness.inference.estimate import (
+from robust_fairness.numbers.estimate import (
     DOMAINS,
     LEVEL,
     REFITS,

@@ -1,34 +1,30 @@
 """Gaps between groups, each declared once: the quantities that it compares, and how.
 
-Everything that is said about a gap follows from its declaration: its value from the values of its
-quantities by group; its interval, its tests and its bounds from counts (``inference.counts``); its
-parts from a decomposition. A gap of a plug-in therefore works in runs, audits, monitors and gates.
+Everything that is said about a gap follows from its declaration: its value, its interval, its tests
+and its bounds from the values of its quantities by group, its parts from a decomposition. A gap of
+a plug-in therefore works in runs, audits, monitors and gates.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
-from robust_fairness.inference.counts import Counts
-from robust_fairness.metrics.aggregations import How, difference, ratio
-from robust_fairness.metrics.base import (
+from robust_fairness.numbers.forms import How, difference, missing, ratio
+from robust_fairness.numbers.groups import as_groups
+from robust_fairness.numbers.quantities import (
     DEFINITIONS,
     GROUPED,
     WEIGHTS,
     Array,
-    Arrays,
     Definition,
     NotApplicable,
-    Options,
     Quantity,
     Score,
     Weights,
     registered,
 )
-from robust_fairness.metrics.groups import as_groups, missing
+from robust_fairness.numbers.rows import Rows, Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +34,7 @@ class Gap(Definition):
     Attributes:
         of: the quantities that it compares.
         how: ``largest`` difference of two groups in any quantity, ``sum`` of the differences, the
-            lowest ``ratio``; of aggregations also ``worst`` and ``worst_gap``.
+            lowest ``ratio``; of forms also ``worst`` and ``worst_gap``.
         groups: number of groups that it is defined for; None for any number.
     """
 
@@ -50,38 +46,24 @@ class Gap(Definition):
     def takes_weights(self) -> bool:
         return all(item.takes_weights for item in self.of)
 
-    def weighted(self) -> "Gap":
-        return replace(
-            self,
-            needs=(*self.needs, WEIGHTS),
-            of=tuple(item.weighted() for item in self.of),  # type: ignore[misc]
-        )
-
-    def scores(self, arrays: Arrays, options: Options) -> dict[str, Score]:
-        """The gap of all groups, under the name ``""``."""
-        groups = arrays[GROUPED]
-        if self.groups not in (None, len(groups.names)):
-            reason = f"{len(groups.names)} groups, defined for two"
-            return {"": NotApplicable(reason).score()}
-        if self.groups and (absent := missing(groups.counts, groups.names)):
-            return {"": absent}
+    def value(self, source: Source) -> Score:
+        """The gap of all groups."""
+        if self.groups not in (None, len(source.names)):
+            return NotApplicable(f"{len(source.names)} groups, defined for two").score()
+        parts = [source.values(quantity) for quantity in self.of]
+        rows = parts[0].rows
+        if self.groups and rows is not None and (absent := missing(rows, source.names)):
+            return absent
         compare = ratio if self.how == "ratio" else difference
-        parts = [compare(item.by_group(arrays, groups, item.options)) for item in self.of]
-        undefined = [part for part in parts if part.value is None]
+        scores = [compare(part, source.names) for part in parts]
+        undefined = [score for score in scores if score.value is None]
         if undefined:
-            return {"": undefined[0]}
+            return undefined[0]
         if self.how == "sum":
-            total = sum(part.value or 0.0 for part in parts)
-            return {"": Score(total, sum(part.n for part in parts))}
+            total = sum(score.value or 0.0 for score in scores)
+            return Score(total, sum(score.n for score in scores))
         worst: Callable[..., Score] = min if self.how == "ratio" else max
-        return {"": worst(parts, key=lambda part: part.value or 0.0)}
-
-
-def row_values(quantity: Quantity, counts: Counts) -> tuple[Array, Array | None]:
-    """Row values of a mean by class and decision, and the rows that it is taken among."""
-    assert quantity.rows is not None
-    rows = quantity.rows(*counts.grid(), **quantity.options)
-    return np.asarray(rows.values, np.float64), rows.among
+        return worst(scores, key=lambda score: score.value or 0.0)
 
 
 def gap(
@@ -99,6 +81,7 @@ def gap(
         ``sensitive_features`` (one label per row, or ``Groups``) and ``sample_weight``, and returns
         a ``Score``.
 
+    >>> import numpy as np
     >>> from robust_fairness.metrics.classification import precision
     >>> @gap(of=[precision])
     ... def precision_gap() -> None:
@@ -114,11 +97,10 @@ def gap(
         def computed(
             y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
         ) -> Score:
-            arrays = {"y_true": y_true, "y_pred": y_pred, GROUPED: as_groups(sensitive_features)}
-            of_rows: Definition = definition
+            arrays = {"y_true": y_true, "y_pred": y_pred}
             if sample_weight is not None:
-                arrays[WEIGHTS], of_rows = sample_weight, definition.weighted()
-            return of_rows.scores(arrays, {})[""]
+                arrays[WEIGHTS] = sample_weight
+            return definition.value(Rows(arrays, as_groups(sensitive_features)))
 
         definition = Gap(
             name=meaning.__name__, function=computed, how=how, groups=groups,

@@ -16,13 +16,14 @@ value is biased:
 - G changed by at most m if every :math:`u \cdot (a - h)` did.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
 from typing import Literal
 
 import numpy as np
 
-from robust_fairness.inference.estimate import (
+from robust_fairness.numbers.estimate import (
     LEVEL,
     REFITS,
     ROWS,
@@ -31,7 +32,8 @@ from robust_fairness.inference.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.inference.variance import (
+from robust_fairness.numbers.quantities import Means
+from robust_fairness.numbers.variance import (
     ADDED,
     ADDED_ALONE,
     moderated,
@@ -172,6 +174,23 @@ class Rates:
     def first(self) -> "Rates":
         """Those of the first refit: the model that is used."""
         return replace(self, value=self.value[..., :1], counted=True)
+
+
+def rates_of(parts: Sequence[Means], present: Array) -> Rates:
+    """Rates of the groups that are present, bool ``[groups]``, in the order rate, group.
+
+    Means of several test sets ``[tests, groups]`` are the tests of a family, means of a single
+    one a single test.
+    """
+    value, variance, n, counted = (
+        np.atleast_2d(np.concatenate([getattr(part, of)[..., present] for part in parts], -1))
+        for of in ("value", "variance", "n", "counted")
+    )
+    covariance = None
+    if all(part.deviations is not None for part in parts):
+        drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
+        covariance = (drawn.T @ drawn)[None]
+    return Rates(value[..., None], variance, n, covariance=covariance, counted_rows=counted)
 
 
 def contrast(

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.inference.adjust import false_discovery_rate, holm
-from robust_fairness.inference.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
-from robust_fairness.inference.gaps import LinearGap, Rates, contrast, known_or, with_moderated
-from robust_fairness.inference.variance import FEWEST_REFITS, small_covariance
+from robust_fairness.numbers.adjust import false_discovery_rate, holm
+from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
+from robust_fairness.numbers.rates import LinearGap, Rates, contrast, known_or, with_moderated
+from robust_fairness.numbers.variance import FEWEST_REFITS, small_covariance
 
 Question = Literal["this model", "this method"]
 STATES = ("grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable")

@@ -1,0 +1,140 @@
+"""Rows as a source of quantities: what metrics are computed of that are no function of counts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from robust_fairness.numbers.groups import Groups, everyone, subgroups
+from robust_fairness.numbers.quantities import (
+    GROUPED,
+    NO_ROWS,
+    NO_WEIGHT,
+    WEIGHTS,
+    Array,
+    Arrays,
+    Means,
+    Measure,
+    Options,
+    Quantity,
+    Score,
+    Undefined,
+    called,
+    means_of,
+)
+
+
+class Source(Protocol):
+    """What quantities are computed of: rows, or counts of rows (``Counts``)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups."""
+
+    @property
+    def everyone(self) -> Self:
+        """All rows as one group."""
+
+    def values(self, quantity: Quantity, options: Options | None = None) -> Means:
+        """The values of a quantity by group, computed once."""
+
+    def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
+        """What a named measure says of the rows."""
+
+    def merged(self, index: Array, names: Sequence[str]) -> Self:
+        """Groups joined: the group g becomes part of ``index[g]``."""
+
+    def subgroups(self, trained: bool = False) -> Self:
+        """Groups and classes that occur as groups, in training too where ``trained``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Arrays of rows and their groups.
+
+    Attributes:
+        arrays: by name, see ``quantities``; with ``sample_weight`` where rows have weights.
+        groups: of the rows; all rows in one group if None.
+        stands_for: how many rows each row stands for ``[n]``; one if None.
+    """
+
+    arrays: Arrays
+    groups: Groups | None = None
+    stands_for: Array | None = None
+    made: dict[Any, Means] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return ("",) if self.groups is None else self.groups.names
+
+    @property
+    def everyone(self) -> "Rows":
+        return self if self.groups is None else replace(self, groups=None, made={})
+
+    def values(self, quantity: Quantity, options: Options | None = None) -> Means:
+        given = {**quantity.options, **(options or {})}
+        key = (quantity.name, *given.items())
+        if key not in self.made:
+            self.made[key] = self._values(quantity, given)
+        return self.made[key]
+
+    def _values(self, quantity: Quantity, options: Options) -> Means:
+        needed = {need: self.arrays[need] for need in quantity.needs}
+        weight = self.arrays.get(WEIGHTS)
+        groups = everyone(len(needed[quantity.needs[0]])) if self.groups is None else self.groups
+        if quantity.rows is not None:
+            try:
+                return means_of(quantity.rows(**needed, **options), groups, weight)
+            except Undefined as reason:
+                return Means.missing(reason, groups.counts)
+        if weight is not None:
+            needed[WEIGHTS] = weight
+        if quantity.by_groups is not None:
+            return quantity.by_groups(**needed, sensitive_features=groups, **options)
+        if self.groups is None:
+            return Means.of_scores([self._called(quantity, needed, slice(None), options)])
+        order = np.argsort(groups.index, kind="stable")[int((groups.codes < 0).sum()) :]
+        rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
+        return Means.of_scores(
+            [self._called(quantity, needed, rows, options) for rows in rows_by_group]
+        )
+
+    def _called(self, quantity: Quantity, arrays: Arrays, rows: Any, options: Options) -> Score:
+        """The score of some rows by the function of a quantity."""
+        of_rows = {name: array[rows] for name, array in arrays.items()}
+        n = len(next(iter(of_rows.values())))
+        if not n:
+            return Score(None, 0, NO_ROWS)
+        if WEIGHTS in of_rows and not of_rows[WEIGHTS].any():
+            return Score(None, n, NO_WEIGHT)
+        if self.stands_for is not None:
+            n = int(self.stands_for[rows].sum())
+        result = called(quantity.function, of_rows, n, options)
+        return result if isinstance(result, Score) else Score(float(result), n)
+
+    def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
+        needed = {
+            need: self.groups if need == GROUPED else self.arrays[need] for need in measure.needs
+        }
+        if WEIGHTS in self.arrays:
+            needed[WEIGHTS] = self.arrays[WEIGHTS]
+        return called(measure.function, needed, 0, options)
+
+    def merged(self, index: Array, names: Sequence[str]) -> "Rows":
+        assert self.groups is not None
+        codes = np.append(index, -1)[self.groups.codes]
+        return replace(self, groups=Groups.named(codes, names), made={})
+
+    def subgroups(self, trained: bool = False) -> "Rows":
+        groups, y = self.groups, self.arrays["y_true"]
+        assert groups is not None
+        there, y_there = Groups(np.empty(0, np.int64), groups.values), np.empty(0, np.int64)
+        if trained:
+            there, y_there = self.arrays["sensitive_features_train"], self.arrays["y_train"]
+        keys, codes, _ = subgroups(y, groups.index, y_there, there.index)
+        values = tuple(
+            (*groups.values[group], self.arrays["classes"][label]) for group, label in keys.tolist()
+        )
+        return replace(self, groups=Groups(codes, values), made={})
