@@ -56,7 +56,7 @@ def ratio(means: Means, names: Names) -> Score:
     if not means.value[highest]:
         return Score(None, 0, "0 in every group")
     note = _note(means, names, f"{names[lowest]} over {names[highest]}")
-    rows = int(means.n[[highest, lowest]].sum())
+    rows = _rows(means, [highest, lowest])
     return Score(float(means.value[lowest] / means.value[highest]), rows, note)
 
 
@@ -86,7 +86,7 @@ def mean_group(means: Means, names: Names) -> Score:
     if absent:
         return absent
     variance = _variance_of_mean(means, range(len(names)))
-    return Score(float(means.value.mean()), int(means.n.sum()), variance=variance)
+    return Score(float(means.value.mean()), _rows(means, range(len(names))), variance=variance)
 
 
 def majority_gap(means: Means, names: Names, training: Array) -> Score:
@@ -178,8 +178,13 @@ def _gap(
     note = " less ".join(listed([names[place] for place in some]) for some in (first, second))
     parts = [_variance_of_mean(means, some) for some in (first, second)]
     variance = None if None in parts else sum(part for part in parts if part is not None)
-    rows = int(means.n[[*first, *second]].sum())
+    rows = _rows(means, [*first, *second])
     return Score(float(sign * value), rows, _note(means, names, note), variance=variance)
+
+
+def _rows(means: Means, places: Sequence[int]) -> int:
+    """Whole rows of some groups."""
+    return int(means.n[[*places]].astype(np.int64).sum())
 
 
 def _variance_of_mean(means: Means, places: Sequence[int]) -> float | None:
