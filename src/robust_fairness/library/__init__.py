@@ -1,1 +1,0 @@
-"""What ``import robust_fairness as rf`` offers: the library without Kedro."""
