@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.samples import Samples
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.core.samples import Samples
 
 
 def cell_of(

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 Step = Callable[[Tensor, Tensor, Tensor, Tensor], None]  # of images, classes, groups, row numbers
 SMALLEST = 1e-8

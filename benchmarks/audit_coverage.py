@@ -24,7 +24,7 @@ from robust_fairness.auditing.power import power_of
 from robust_fairness.inference import Rates
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4

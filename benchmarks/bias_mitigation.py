@@ -25,10 +25,10 @@ from _cells import cell_of, samples_of
 from _published import epoch_of
 from _results import Row, peak_mib, rounded, save
 
-from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.compute.memory import keep_freed_memory
-from robust_fairness.samples import Samples
-from robust_fairness.training import fitting
+from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.training import fitting
+from robust_fairness.core.samples import Samples
 
 METHODS = (
     "erm", "group_upweighting", "group_dro", "rubi", "lnl", "irmv1", "lff", "spectral_decoupling",

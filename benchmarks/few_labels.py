@@ -33,8 +33,8 @@ from robust_fairness.auditing.intervals import ALL_VALUES, Compared, compared_in
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.partly import partly_labelled
-from robust_fairness.samples import Groups
 
 ROWS, POPULATION, RARE = 20_000, 2_000_000, 0.3
 BASE = np.array([0.4, 0.25])  # median probability of a class in both groups

@@ -32,12 +32,12 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from training import adult_like
 
-from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import data, fitting
 from robust_fairness.core.registry import find, names
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples
-from robust_fairness.training import data, fitting
+from robust_fairness.core.samples import Samples
 
 Row = dict[str, Any]
 METHODS = tuple(name for name in names("method") if find("method", name).estimators != "only")

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from robust_fairness.maths.cross_covariance import kernel_features, pivots, variable
-from robust_fairness.maths.permutation import hsic_test, permutation_test, permutations_within
+from robust_fairness.bench.maths.cross_covariance import kernel_features, pivots, variable
+from robust_fairness.bench.maths.permutation import hsic_test, permutation_test, permutations_within
 
 TABLE = Path(__file__).resolve().parents[1] / "docs" / "tables" / "independence.csv"
 LEVEL, PERMUTATIONS = 0.05, 199

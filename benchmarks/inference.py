@@ -34,9 +34,9 @@ from robust_fairness.inference import (
 )
 from robust_fairness.inference.moments import covariance_of_copies
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.rates import with_moderated
 from robust_fairness.numbers.verdicts import concluded, judged, tested
-from robust_fairness.samples import Groups
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits

@@ -15,20 +15,20 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.draws import uniform_rows
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
-from robust_fairness.generation import latents
-from robust_fairness.generation.families import Family
-from robust_fairness.generation.latents import (
+from robust_fairness.bench.generation import latents
+from robust_fairness.bench.generation.families import Family
+from robust_fairness.bench.generation.latents import (
     LOWEST_DIMENSION,
     Targets,
     angles,
     directions,
     on_sphere,
 )
-from robust_fairness.shifts.base import LatentShift
-from robust_fairness.shifts.latent import LatentOverlap
+from robust_fairness.bench.shifts.base import LatentShift
+from robust_fairness.bench.shifts.latent import LatentOverlap
+from robust_fairness.core.draws import uniform_rows
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
 
 MASS = 0.99
 # Points of the grid that a density of angles is summed on, and its smallest density relative to

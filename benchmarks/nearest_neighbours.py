@@ -21,7 +21,7 @@ from _results import peak_mib, rounded, save
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from robust_fairness.maths.nearest_neighbours import nearest_distances
+from robust_fairness.bench.maths.nearest_neighbours import nearest_distances
 
 
 def seconds(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:

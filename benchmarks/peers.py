@@ -99,8 +99,8 @@ def stacked() -> Work:
     """An epoch of our stack of replicas."""
     from _cells import cell_of, samples_of
 
-    from robust_fairness.compute.memory import keep_freed_memory
-    from robust_fairness.training.fitting import Stack
+    from robust_fairness.bench.compute.memory import keep_freed_memory
+    from robust_fairness.bench.training.fitting import Stack
 
     keep_freed_memory()
     x, y, sex = training_rows()

@@ -14,11 +14,11 @@ from _cells import cell_of, samples_of
 from _results import rounded, save
 from torchvision.transforms import v2
 
-from robust_fairness.compute.checkpoints import threads
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples
-from robust_fairness.training import fitting
-from robust_fairness.training.augmentation import randaugment
+from robust_fairness.bench.compute.checkpoints import threads
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import fitting
+from robust_fairness.bench.training.augmentation import randaugment
+from robust_fairness.core.samples import Samples
 
 
 def images(count: int, side: int) -> Samples:

@@ -17,7 +17,7 @@ from _results import peak_mib, rounded, save
 
 from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
-from robust_fairness.reporting import Results, report, summary_table, trade_off_figure
+from robust_fairness.report import Results, report, summary_table, trade_off_figure
 
 PAPERS = {
     "adult": "sex", "communities_race": "racepctblack_group", "celeba_chubby": "Chubby",

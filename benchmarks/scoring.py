@@ -20,8 +20,8 @@ import pandas as pd
 import torch
 from _results import Row, peak_mib, rounded, save
 
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import evaluate
-from robust_fairness.samples import Samples
 
 SCORES = ("accuracy", "delta_dp", "delta_eo", "worst_group_accuracy", "faircocco_dp")
 SCORES += ("faircocco_eo", "faircocco_cal")

@@ -21,10 +21,10 @@ from _cells import cell_of, samples_of
 from _plain import Replica as Plain
 from _results import Row, rounded, save
 
-from robust_fairness.compute.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.compute.memory import keep_freed_memory
-from robust_fairness.samples import Samples
-from robust_fairness.training import fitting, stacking
+from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE, threads
+from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.training import fitting, stacking
+from robust_fairness.core.samples import Samples
 
 MEASURED_ALONE = 8
 

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 from _results import save
 
-from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import ScoredDomains, changes
-from robust_fairness.diagnosis.domains import ComparedRows
+from robust_fairness.auditing.why.columns import Columns
+from robust_fairness.auditing.why.decomposition import ScoredDomains, changes
+from robust_fairness.auditing.why.domains import ComparedRows
 
 PARTS = {"x": "X", "y_given_x": "Y given X", "prediction": "prediction given X"}
 

@@ -11,9 +11,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from robust_fairness.core.raw_files import Files, default_root
-from robust_fairness.datasets.fetch import DATA_PACKAGE
-from robust_fairness.datasets.tables.acs import (
+from robust_fairness.bench.datasets.fetch import DATA_PACKAGE
+from robust_fairness.bench.datasets.tables.acs import (
     FILE,
     INCOME,
     LABEL,
@@ -21,6 +20,7 @@ from robust_fairness.datasets.tables.acs import (
     read_state,
     task_rows,
 )
+from robust_fairness.core.raw_files import Files, default_root
 
 
 def extract(files: Files) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import yaml
 from pages import DOCS, Page
 from pydantic import BaseModel
 
-from robust_fairness.experiment.experiment import Cell, DatasetConfig, Experiment
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig, Experiment
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 

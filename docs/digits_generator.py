@@ -12,11 +12,11 @@ from pathlib import Path
 
 import torch
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.generation.fitting import GeneratorParameters, fit
+from robust_fairness.bench.generation.generator import BUNDLED, Generator, write
 from robust_fairness.core.raw_files import Files, default_root
 from robust_fairness.core.registry import find
-from robust_fairness.generation.fitting import GeneratorParameters, fit
-from robust_fairness.generation.generator import BUNDLED, Generator, write
 
 NAME = "digits_generator"  # of its checkpoints
 SETTINGS = {

@@ -13,7 +13,7 @@ import pandas as pd
 from pages import RESULTS, Page, intervals, main
 
 from robust_fairness.catalog import files
-from robust_fairness.reporting.views import published
+from robust_fairness.report.views import published
 from robust_fairness.runs import provenance
 
 SCORES, BUDGETS = (RESULTS / f"estimators_{name}.csv" for name in ("scores", "budgets"))

@@ -11,7 +11,7 @@ import pandas as pd
 from pandas.api.types import is_float
 
 from robust_fairness.core import tables
-from robust_fairness.reporting.statistics import over_seeds
+from robust_fairness.report.statistics import over_seeds
 
 DOCS = Path(__file__).resolve().parent
 RESULTS = DOCS / "results"

@@ -27,22 +27,22 @@ from typing import Any
 import pandas as pd
 from pages import RESULTS, spread
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.datasets.fetch import dataset_files
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.experiment.experiment import Cell, DatasetConfig
+from robust_fairness.core.samples import Samples
 from robust_fairness.pipelines.ingestion.nodes import ingest
-from robust_fairness.reporting import Results
-from robust_fairness.reporting.bias_mitigation import DIFFERENCE, VARIABLES, table_1
-from robust_fairness.reporting.bias_variables import EXPLICIT, IMPLICIT, PAPER, STANDARD
-from robust_fairness.reporting.results import where
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import published
+from robust_fairness.report import Results
+from robust_fairness.report.bias_mitigation import DIFFERENCE, VARIABLES, table_1
+from robust_fairness.report.bias_variables import EXPLICIT, IMPLICIT, PAPER, STANDARD
+from robust_fairness.report.results import where
+from robust_fairness.report.statistics import over_seeds
+from robust_fairness.report.views import published
 from robust_fairness.runs.configuration import ConfigLoader
-from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,7 @@ from pages import RESULTS, Page, across, plain, rounded, spread
 
 from robust_fairness.catalog import files
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
-from robust_fairness.reporting import (
+from robust_fairness.report import (
     Results,
     agreement,
     bias_mitigation,
@@ -32,9 +32,9 @@ from robust_fairness.reporting import (
     kernel_fairness,
     latent_shift,
 )
-from robust_fairness.reporting.results import CELL, CORRECT, UNSHIFTED, where
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import Section, published, section
+from robust_fairness.report.results import CELL, CORRECT, UNSHIFTED, where
+from robust_fairness.report.statistics import over_seeds
+from robust_fairness.report.views import Section, published, section
 from robust_fairness.runs import provenance
 
 PERCENT = {"digits": 1, "unit": 100}

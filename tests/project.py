@@ -20,7 +20,7 @@ import pandas as pd
 import yaml
 
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 from tests.forking import Forked
 
 ROOT = Path(__file__).parents[1]

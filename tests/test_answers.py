@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner, Result
 from kedro.io.core import Version
 
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
 from robust_fairness.cli.main import cli
+from robust_fairness.core.questions import Boxes, Questions
+from robust_fairness.core.samples import Samples
 from robust_fairness.runs import provenance
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import Boxes, Questions
-from robust_fairness.training.records import Prediction
 
 CLASSES = ("no", "yes", "crème brûlée")
 IDS = np.array(["00101448", "201030459", "7", "05"])

@@ -23,6 +23,7 @@ from kedro.io import DatasetError
 from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
+from robust_fairness.bench.training.records import Fitted
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import PictureDataset, ResultsDataset, table
 from robust_fairness.catalog.mapping import TYPES, mapped
@@ -30,10 +31,9 @@ from robust_fairness.catalog.schemas import ResultsSchema, Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
+from robust_fairness.core.samples import Samples
 from robust_fairness.runs.configuration import ConfigLoader
-from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
-from robust_fairness.training.records import Fitted
 from tests.files import figure_file, text_file
 from tests.project import shipped_configuration
 from tests.training.conftest import make_samples

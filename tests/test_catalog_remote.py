@@ -16,9 +16,9 @@ from robust_fairness.catalog.atomic import LOCAL, OBJECT_STORES
 from robust_fairness.catalog.files import FileDataset, PictureDataset, table
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
 from robust_fairness.runs import provenance
 from robust_fairness.runs.configuration import ConfigLoader
-from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.files import figure_file, text_file
 from tests.project import ROOT

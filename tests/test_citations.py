@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.citations import (
+from robust_fairness.bench.citations import (
     UNKNOWN,
     bibliography,
     bibtex,

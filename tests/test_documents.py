@@ -21,19 +21,19 @@ import yaml
 from sklearn.datasets import load_wine
 from torch.nn import functional
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.experiment.experiment import Experiment
+from robust_fairness.bench.experiment.reading import layered, read
+from robust_fairness.bench.experiment.yaml_source import parse
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import fitting
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Experiment
-from robust_fairness.experiment.reading import layered, read
-from robust_fairness.experiment.yaml_source import parse
-from robust_fairness.models.randomness import Randomness
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
-from robust_fairness.training import fitting
 from tests.modules import module
 from tests.project import ROOT, Project
 

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.samples.domains import hold_out_domains
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import hold_out_domains
+from robust_fairness.core.samples import Samples
 from tests.training.conftest import make_cell, make_samples
 
 HOSPITALS = ["north", "south", "west"]

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from robust_fairness.bench.training.records import Fitted, Prediction
 from robust_fairness.catalog.arrays import ModelsDataset, PredictionsDataset, SamplesDataset
-from robust_fairness.samples import Samples
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.core.samples import Samples
 from tests.datasets.test_lfw import COLUMNS, kumar
 from tests.project import Project
 from tests.test_runs import SMOKE, contents, manifest

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from robust_fairness.bench.datasets.fetch import command
+from robust_fairness.bench.experiment.experiment import Experiment, GeneratorConfig
+from robust_fairness.bench.experiment.reading import layered, read, require_files
+from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.fetch import command
-from robust_fairness.experiment.experiment import Experiment, GeneratorConfig
-from robust_fairness.experiment.reading import layered, read, require_files
-from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.runs.configuration import ConfigLoader, node_parameters
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
@@ -532,7 +532,7 @@ def test_what_is_used_is_known_by_kind():
 
 def test_questions_are_trained_with_the_published_hyperparameters():
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
-    from robust_fairness.reporting.views import published
+    from robust_fairness.report.views import published
 
     parameters = node_parameters(shipped("paper").validated_experiment)["gqa_ood"]
     table = published("bias_mitigation", "hyperparameters").query("dataset == 'gqa_ood'")

@@ -21,9 +21,9 @@ from kedro.framework.project import configure_project
 from kedro.framework.startup import bootstrap_project
 
 from robust_fairness import __version__
+from robust_fairness.bench.datasets.tables.table import TableOfColumns
 from robust_fairness.cli.main import cli
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.tables.table import TableOfColumns
 from robust_fairness.runs import configuration
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 from tests.project import ROOT, Project, copy_configuration

@@ -9,8 +9,8 @@ import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness import training
-from robust_fairness.compute.checkpoints import ROOT_VARIABLE
+from robust_fairness.bench import training
+from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE
 from robust_fairness.runs import forecast
 from robust_fairness.runs.forecast import TRAINS, Forecast
 from tests.training.conftest import make_cell, make_samples

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from robust_fairness.bench.generation import unet
+from robust_fairness.bench.generation.generator import Generator, GeneratorSettings, load
 from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.generation import unet
-from robust_fairness.generation.generator import Generator, GeneratorSettings, load
 from tests.project import Project
 from tests.test_runs import SMOKE, contents, manifest
 

@@ -22,7 +22,7 @@ from tests.project import ROOT, Project, copy_configuration
 GRID = "--env=smoke --datasets=diabetes --methods=erm --seeds=1"
 FAILS = GRID.replace("diabetes", "failing")
 FAILING = '''
-from robust_fairness.datasets.tables.diabetes import Diabetes
+from robust_fairness.bench.datasets.tables.diabetes import Diabetes
 
 class Failing(Diabetes):
     """It fails."""

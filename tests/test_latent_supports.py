@@ -13,11 +13,11 @@ from benchmarks.latent_shifts import (
     intensity_table,
     support_of,
 )
+from robust_fairness.bench.generation import latents
+from robust_fairness.bench.generation.families import Family
+from robust_fairness.bench.shifts.latent import Extend, LatentOverlap, Truncation
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.generation import latents
-from robust_fairness.generation.families import Family
-from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
 
 ERRORS = 5  # standard errors that a Monte Carlo estimate may be off
 

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
+from robust_fairness.bench.experiment.domains import Design
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.domains import Design
 from tests.project import Project
 from tests.test_experiment import experiment
 

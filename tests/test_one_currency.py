@@ -12,13 +12,13 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.cli.audit import audit as command
 from robust_fairness.core import tables
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import RowValues, evaluate, gap, quantity
 from robust_fairness.metrics.classification import selection_rate
 from robust_fairness.numbers.names import find_metric
 from robust_fairness.numbers.quantities import DEFINITIONS
-from robust_fairness.reporting.matrix import matrices
-from robust_fairness.samples import Samples
-from tests.reporting.made_up import results, row
+from robust_fairness.report.matrix import matrices
+from tests.report.made_up import results, row
 
 GAPS = (
     "equalized_odds_difference", "equal_opportunity_difference", "demographic_parity_difference",

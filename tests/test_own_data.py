@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 import yaml
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.datasets.images import image_folder
+from robust_fairness.bench.datasets.tables import table
+from robust_fairness.bench.diagnosis import diagnose
+from robust_fairness.bench.samples.domains import hold_out_domains
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import image_folder
-from robust_fairness.datasets.tables import table
-from robust_fairness.diagnosis.runs import diagnose
-from robust_fairness.samples.domains import hold_out_domains
 from tests.project import Project, blocks
 from tests.training.conftest import make_cell
 

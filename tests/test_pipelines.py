@@ -19,15 +19,17 @@ from kedro.pipeline import Node, Pipeline
 from kedro_viz.data_access.repositories.modular_pipelines import ModularPipelinesRepository
 from pydantic import BaseModel
 
+from robust_fairness.bench.datasets.fetch import dataset_files
+from robust_fairness.bench.experiment.experiment import GeneratorConfig, TestSet
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.generation import unet
+from robust_fairness.bench.generation.generator import Generator, GeneratorSettings
+from robust_fairness.bench.shifts.base import SampleShift
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.experiment.experiment import GeneratorConfig, TestSet
-from robust_fairness.experiment.plugins import Named
-from robust_fairness.generation import unet
-from robust_fairness.generation.generator import Generator, GeneratorSettings
+from robust_fairness.core.samples import Samples
 from robust_fairness.pipeline_registry import register_pipelines
 from robust_fairness.pipelines import (
     evaluation,
@@ -47,9 +49,7 @@ from robust_fairness.pipelines.reporting.nodes import COLLECTED, FURTHER, report
 from robust_fairness.pipelines.shifts.nodes import shift
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
-from robust_fairness.samples import Samples
 from robust_fairness.settings import CONFIG_LOADER_ARGS
-from robust_fairness.shifts.base import SampleShift
 
 CRIME = "communities_race_all_rows"  # of the default grid
 ROOT = Path(__file__).parents[1]
@@ -433,7 +433,7 @@ def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_data
         given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
         return ""
 
-    monkeypatch.setattr("robust_fairness.reporting.report", page)
+    monkeypatch.setattr("robust_fairness.report.report", page)
     experiment = use("smoke", datasets="diabetes", methods="erm").full_experiment
     row = {name: "" if kind == "str" else 0 for name, kind in tables.METRICS.items()}
     report(tables.METRICS.table([row]), {}, experiment, diabetes_results=of_dataset)
@@ -544,7 +544,7 @@ def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeyp
         plain = {name: 0 if kind != "str" else "" for name, kind in tables.PLANES.items()}
         return tables.table(tables.PLANES, [{**plain, "dataset": "d", "method": method}])
 
-    monkeypatch.setattr("robust_fairness.reporting.report", page)
+    monkeypatch.setattr("robust_fairness.report.report", page)
     experiment = use("smoke").full_experiment
     failed = Failure("d.triplet.train", "no memory")
     joined = join("planes", [plane("parade"), failed, plane("margin")])

@@ -18,8 +18,8 @@ PLUGINS = {
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel
-from robust_fairness.datasets.base import Dataset
-from robust_fairness.samples import Samples
+from robust_fairness.bench.datasets.base import Dataset
+from robust_fairness.core.samples import Samples
 
 
 class Blobs(Dataset):
@@ -49,7 +49,7 @@ class Blobs(Dataset):
     "shifts/constant": '''
 from dataclasses import replace
 from robust_fairness.core.errors import InputError
-from robust_fairness.shifts.base import SampleShift
+from robust_fairness.bench.shifts.base import SampleShift
 
 
 class Constant(SampleShift):
@@ -66,7 +66,7 @@ class Constant(SampleShift):
     "methods/doubled": '''
 import os
 
-from robust_fairness.methods.base import Method, MethodParameters, plain_steps
+from robust_fairness.bench.methods.base import Method, MethodParameters, plain_steps
 
 
 class Doubled(Method):
@@ -83,7 +83,7 @@ class Doubled(Method):
 ''',
     "models/narrow": '''
 from pydantic import Field
-from robust_fairness.models.tables.mlp import Mlp
+from robust_fairness.bench.models.tables.mlp import Mlp
 
 
 class Narrow(Mlp):

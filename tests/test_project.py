@@ -13,7 +13,7 @@ import yaml
 from jaxtyping import TypeCheckError
 
 import robust_fairness
-from robust_fairness.miners.base import alike
+from robust_fairness.bench.miners.base import alike
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(robust_fairness.__file__).parent

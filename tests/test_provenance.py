@@ -16,16 +16,16 @@ from kedro.io import DataCatalog, MemoryDataset
 from kedro.io.core import Version
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import Experiment
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST, sha256_of
-from robust_fairness.experiment.experiment import Experiment
+from robust_fairness.core.samples import Samples
 from robust_fairness.runs import hooks, provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
 from robust_fairness.runs.secrets import hidden
-from robust_fairness.samples import Samples
 from tests.files import text_file
 
 CELL = {"dataset": "toy", "label": "erm", "method": "erm", "network": "mlp", "seeds": [0]}

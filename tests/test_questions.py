@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 import torch
 
+from robust_fairness.bench.models.packing import packed, unpacked
+from robust_fairness.bench.training.inputs import Inputs, rows_at_once, shape_of
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.packing import packed, unpacked
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import Boxes, Questions, QuestionShape
-from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
+from robust_fairness.core.questions import Boxes, Questions, QuestionShape
+from robust_fairness.core.samples import Samples
 
 TOKENS = np.array([[1, 2, 0], [2, 0, 0], [1, 1, 2]], dtype=np.int32)
 IMAGES = np.array([1, 0, 1], dtype=np.int32)

@@ -6,9 +6,9 @@ import hashlib
 import pytest
 from kedro.io import DataCatalog, DatasetError
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog.raw import RawDataset
 from robust_fairness.core.raw_files import Files
-from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.ingestion.nodes import ingest
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS

@@ -16,11 +16,7 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.core.errors import Failure
 from robust_fairness.runs.runners import FAN_IN, FaultTolerantRunner, RunFailed, SequentialRunner
-from robust_fairness.runs.runners.fault_tolerant import (
-    CatalogWithFailures,
-    completion,
-    reason_of,
-)
+from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, completion, reason_of
 from tests.files import text_file
 
 

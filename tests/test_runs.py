@@ -16,7 +16,7 @@ from mlflow import MlflowClient
 
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting import VIEWS, Results
+from robust_fairness.report import VIEWS, Results
 from robust_fairness.runs.rerun import comparison
 from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
@@ -26,7 +26,7 @@ WHOLE = (*SMOKE, "--pipeline=robust_fairness")
 SUBSET = (*WHOLE, "--datasets=diabetes", "--methods=erm", "--seeds=2")
 
 BROKEN = """
-from robust_fairness.methods.erm import Erm
+from robust_fairness.bench.methods.erm import Erm
 class Broken(Erm):
     def steps(self, model, batch):
         raise RuntimeError("broken on purpose\\nsecond line")
@@ -34,7 +34,7 @@ class Broken(Erm):
 
 
 MENDED = """
-from robust_fairness.methods.erm import Erm
+from robust_fairness.bench.methods.erm import Erm
 class Broken(Erm):
     pass
 """
@@ -264,7 +264,7 @@ def test_rerun_gives_the_same_bits_and_finds_a_difference(after_run):
     with pytest.raises(InputError, match="outputs differ: metrics"):
         comparison(told, json.loads(again.read_text()))
 
-    (after_run.root / "src/robust_fairness/methods/another.py").write_text("")
+    (after_run.root / "src/robust_fairness/bench/methods/another.py").write_text("")
     said = after_run.commands("rerun one", "rerun onne", status=1)
     assert "its code (package) was" in said["rerun one"]
     assert "git worktree add" in said["rerun one"]

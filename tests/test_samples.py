@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples, groups_of
+from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.groups import groups_of
 
 # Names that differ in length and order from their categories' order, numbers, and one unused.
 CATEGORIES = (["b", "a", "c & d"], [2, 10, 1], ["only"], ["x", "y"], [])

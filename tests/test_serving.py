@@ -23,10 +23,10 @@ from mlflow.exceptions import MlflowException
 from scipy.special import softmax
 
 import robust_fairness
-from robust_fairness import training
+from robust_fairness.bench import training
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
 from robust_fairness.runs import serving
-from robust_fairness.samples import Samples
 from tests.datasets.loading import load
 from tests.faults.counting import report
 from tests.test_project import ROOT

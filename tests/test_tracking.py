@@ -12,10 +12,10 @@ import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from mlflow import MlflowClient
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import RunFailed
 from robust_fairness.runs.tracking import (

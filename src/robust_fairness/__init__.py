@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
     from robust_fairness import metrics as metrics
-    from robust_fairness.library.auditing import audit as audit
-    from robust_fairness.library.estimators import FairClassifier
-    from robust_fairness.library.listing import datasets as datasets
-    from robust_fairness.library.listing import methods as methods
-    from robust_fairness.library.listing import networks as networks
-    from robust_fairness.library.listing import shifts as shifts
-    from robust_fairness.library.repair import Thresholds as Thresholds
-    from robust_fairness.library.training import evaluate as evaluate
-    from robust_fairness.library.training import load as load
-    from robust_fairness.library.training import train as train
+    from robust_fairness.auditing.library import audit as audit
+    from robust_fairness.auditing.thresholds import Thresholds as Thresholds
+    from robust_fairness.bench.classifiers import FairClassifier
+    from robust_fairness.bench.library import evaluate as evaluate
+    from robust_fairness.bench.library import load as load
+    from robust_fairness.bench.library import train as train
+    from robust_fairness.bench.listing import datasets as datasets
+    from robust_fairness.bench.listing import methods as methods
+    from robust_fairness.bench.listing import networks as networks
+    from robust_fairness.bench.listing import shifts as shifts
 
     AdvDebias = ChiSquareDro = Coral = Cuma = CvarDro = Dann = Dfr = DfrTrain = FairClassifier
     Donini = Erm = ExponentiatedGradient = Facl = Faircocco = Farmi = GridSearch = FairClassifier

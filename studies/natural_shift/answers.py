@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.inference import DOMAINS, LEVEL, Component, Estimate, holm, over_domains
-from robust_fairness.reporting.statistics import kendall_tau
+from robust_fairness.report.statistics import kendall_tau
 
 Array = np.ndarray
 RATES = ("tpr", "fpr")

@@ -22,7 +22,7 @@ sys.path += [str(folder) for folder in (HERE, DOCS) if str(folder) not in sys.pa
 import answers as study  # noqa: E402
 from pages import RESULTS, Page, intervals, percent, plain, signed  # noqa: E402
 
-from robust_fairness.reporting import Results, natural_shift  # noqa: E402
+from robust_fairness.report import Results, natural_shift  # noqa: E402
 
 COUNTS, DISTANCES = HERE / "counts", HERE / "distances.csv"
 PRIMARY, RACE = "income_40", "income_race_40"
@@ -318,8 +318,8 @@ def changes(results: Results) -> pd.DataFrame:
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
     import robust_fairness as rf
-    from robust_fairness.diagnosis.columns import Columns, folds
-    from robust_fairness.diagnosis.domains import FOLDS, overlap
+    from robust_fairness.auditing.why.columns import Columns, folds
+    from robust_fairness.auditing.why.domains import FOLDS, overlap
 
     states = [*primary().domains]
     samples = rf.load("acs", task="Income", states=states, drop=["POBP"])

@@ -20,15 +20,15 @@ import pandas as pd
 import yaml
 
 import robust_fairness as rf
-from robust_fairness import training
-from robust_fairness.compute.checkpoints import not_kept
+from robust_fairness.bench import training
+from robust_fairness.bench.compute.checkpoints import not_kept
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.samples.domains import hold_out_domains
+from robust_fairness.bench.training.records import Fitted, Prediction
+from robust_fairness.bench.training.search import Round
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import hold_out_domains
-from robust_fairness.training.records import Fitted, Prediction
-from robust_fairness.training.search import Round
+from robust_fairness.core.samples import Samples
 
 HERE = Path(__file__).resolve().parent
 SPLITS = 10  # all of them have equally many rows of every part of a domain

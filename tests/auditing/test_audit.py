@@ -27,7 +27,7 @@ from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import Counts
-from robust_fairness.samples import Groups, groups_of
+from robust_fairness.numbers.groups import Groups, groups_of
 from tests.auditing.tables import audit, failures
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from robust_fairness.auditing.scores import CONVENTIONAL, SELECTIONS
 from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = json.loads((DATA / "cbpe.json").read_text())

@@ -14,8 +14,8 @@ from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts, by_replicates
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.rates import rates_of
-from robust_fairness.samples import Groups
 
 RNG = np.random.default_rng(0)
 ROWS = 400

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from robust_fairness.bench.datasets.fetch import dataset_files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 
 def load(name: str, root: Path, splits: int = 1, **options: object) -> Samples:

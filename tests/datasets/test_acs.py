@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.datasets.tables import acs
-from robust_fairness.datasets.tables.acs import (
+from robust_fairness.bench.datasets.fetch import dataset_files
+from robust_fairness.bench.datasets.tables import acs
+from robust_fairness.bench.datasets.tables.acs import (
     CODES,
     FIELDS,
     FILE,
@@ -33,7 +31,9 @@ from robust_fairness.datasets.tables.acs import (
     member,
     read_state,
 )
-from robust_fairness.samples import Samples
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
+from robust_fairness.core.samples import Samples
 from tests.datasets import images
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]

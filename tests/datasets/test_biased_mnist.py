@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from robust_fairness.bench.datasets.images import _biased_mnist_rendering as rendering
+from robust_fairness.bench.datasets.images import biased_mnist
+from robust_fairness.bench.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
+from robust_fairness.bench.datasets.images._biased_mnist_rendering import TEXTURES, render
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import _biased_mnist_rendering as rendering
-from robust_fairness.datasets.images import biased_mnist
-from robust_fairness.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
-from robust_fairness.datasets.images._biased_mnist_rendering import TEXTURES, render
-from robust_fairness.samples import PARTS, groups_of
+from robust_fairness.core.samples import PARTS
+from robust_fairness.numbers.groups import groups_of
 from tests.datasets.loading import load
 
 DIGIT = [

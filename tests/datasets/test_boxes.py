@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 import pytest
 
+from robust_fairness.bench.datasets.questions import _boxes as module
+from robust_fairness.bench.datasets.questions._boxes import convert
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.questions import _boxes as module
-from robust_fairness.datasets.questions._boxes import convert
-from robust_fairness.samples.questions import Boxes
+from robust_fairness.core.questions import Boxes
 from tests.faults.test_disk import room_for
 from tests.forking import killed
 
@@ -235,7 +235,7 @@ def test_a_conversion_that_ends_anywhere_starts_again(tmp_path, monkeypatch):
 CHILD = """
 import time
 from pathlib import Path
-from robust_fairness.datasets.questions import _boxes
+from robust_fairness.bench.datasets.questions import _boxes
 from tests.datasets.test_boxes import IMAGES
 half = _boxes._half
 def slow(*arguments):

@@ -10,9 +10,9 @@ from PIL import Image
 from scipy.io import loadmat
 from torchvision import transforms
 
+from robust_fairness.bench.datasets.images import cars196
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import cars196
 from tests.datasets import loading
 from tests.datasets.images import framed, matlab, write
 

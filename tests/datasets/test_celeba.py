@@ -12,16 +12,16 @@ from PIL import Image
 from scipy import stats
 from torchvision import transforms
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import _image_files, celeba
-from robust_fairness.datasets.images._celeba import numbers_of
-from robust_fairness.datasets.images._skin_tone import (
+from robust_fairness.bench.datasets.images import _image_files, celeba
+from robust_fairness.bench.datasets.images._celeba import numbers_of
+from robust_fairness.bench.datasets.images._skin_tone import (
     ALIGNED,
     SkinToneParameters,
     measure,
     skin_tones,
 )
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
 from tests.datasets import loading
 from tests.datasets.images import encoded, framed, write
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from robust_fairness.bench.datasets.images import celeba
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import celeba
 from tests.datasets import loading
 from tests.datasets.images import encoded, packed
 from tests.datasets.test_celeba import HEADER, USUAL

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robust_fairness.bench.datasets.fetch import dataset_files, official, require_official
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find, names
-from robust_fairness.datasets.fetch import dataset_files, official, require_official
 
 # Official files of which no copy was available, or which a user chooses.
 UNKNOWN = {"kdd_census", "sepsis", "table"}

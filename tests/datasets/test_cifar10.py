@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.bench.datasets.images import _cifar
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import _cifar
 from tests.datasets import images as image_files
 from tests.datasets import loading
 

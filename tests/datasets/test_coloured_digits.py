@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_digits
 
+from robust_fairness.bench.datasets.images import coloured_digits
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.images import coloured_digits
 from tests.datasets import loading
 
 NAMES = ["red", "orange", "yellow", "green", "blue", "purple"]

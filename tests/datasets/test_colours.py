@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from skimage import color
 
-from robust_fairness.datasets.images._skin_tone import lab, skin_like
+from robust_fairness.bench.datasets.images._skin_tone import lab, skin_like
 
 EVERY_17 = np.stack(np.meshgrid(*[np.arange(0, 256, 17, dtype=np.uint8)] * 3), axis=-1)
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from robust_fairness.bench.datasets.images import cub200
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import cub200
 from tests.datasets import loading
 from tests.datasets.images import encoded, write
 

@@ -7,8 +7,8 @@ from importlib.resources import files as resources
 import numpy as np
 import pytest
 
+from robust_fairness.bench.datasets.images import digits
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.images import digits
 from tests.datasets.loading import load
 
 # Rows of each digit in the test file of the UCI repository, as its codebook counts them.

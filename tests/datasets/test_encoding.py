@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.bench.datasets.encoding import columns_of, encoded
+from robust_fairness.bench.datasets.fetch import dataset_files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.encoding import columns_of, encoded
-from robust_fairness.datasets.fetch import dataset_files
 from tests.datasets import loading
 
 OWN = {"file": "own.csv", "target": "y", "positive": "yes", "sensitive": ["sex"]}

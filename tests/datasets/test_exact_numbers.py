@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.numbers import as_decimal, exact
-from robust_fairness.datasets.raw.columns import (
+from robust_fairness.auditing.read.columns import (
     as_numbers,
     as_written,
     attribute,
     binned,
     canonical,
 )
-from robust_fairness.experiment.experiment import TestSet
+from robust_fairness.bench.experiment.experiment import TestSet
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import as_decimal, exact
 from robust_fairness.metrics.criteria import Criterion
-from robust_fairness.reporting.matrix import test_set_name as name_in_the_matrix
+from robust_fairness.report.matrix import test_set_name as name_in_the_matrix
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,10 +12,10 @@ from threading import Thread
 
 import pytest
 
+from robust_fairness.bench.datasets import fetch as _fetch
+from robust_fairness.bench.datasets.fetch import REMOTES, Remote, dataset_files, fetch
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets import fetch as _fetch
-from robust_fairness.datasets.fetch import REMOTES, Remote, dataset_files, fetch
 from tests.datasets import images
 
 CONTENT = b"1,2,3\n" * 1000

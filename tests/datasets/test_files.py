@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from robust_fairness.bench.datasets.fetch import command
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files, default_root
-from robust_fairness.datasets.fetch import command
 
 
 @pytest.fixture

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.datasets.generated import generated
+from robust_fairness.bench.experiment.experiment import DatasetConfig, TestSet
+from robust_fairness.bench.generation import latents
+from robust_fairness.bench.shifts.latent import Extend
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.generated import generated
-from robust_fairness.experiment.experiment import DatasetConfig, TestSet
-from robust_fairness.generation import latents
-from robust_fairness.shifts.latent import Extend
 
 SHAPE = (1, 4, 4)
 ROWS = {"train": 11, "val": 5, "test": 7}

@@ -13,13 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import HOST
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.fetch import modified
-from robust_fairness.datasets.questions import generated_scenes
-from robust_fairness.datasets.questions._scenes import (
+from robust_fairness.bench.datasets.fetch import modified
+from robust_fairness.bench.datasets.questions import generated_scenes
+from robust_fairness.bench.datasets.questions._scenes import (
     ASPECTS,
     COLORS,
     FAMILIES,
@@ -31,12 +27,16 @@ from robust_fairness.datasets.questions._scenes import (
     draw,
     priors,
 )
-from robust_fairness.datasets.questions.generated_scenes import (
+from robust_fairness.bench.datasets.questions.generated_scenes import (
     GeneratedScenes,
     features_of,
     head_and_tail,
     records_of,
 )
+from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import HOST
+from robust_fairness.core.raw_files import Files
 from tests.datasets.worlds import best_accuracies
 
 SMALL = {"train_scenes": 60, "val_scenes": 40, "test_scenes": 40}

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.catalog.arrays import SamplesDataset
-from robust_fairness.core import raw_files as _files
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.questions import gqa_ood
-from robust_fairness.datasets.questions._questions import (
+from robust_fairness.bench.datasets.questions import gqa_ood
+from robust_fairness.bench.datasets.questions._questions import (
     Book,
     entries,
     joined,
     questions_of,
     words_of,
 )
-from robust_fairness.samples.questions import Boxes, in_tail
+from robust_fairness.catalog.arrays import SamplesDataset
+from robust_fairness.core import raw_files as _files
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import Boxes, in_tail
+from robust_fairness.core.raw_files import Files
 from tests.datasets import loading
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
@@ -420,7 +420,7 @@ def test_a_damaged_file_is_one_line(root, content, message):
 
 def test_damaged_text_is_not_read_to_the_end_of_a_large_file(root, monkeypatch):
     """It looks like text whose rest comes later; no entry is as long as that."""
-    monkeypatch.setattr("robust_fairness.datasets.questions._questions.LONGEST_QUESTION", 100)
+    monkeypatch.setattr("robust_fairness.bench.datasets.questions._questions.LONGEST_QUESTION", 100)
     monkeypatch.setattr(_files, "BLOCK", 64)
     taken = []
     blocks = Files.blocks

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 from tests.datasets import test_biased_mnist as mnist
 from tests.datasets import test_cars196 as cars
 from tests.datasets import test_celeba as celeba

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from robust_fairness.bench.datasets.images import imbalanced
+from robust_fairness.bench.samples.splits import ClassSplitParameters, class_splits
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import imbalanced
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import ClassSplitParameters, class_splits
+from robust_fairness.core.samples import Samples
 from tests.datasets.loading import load
 
 

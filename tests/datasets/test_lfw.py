@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from torchvision import transforms
 
+from robust_fairness.bench.datasets.images import lfw
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import lfw
 from tests.datasets import loading
 from tests.datasets.images import framed, write
 

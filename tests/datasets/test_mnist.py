@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from robust_fairness.bench.datasets.images.coloured_digits import COLORS
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.images.coloured_digits import COLORS
 from tests.datasets import loading
 
 load = partial(loading.load, "mnist")

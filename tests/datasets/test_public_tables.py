@@ -13,13 +13,13 @@ import pytest
 from pydantic import ValidationError
 from sklearn.datasets import load_diabetes
 
+from robust_fairness.auditing.read.schemas import Category, Number
+from robust_fairness.bench.datasets.fetch import dataset_files
+from robust_fairness.bench.datasets.tables import public
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.datasets.raw.schemas import Category, Number
-from robust_fairness.datasets.tables import public
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 from tests.datasets.images import packed, write
 from tests.datasets.loading import load
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.auditing.read import reading as module
+from robust_fairness.auditing.read.reading import read_cells, read_columns
 from robust_fairness.core import raw_files as _files
 from robust_fairness.core import unpacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.raw import reading as module
-from robust_fairness.datasets.raw.reading import read_cells, read_columns
 
 GIGABYTE = 2**30
 
@@ -150,7 +150,7 @@ READS = """
 import resource, sys
 from pathlib import Path
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.raw.reading import read_columns
+from robust_fairness.auditing.read.reading import read_columns
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 import pandas

@@ -12,11 +12,11 @@ import yaml
 from PIL import Image
 
 import robust_fairness as rf
+from robust_fairness.auditing.read import columns
+from robust_fairness.auditing.read.reading import read_columns
+from robust_fairness.bench.datasets.base import require_float32
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import require_float32
-from robust_fairness.datasets.raw import columns
-from robust_fairness.datasets.raw.reading import read_columns
 from tests.datasets import loading
 from tests.datasets.images import encoded
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness.auditing.read.schemas import Category, Number, validated
 from robust_fairness.core.errors import InputError
-from robust_fairness.datasets.raw.schemas import Category, Number, validated
 
 FIELDS = {
     "age": Number(18, 96, whole=True),

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness.bench.datasets.tables import sepsis
+from robust_fairness.bench.datasets.tables.public import declared
+from robust_fairness.bench.datasets.tables.sepsis import DATA, FEATURES
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.tables import sepsis
-from robust_fairness.datasets.tables.public import declared
-from robust_fairness.datasets.tables.sepsis import DATA, FEATURES
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 from tests.datasets import loading
 
 DEMO = "mimic3_demo"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness.datasets.images._skin_tone import (
+from robust_fairness.bench.datasets.images._skin_tone import (
     ALIGNED,
     CATEGORIES,
     Patches,

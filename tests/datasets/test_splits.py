@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robust_fairness.core import tables
-from robust_fairness.core.errors import InputError
-from robust_fairness.samples.splits import (
+from robust_fairness.bench.samples.splits import (
     ClassSplitParameters,
     SplitParameters,
     class_splits,
@@ -20,6 +18,8 @@ from robust_fairness.samples.splits import (
     require_every_class,
     unit_splits,
 )
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
 
 seeds = st.integers(0, 2**32)
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder
 
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Category, Field, validated
+from robust_fairness.bench.datasets.base import TableDataset, TableParameters, TypedTable, one_hot
+from robust_fairness.bench.datasets.tables._tables import TopShareParameters, top_share
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable, one_hot
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Category, Field, validated
-from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 
 
 def table(text: str, rows: int) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from robust_fairness.datasets.questions._scenes import (
+from robust_fairness.bench.datasets.questions._scenes import (
     ASPECTS,
     COLOR,
     COLORS,

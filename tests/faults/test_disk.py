@@ -15,9 +15,9 @@ from kedro.io import DatasetError
 from plotly import graph_objects
 from safetensors import SafetensorError
 
+from robust_fairness.bench.compute.checkpoints import Checkpoint
+from robust_fairness.bench.generation import generator
 from robust_fairness.catalog import files
-from robust_fairness.compute.checkpoints import Checkpoint
-from robust_fairness.generation import generator
 from robust_fairness.runs import provenance
 from tests.files import figure_file, text_file
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from PIL import Image
 
+from robust_fairness.bench.datasets.images import _cifar, _image_files
+from robust_fairness.bench.generation import generator
+from robust_fairness.bench.generation.conversion import convert
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import _cifar, _image_files
-from robust_fairness.generation import generator
-from robust_fairness.generation.conversion import convert
 
 
 def test_gzip_bombs_are_not_unpacked(tmp_path):

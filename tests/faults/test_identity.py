@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
 from tests.faults.counting import report
 from tests.project import Project, small
 
@@ -52,7 +52,7 @@ def models(project: Project, run: str) -> bytes:
 def test_a_checkpoint_of_other_code_is_not_continued(tmp_path):
     """The optimiser changes between SIGKILL and completion: the whole training is the new one."""
     project, state = killed_while_training(tmp_path, epochs=100)
-    optimisers = project.root / "src/robust_fairness/compute/optimisers.py"
+    optimisers = project.root / "src/robust_fairness/bench/compute/optimisers.py"
     source = optimisers.read_text()
     changed = source.replace("weights), lr, weight_decay", "weights), lr * 0, weight_decay")
     assert changed != source

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import unzipped
 from robust_fairness.core.unpacking import unpack
-from robust_fairness.experiment.yaml_source import parse
 from robust_fairness.runs import provenance
 from robust_fairness.runs.configuration import ConfigLoader
 from tests.faults.counting import report
@@ -142,8 +142,8 @@ def test_a_header_of_20_000_columns_is_read(tmp_path):
     frame = pd.DataFrame(np.ones((60, len(names)), int), columns=names)
     frame = frame.assign(y=[0, 1] * 30, p=[0, 0, 1] * 20, g=["m", "f"] * 30)
     frame.to_csv(tmp_path / "t.csv", index=False)
+    from robust_fairness.auditing.read.reading import delimiter_of
     from robust_fairness.core.raw_files import Files
-    from robust_fairness.datasets.raw.reading import delimiter_of
 
     assert delimiter_of(Files(tmp_path), "t.csv", ["y"]) == ","
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robust_fairness.bench.datasets.fetch import modified
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import modified
 
 # Files by loader, each of an official checksum.
 LOADERS = {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from robust_fairness.compute import checkpoints
-from robust_fairness.compute.checkpoints import Checkpoint
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.checkpoints import Checkpoint
 from robust_fairness.core import locks
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot

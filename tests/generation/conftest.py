@@ -6,9 +6,9 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
-from robust_fairness.generation import edm, generator, unet
-from robust_fairness.generation.fitting import GeneratorParameters
-from robust_fairness.generation.generator import Generator, GeneratorSettings
+from robust_fairness.bench.generation import edm, generator, unet
+from robust_fairness.bench.generation.fitting import GeneratorParameters
+from robust_fairness.bench.generation.generator import Generator, GeneratorSettings
 
 NETWORK = unet.UNetParameters(channels=(8, 16), groups=4)
 CLASSES = ("dark", "light", "striped")

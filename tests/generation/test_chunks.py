@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.generation import chunks as module
+from robust_fairness.bench.generation import latents
+from robust_fairness.bench.generation.chunks import Chunks
+from robust_fairness.bench.generation.families import Family
+from robust_fairness.bench.shifts.latent import Extend, LatentOverlap, Truncation
+from robust_fairness.bench.shifts.noise import GaussianNoise
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import chunks as module
-from robust_fairness.generation import latents
-from robust_fairness.generation.chunks import Chunks
-from robust_fairness.generation.families import Family
-from robust_fairness.shifts.latent import Extend, LatentOverlap, Truncation
-from robust_fairness.shifts.noise import GaussianNoise
 from tests.faults.test_disk import room_for
 from tests.forking import killed
 

@@ -12,9 +12,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from robust_fairness.bench.generation.conversion import convert
+from robust_fairness.bench.generation.generator import HEADER
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation.conversion import convert
-from robust_fairness.generation.generator import HEADER
 from tests.generation import published
 
 SMALL = {"widths": (32, 64), "layers": 2, "attends": (False, True), "heads_of": 8, "classes": 5}

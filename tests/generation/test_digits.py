@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from robust_fairness.generation.generator import BUNDLED, load
+from robust_fairness.bench.generation.generator import BUNDLED, load
 from tests.generation.conftest import recognised
 from tests.modules import module
 

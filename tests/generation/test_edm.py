@@ -11,8 +11,8 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 from torch import nn
 
-from robust_fairness.generation import edm, unet
-from robust_fairness.generation.edm import Denoiser, Preconditioning, Sampler
+from robust_fairness.bench.generation import edm, unet
+from robust_fairness.bench.generation.edm import Denoiser, Preconditioning, Sampler
 
 
 class Fixed(nn.Module):

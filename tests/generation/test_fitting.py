@@ -5,9 +5,14 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from robust_fairness.compute.checkpoints import Checkpoint
+from robust_fairness.bench.compute.checkpoints import Checkpoint
+from robust_fairness.bench.generation.fitting import (
+    GeneratorParameters,
+    Training,
+    fit,
+    training_key,
+)
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation.fitting import GeneratorParameters, Training, fit, training_key
 from tests.forking import killed
 from tests.generation.conftest import CLASSES, make_images, make_parameters, recognised
 
@@ -143,7 +148,7 @@ def test_resumed_training_ends_with_the_same_bits():
 
 
 CHILD = """
-from robust_fairness.generation.fitting import fit
+from robust_fairness.bench.generation.fitting import fit
 from tests.generation.conftest import CLASSES, make_parameters, make_images
 fit(make_parameters(**{changes!r}), *make_images(), CLASSES, "toy")
 """

@@ -9,9 +9,9 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from robust_fairness.bench.generation import edm
+from robust_fairness.bench.generation.generator import Generator, load
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import edm
-from robust_fairness.generation.generator import Generator, load
 from tests.generation.conftest import CLASSES, NETWORK, make_generator
 
 

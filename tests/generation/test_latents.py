@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from robust_fairness.bench.generation import latents
 from robust_fairness.core.draws import normal_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import latents
 
 SEEDS = st.integers(0, 2**32)
 SHARES = st.floats(0, 1)

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 import yaml
 
+from robust_fairness.bench.datasets.images import cifar10
+from robust_fairness.bench.generation import generator as files
+from robust_fairness.bench.generation import unet
+from robust_fairness.bench.generation.fitting import GeneratorParameters, fit
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import cifar10
-from robust_fairness.generation import generator as files
-from robust_fairness.generation import unet
-from robust_fairness.generation.fitting import GeneratorParameters, fit
 
 ROOT = Path(__file__).parents[2]
 PAPER = yaml.safe_load((ROOT / "conf" / "base" / "parameters.yml").read_text())["generators"]

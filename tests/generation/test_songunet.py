@@ -8,9 +8,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from robust_fairness.bench.generation import edm, generator, songunet
+from robust_fairness.bench.generation.conversion import convert
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import edm, generator, songunet
-from robust_fairness.generation.conversion import convert
 
 KINDS = ("ddpmpp", "ncsnpp")
 GOLDEN = Path(__file__).parent

@@ -4,8 +4,8 @@ import pytest
 import torch
 from diffusers import UNet2DModel
 
+from robust_fairness.bench.generation import unet
 from robust_fairness.core.errors import InputError
-from robust_fairness.generation import unet
 from tests.generation.conftest import NETWORK
 
 # As its converted form is published: OpenAI's ImageNet-64 network.

@@ -13,8 +13,8 @@ from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Metric, all_metrics, metric_function
-from robust_fairness.reporting.results import Results
-from robust_fairness.reporting.views import section
+from robust_fairness.report.results import Results
+from robust_fairness.report.views import section
 from tests.golden.audits import SEED
 from tests.project import ROOT
 

@@ -10,9 +10,9 @@ from scipy.optimize import minimize_scalar
 from robust_fairness.auditing.intervals import compared_in_counts, wilson
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.partly import PartlyLabelled, partly_labelled
 from robust_fairness.numbers.variance import student_factor
-from robust_fairness.samples import Groups
 from tests.auditing.tables import few, people
 
 CLASSES = ("0", "1")

@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.inference import (
-    LEVEL,
-    Rates,
-    contrast,
-    interval,
-    linear_gap,
-    over_refits,
-)
+from robust_fairness.inference import LEVEL, Rates, contrast, interval, linear_gap, over_refits
 from robust_fairness.numbers.adjust import false_discovery_rate, holm
 from robust_fairness.numbers.counts import covariance_of_copies
 from robust_fairness.numbers.variance import small_covariance

@@ -23,11 +23,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import robust_fairness as rf
-from robust_fairness import training
 from robust_fairness.auditing.command import TableFile, audit_file
 from robust_fairness.auditing.predictions import Options
+from robust_fairness.bench import training
+from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell
 
 ROWS = 400
 SEX = {"sensitive_features": list("ffmm")}

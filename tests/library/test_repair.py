@@ -248,7 +248,7 @@ def fitted_model(**options):
     return model.fit(X, y), X
 
 
-TYPES = ["robust_fairness.library.repair.Thresholds"]
+TYPES = ["robust_fairness.auditing.thresholds.Thresholds"]
 
 
 @pytest.mark.parametrize("common", [False, True])
@@ -264,7 +264,7 @@ def test_it_is_stored_without_pickle(common):
 def test_scores_are_stored_too():
     score, y, group = drawn(3000)
     model = rf.Thresholds(tolerance=0.3, random_state=0).fit(score, y, sensitive_features=group)
-    trusted = [*TYPES, "robust_fairness.library.repair.Scores"]
+    trusted = [*TYPES, "robust_fairness.auditing.thresholds.Scores"]
     again = skops.io.loads(skops.io.dumps(model), trusted=trusted)
     options = {"sensitive_features": group}
     np.testing.assert_array_equal(

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robust_fairness.maths.cross_covariance import (
+from robust_fairness.bench.maths.cross_covariance import (
     EPSILON,
     Variable,
     evenly,
@@ -138,7 +138,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     p, a, y = make_rows(100)
     variables = [variable(p), variable(a, y), variable(y)]
     whole = low_rank(variables)
-    monkeypatch.setattr("robust_fairness.maths.cross_covariance.BLOCK", 33)
+    monkeypatch.setattr("robust_fairness.bench.maths.cross_covariance.BLOCK", 33)
     torch.testing.assert_close(low_rank(variables), whole)
 
 
@@ -198,7 +198,7 @@ def test_confident_predictions_leave_a_narrow_kernel_that_still_factors():
 def test_gradient_is_that_of_finite_differences(monkeypatch):
     """In the predictions; widths and pivots held fixed, and well apart so that digits suffice."""
     p, a, y = make_rows(30)
-    monkeypatch.setattr("robust_fairness.maths.cross_covariance.EPSILON", 0.01)
+    monkeypatch.setattr("robust_fairness.bench.maths.cross_covariance.EPSILON", 0.01)
     outcome = [variable(a, y), variable(y)]
     fixed = [evenly(v, 6) for v in outcome]
     p = p.requires_grad_()

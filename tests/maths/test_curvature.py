@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.maths.curvature import (
+from robust_fairness.bench.maths.curvature import (
     exact_curvature,
     one_shot_curvature,
     power_iteration_curvature,
 )
-from robust_fairness.models.losses import task_loss
+from robust_fairness.bench.models.losses import task_loss
 
 ROWS, WIDTH = 7, 5
 

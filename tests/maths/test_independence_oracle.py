@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness.maths.cross_covariance import variable
-from robust_fairness.maths.permutation import permutation_test, strata_of
+from robust_fairness.bench.maths.cross_covariance import variable
+from robust_fairness.bench.maths.permutation import permutation_test, strata_of
 
 FIXTURE = Path(__file__).with_name("kci.csv")
 LEVEL = 0.05

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.maths.kernels import (
+from robust_fairness.bench.maths.kernels import (
     BANDWIDTHS,
     blocked_group_mmd,
     gathered_at_nodes,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, multivariate_normal
 
-from robust_fairness.maths.maximal_correlation import (
+from robust_fairness.bench.maths.maximal_correlation import (
     NOTHING,
     bandwidth,
     chi_squared,

@@ -9,9 +9,9 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import NearestNeighbors
 
+from robust_fairness.bench.maths import nearest_neighbours as module
+from robust_fairness.bench.maths.nearest_neighbours import nearest_distances
 from robust_fairness.core.errors import InputError
-from robust_fairness.maths import nearest_neighbours as module
-from robust_fairness.maths.nearest_neighbours import nearest_distances
 
 
 @pytest.fixture(params=["one block", "many blocks"])

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robust_fairness.maths.cross_covariance import variable
-from robust_fairness.maths.permutation import (
+from robust_fairness.bench.maths.cross_covariance import variable
+from robust_fairness.bench.maths.permutation import (
     hsic_test,
     permutation_test,
     permutations_within,

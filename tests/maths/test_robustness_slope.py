@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.maths.robustness_slope import fit
+from robust_fairness.bench.maths.robustness_slope import fit
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

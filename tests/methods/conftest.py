@@ -6,10 +6,10 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Problem
-from robust_fairness.models.base import Model
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.training.stacking import stack_hparams
+from robust_fairness.bench.methods.base import Batch, Problem
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training.stacking import stack_hparams
 
 
 def stacked(parameters: BaseModel, replicas: int = 1, dtype=torch.float32) -> BaseModel:

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
+from robust_fairness.bench.experiment.experiment import Protocol
+from robust_fairness.bench.methods.base import Batch, Problem, TrainingRows
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.methods.group_dro import GroupDro
+from robust_fairness.bench.methods.group_upweighting import GroupUpweighting
+from robust_fairness.bench.methods.irmv1 import Irmv1, scale_slopes
+from robust_fairness.bench.methods.lff import Lff, generalised_cross_entropy
+from robust_fairness.bench.methods.lnl import Lnl
+from robust_fairness.bench.methods.rubi import Rubi
+from robust_fairness.bench.methods.spectral_decoupling import SpectralDecoupling
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.layers import Linear
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.models.tables import mlp
+from robust_fairness.bench.training.optimisation import Optimisation
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.methods.base import Batch, Problem, TrainingRows
-from robust_fairness.methods.erm import Erm
-from robust_fairness.methods.group_dro import GroupDro
-from robust_fairness.methods.group_upweighting import GroupUpweighting
-from robust_fairness.methods.irmv1 import Irmv1, scale_slopes
-from robust_fairness.methods.lff import Lff, generalised_cross_entropy
-from robust_fairness.methods.lnl import Lnl
-from robust_fairness.methods.rubi import Rubi
-from robust_fairness.methods.spectral_decoupling import SpectralDecoupling
-from robust_fairness.models.base import Model
-from robust_fairness.models.layers import Linear
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.tables import mlp
-from robust_fairness.training.optimisation import Optimisation
 from tests.methods.conftest import batch_of, problem_of, stacked
 
 GOLDEN = json.loads((Path(__file__).parent / "bias_mitigators_golden.json").read_text())

@@ -5,13 +5,13 @@ import logging
 import numpy as np
 import pytest
 
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.library import load
+from robust_fairness.bench.samples.domains import hold_out_domains
+from robust_fairness.bench.training import train
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.library.training import load
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import hold_out_domains
-from robust_fairness.training import train
+from robust_fairness.core.samples import Samples
 from tests.training.conftest import make_cell
 
 FEW = ("jtt", "cvar_dro", "group_dro", "dfr", "spectral_decoupling", "lff")

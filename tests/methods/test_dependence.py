@@ -8,11 +8,11 @@ import torch
 from sklearn.linear_model import Ridge
 from torch.nn.functional import one_hot
 
+from robust_fairness.bench.methods.dependence import Facl, Farmi
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.models.tables import linear
+from robust_fairness.bench.training import train
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.dependence import Facl, Farmi
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.tables import linear
-from robust_fairness.training import train
 from tests.methods.conftest import batch_of, problem_of, stacked
 from tests.training.conftest import largest_difference, make_cell, make_samples
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from robust_fairness import training
-from robust_fairness.maths.faircocco import variables_of
-from robust_fairness.methods.dependence import Faircocco, complete_rows, exchanged
-from robust_fairness.training.evaluation import score
-from robust_fairness.training.prediction import predict
+from robust_fairness.bench import training
+from robust_fairness.bench.maths.faircocco import variables_of
+from robust_fairness.bench.methods.dependence import Faircocco, complete_rows, exchanged
+from robust_fairness.bench.training.evaluation import score
+from robust_fairness.bench.training.prediction import predict
 from tests.maths.test_cross_covariance import exact_score
 from tests.methods.test_methods import build
 from tests.training.conftest import make_cell, make_samples

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from robust_fairness.bench.training import train
+from robust_fairness.bench.training.fitting import Stack
 from robust_fairness.core.errors import InputError
-from robust_fairness.training import train
-from robust_fairness.training.fitting import Stack
 from tests.training.conftest import make_cell, make_samples
 
 FIRST, EPOCHS, BATCH = 2, 5, 32

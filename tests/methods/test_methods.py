@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, one_hot
 
+from robust_fairness.bench.methods.adversarial import AdvDebias, Cuma, Laftr, projected
+from robust_fairness.bench.models.losses import mean_where, task_loss
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.models.tables import mlp
 from robust_fairness.core.registry import find
-from robust_fairness.methods.adversarial import AdvDebias, Cuma, Laftr, projected
-from robust_fairness.models.losses import mean_where, task_loss
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.models.tables import mlp
 from tests.methods.conftest import batch_of, problem_of, stacked
 
 SEEDS = (3, 4)

@@ -9,9 +9,9 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
+from robust_fairness.bench.methods import parade
+from robust_fairness.bench.training import fitting, select, train
 from robust_fairness.core.registry import find, names
-from robust_fairness.methods import parade
-from robust_fairness.training import fitting, select, train
 from tests.training.conftest import EMBEDDING, make_cell, make_samples
 
 

@@ -13,14 +13,14 @@ from safetensors.numpy import load, save
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.methods.reductions import CONSTRAINTS, moment
+from robust_fairness.bench.training import prediction
+from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.methods.reductions import CONSTRAINTS, moment
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.evaluation import DECISION
-from robust_fairness.samples import Samples
-from robust_fairness.training import prediction
-from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, make_samples, samples_of
 
 HERE = Path(__file__).parent

@@ -12,29 +12,29 @@ from scipy import optimize, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from robust_fairness.core.registry import find, names
-from robust_fairness.maths.kernels import indicators, mean_over_pairs
-from robust_fairness.methods.alignment import (
+from robust_fairness.bench.maths.kernels import indicators, mean_over_pairs
+from robust_fairness.bench.methods.alignment import (
     covariance_distances,
     mmd_distances,
     moment_distances,
     reversal,
 )
-from robust_fairness.methods.base import Batch
-from robust_fairness.methods.dfr import averaged_regressions
-from robust_fairness.methods.dro import worst_rows, worst_weights
-from robust_fairness.methods.group_upweighting import GroupUpweighting
-from robust_fairness.methods.importance_weighting import density_ratio, normalised
-from robust_fairness.methods.lisa import partners
-from robust_fairness.methods.mixup import mixed_loss, symmetric_beta
-from robust_fairness.methods.subsampling import Subsampling, balanced
-from robust_fairness.methods.vrex import mean_and_variance
-from robust_fairness.models.losses import ABSENT, task_loss
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.tables.linear import LinearNetwork
-from robust_fairness.samples.domains import hold_out_domains
-from robust_fairness.training import train
-from robust_fairness.training.fitting import Stack
+from robust_fairness.bench.methods.base import Batch
+from robust_fairness.bench.methods.dfr import averaged_regressions
+from robust_fairness.bench.methods.dro import worst_rows, worst_weights
+from robust_fairness.bench.methods.group_upweighting import GroupUpweighting
+from robust_fairness.bench.methods.importance_weighting import density_ratio, normalised
+from robust_fairness.bench.methods.lisa import partners
+from robust_fairness.bench.methods.mixup import mixed_loss, symmetric_beta
+from robust_fairness.bench.methods.subsampling import Subsampling, balanced
+from robust_fairness.bench.methods.vrex import mean_and_variance
+from robust_fairness.bench.models.losses import ABSENT, task_loss
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.models.tables.linear import LinearNetwork
+from robust_fairness.bench.samples.domains import hold_out_domains
+from robust_fairness.bench.training import train
+from robust_fairness.bench.training.fitting import Stack
+from robust_fairness.core.registry import find, names
 from tests.methods.conftest import batch_of, problem_of
 from tests.project import ROOT
 from tests.training.conftest import make_cell, make_samples, with_sites

@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import Score, find_metric
-from robust_fairness.samples import Groups, Samples
+from robust_fairness.numbers.groups import Groups
 
 
 def score_of(name: str, **arrays) -> Score:

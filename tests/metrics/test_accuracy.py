@@ -6,7 +6,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import accuracy_score, r2_score
 
 from robust_fairness.metrics.classification import constant_accuracy
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 from .helpers import score_of
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
 from robust_fairness.core.errors import InputError
-from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import Score, evaluate, find_metric
 from robust_fairness.numbers.forms import (
     halves_gap,

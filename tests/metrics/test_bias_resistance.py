@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, recall_score
 
 from robust_fairness import metrics
+from robust_fairness.bench.datasets.tables import public
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.tables import public
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.bias_resistance import (
     accuracy_at,
@@ -25,7 +26,7 @@ from robust_fairness.metrics.bias_resistance import (
     minority_accuracy,
     unbiased_accuracy,
 )
-from robust_fairness.samples import Groups, Samples
+from robust_fairness.numbers.groups import Groups
 
 from .helpers import samples_of
 

@@ -7,10 +7,16 @@ import pandas as pd
 import pytest
 import torch
 
+from robust_fairness.bench.maths import faircocco
+from robust_fairness.bench.maths.cross_covariance import pivots
+from robust_fairness.bench.maths.faircocco import (
+    _REMEMBERED,
+    MOST_REMEMBERED,
+    rows_of,
+    variables_of,
+)
+from robust_fairness.bench.training.evaluation import metrics_of
 from robust_fairness.core.draws import subset
-from robust_fairness.maths import faircocco
-from robust_fairness.maths.cross_covariance import pivots
-from robust_fairness.maths.faircocco import _REMEMBERED, MOST_REMEMBERED, rows_of, variables_of
 from robust_fairness.metrics import evaluate, find_metric
 from robust_fairness.metrics.faircocco import (
     faircocco_cal,
@@ -20,7 +26,6 @@ from robust_fairness.metrics.faircocco import (
     hsic_dp_p_value,
     hsic_eo_p_value,
 )
-from robust_fairness.training.evaluation import metrics_of
 from tests.maths.test_cross_covariance import exact_score
 from tests.training.conftest import make_samples
 

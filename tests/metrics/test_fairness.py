@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from robust_fairness import metrics
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.samples import Samples
 
 from .helpers import samples_of
 

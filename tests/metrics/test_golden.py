@@ -9,8 +9,7 @@ import pytest
 
 from robust_fairness.metrics import fairness, find_metric
 from robust_fairness.metrics.classification import accuracy
-from robust_fairness.numbers.groups import as_groups
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups, as_groups
 
 GOLDEN = json.loads(Path(__file__).with_name("fairlearn_golden.json").read_text())
 SCORES = {

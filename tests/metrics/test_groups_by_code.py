@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import robust_fairness as rf
 from robust_fairness.metrics import evaluate
-from robust_fairness.samples import Groups, groups_of, intersection, shown
+from robust_fairness.numbers.groups import Groups, groups_of, intersection, shown
 
 from .helpers import samples_of
 

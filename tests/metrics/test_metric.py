@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import Score, evaluate, find_metric, parse_metrics
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.quantities import DEFINITIONS, Measure
-from robust_fairness.samples import Groups, Samples
 
 from .helpers import samples_of
 

@@ -10,7 +10,7 @@ from robust_fairness.metrics.predicted_probabilities import (
     probability_shares_by_group,
     probability_shares_by_subgroup,
 )
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 from .test_fairness import make as make_samples
 

@@ -14,11 +14,11 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.neighbors import NearestNeighbors
 
+from robust_fairness.bench.maths import embeddings as module
+from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
 from robust_fairness.core.errors import InputError
-from robust_fairness.maths import embeddings as module
-from robust_fairness.maths.embeddings import clusters, same_class_rank
 from robust_fairness.metrics import Score
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 from .helpers import score_of, scores_of_groups
 

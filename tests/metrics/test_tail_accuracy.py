@@ -17,7 +17,7 @@ from robust_fairness.metrics.tails import (
     in_tail,
     tail_accuracy,
 )
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 3), max_size=60)
 BETAS = st.decimals(-1, 3, places=2).map(float)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from robust_fairness.bench.methods.metric_learning import class_batches, occurrences
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.metric_learning import class_batches, occurrences
 
 
 def places(labels, batch_size, per_class, seed=0):

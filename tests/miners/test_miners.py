@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from robust_fairness.bench.miners.triplets import log_inverse_density
 from robust_fairness.core.registry import find, names
-from robust_fairness.miners.triplets import log_inverse_density
 
 NAMES = ("distance_weighted", "random", "semi_hard")
 GRID = 0.25  # distances of multiples of it, and a margin that is one, are compared exactly

@@ -7,15 +7,15 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.models.embeddings import embedding
+from robust_fairness.bench.models.layers import unit_length
+from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.training import prediction
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.models.embeddings import embedding
-from robust_fairness.models.layers import unit_length
-from robust_fairness.models.losses import ABSENT
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.training import prediction
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 

@@ -19,17 +19,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.estimators.estimator import ScikitLearn
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.methods.base import Method
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.training import prediction
+from robust_fairness.bench.training.records import Fitted, Prediction, from_arrays, to_arrays
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.estimators.estimator import ScikitLearn
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.methods.base import Method
-from robust_fairness.methods.erm import Erm
-from robust_fairness.samples import Samples
-from robust_fairness.training import prediction
-from robust_fairness.training.records import Fitted, Prediction, from_arrays, to_arrays
+from robust_fairness.core.samples import Samples
 from tests.training.conftest import make_cell, make_samples
 
 TREES = "sklearn.ensemble.HistGradientBoostingClassifier"
@@ -291,7 +291,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(changes, message):
 def test_a_model_of_another_version_or_of_other_types_is_refused(monkeypatch):
     samples, cell = make_samples(), estimator_cell()
     (fitted,), *_ = training.train(samples, cell)
-    monkeypatch.setattr("robust_fairness.estimators._scikit_learn.TRUSTED", frozenset())
+    monkeypatch.setattr("robust_fairness.bench.estimators._scikit_learn.TRUSTED", frozenset())
     with pytest.raises(InputError, match="Untrusted types found.*TreePredictor"):
         prediction.predict(samples, [fitted], cell, {"": samples})
     fitted.state["model.package"] = np.array(list(b"scikit-learn 0.1"), dtype=np.uint8)

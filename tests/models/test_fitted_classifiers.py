@@ -11,15 +11,15 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.compute.checkpoints import Checkpoint
+from robust_fairness.bench.estimators import random_forest
+from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import fitting, prediction
 from robust_fairness.catalog.arrays import ModelsDataset
-from robust_fairness.compute.checkpoints import Checkpoint
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.estimators import random_forest
-from robust_fairness.models.losses import ABSENT
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import fitting, prediction
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from sklearn.metrics.pairwise import rbf_kernel
 
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.models.tables import kernel_features, linear
-from robust_fairness.training import train
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.models.tables import kernel_features, linear
+from robust_fairness.bench.training import train
 from tests.training.conftest import make_cell, make_samples
 
 NETWORKS = {"linear": linear.LinearNetwork, "kernel_features": kernel_features.KernelFeatures}

@@ -9,12 +9,12 @@ from torch import nn
 from torch.nn import functional
 from torchvision.models import DenseNet, VisionTransformer, vgg16_bn
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.models.images import staged
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.training import fitting, prediction
+from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
 from robust_fairness.core.registry import find, names
-from robust_fairness.models.images import staged
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.training import fitting, prediction
-from robust_fairness.training.records import Fitted, from_arrays, to_arrays
 from tests.training.conftest import make_cell, with_domains
 from tests.training.test_images import make_images
 

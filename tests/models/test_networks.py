@@ -5,9 +5,9 @@ import json
 import pytest
 import torch
 
+from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.models.randomness import Randomness
 
 from .test_embedding import SMALL as BACKBONE
 from .test_fitted_classifiers import CLASSIFIERS

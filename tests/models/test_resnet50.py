@@ -9,9 +9,9 @@ from torch import nn
 from torchvision.models import resnet50 as published
 from torchvision.transforms.v2 import functional
 
+from robust_fairness.bench.models.images import resnet50
+from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.images import resnet50
-from robust_fairness.models.randomness import Randomness
 
 
 @cache

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch.nn import functional
 
+from robust_fairness.bench.models.packing import packed
+from robust_fairness.bench.models.questions import updn
+from robust_fairness.bench.models.questions._word_vectors import word_vectors
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.packing import packed
-from robust_fairness.models.questions import updn
-from robust_fairness.models.questions._word_vectors import word_vectors
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import QuestionShape
+from robust_fairness.core.questions import QuestionShape
 
 WORDS = ("", "<unknown>", "ball", "is", "red", "the", "what")
 SHAPE = QuestionShape(WORDS, 5, 4, 6)

@@ -7,11 +7,11 @@ import pytest
 import torch
 from pytorch_metric_learning import distances, losses, regularizers
 
+from robust_fairness.bench.miners.base import Triplets
+from robust_fairness.bench.models.layers import unit_length
+from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.miners.base import Triplets
-from robust_fairness.models.layers import unit_length
-from robust_fairness.models.randomness import Randomness
 
 CLASSES, DIMENSIONS = 5, 6
 MINED = ("contrastive", "margin", "triplet")

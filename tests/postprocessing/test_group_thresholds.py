@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness import metrics, training
+from robust_fairness import metrics
+from robust_fairness.bench import training
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.evaluation import DECISION
-from robust_fairness.samples import Groups, Samples, groups_of
+from robust_fairness.numbers.groups import Groups, groups_of
 from tests.training.conftest import make_cell, make_samples
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.reporting import Results
+from robust_fairness.report import Results
 
 Facets = Mapping[str, Mapping[str, Any]]
 ROW = {

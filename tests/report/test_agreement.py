@@ -8,14 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from robust_fairness.reporting import Results, agreement
-from robust_fairness.reporting.statistics import (
-    kendall_tau,
-    rank_agreement,
-    sizes_of_splits,
-)
-from robust_fairness.reporting.views import section
-from tests.reporting.made_up import row
+from robust_fairness.report import Results, agreement
+from robust_fairness.report.statistics import kendall_tau, rank_agreement, sizes_of_splits
+from robust_fairness.report.views import section
+from tests.report.made_up import row
 
 METHODS = ["erm", "cuma", "laftr", "faircocco"]
 SEEDS = range(6)

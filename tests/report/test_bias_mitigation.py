@@ -9,12 +9,12 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.reporting import bias_mitigation as study
-from robust_fairness.reporting import report
-from robust_fairness.reporting.bias_variables import EXPLICIT
-from robust_fairness.reporting.views import published, section, subgroups
-from tests.reporting.made_up import results
-from tests.reporting.made_up import row as any_row
+from robust_fairness.report import bias_mitigation as study
+from robust_fairness.report import report
+from robust_fairness.report.bias_variables import EXPLICIT
+from robust_fairness.report.views import published, section, subgroups
+from tests.report.made_up import results
+from tests.report.made_up import row as any_row
 
 EXPLICIT_TRIALS = {
     variable: "default" if variable == "distractor_shape" else f"explicit={variable}"

@@ -6,7 +6,7 @@ import subprocess
 import pandas as pd
 import pytest
 
-from tests.reporting.test_report import made_up, page
+from tests.report.test_report import made_up, page
 
 FLAGS = [
     "--headless",

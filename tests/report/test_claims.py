@@ -11,12 +11,12 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting import claims, equalized_robustness
-from robust_fairness.reporting.equalized_robustness import area_dominated
-from robust_fairness.reporting.views import published, section
+from robust_fairness.report import claims, equalized_robustness
+from robust_fairness.report.equalized_robustness import area_dominated
+from robust_fairness.report.views import published, section
 from tests.modules import module
 from tests.project import ROOT
-from tests.reporting.made_up import results, row
+from tests.report.made_up import results, row
 
 LISTED = claims.listed()
 MINED = ("distance", "semi_hard")

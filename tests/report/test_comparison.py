@@ -6,10 +6,10 @@ from click.testing import CliRunner
 
 from robust_fairness.cli.main import cli
 from robust_fairness.core import tables
-from robust_fairness.reporting import Results, comparison
-from robust_fairness.reporting.first_screen import answers
+from robust_fairness.report import Results, comparison
+from robust_fairness.report.first_screen import answers
 from robust_fairness.runs import provenance
-from tests.reporting.test_report import made_up
+from tests.report.test_report import made_up
 
 
 def test_the_answers_of_both_runs_stand_below_each_other():

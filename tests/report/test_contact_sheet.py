@@ -7,13 +7,8 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting.contact_sheet import (
-    GAP,
-    attribute_sheet,
-    contact_sheet,
-    family_sheet,
-)
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
+from robust_fairness.report.contact_sheet import GAP, attribute_sheet, contact_sheet, family_sheet
 
 
 def make(x: np.ndarray, y: list[int], parts: list[str]) -> Samples:

@@ -4,15 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell
+from robust_fairness.core.samples import Samples
 from robust_fairness.pipelines.evaluation.nodes import draw
-from robust_fairness.reporting import embedding_plane as module
-from robust_fairness.reporting.embedding_plane import in_plane, planes, sampled, selected
-from robust_fairness.samples import Samples
-from robust_fairness.training.records import Prediction
+from robust_fairness.report import embedding_plane as module
+from robust_fairness.report.embedding_plane import in_plane, planes, sampled, selected
 
 ROWS = 48
 

@@ -9,11 +9,11 @@ import pytest
 
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
-from robust_fairness.reporting import Results, report
-from robust_fairness.reporting import fair_metric_learning as study
-from robust_fairness.reporting.views import published, section
-from tests.reporting.made_up import results
-from tests.reporting.made_up import row as any_row
+from robust_fairness.report import Results, report
+from robust_fairness.report import fair_metric_learning as study
+from robust_fairness.report.views import published, section
+from tests.report.made_up import results
+from tests.report.made_up import row as any_row
 
 SECTION = section("fair_metric_learning")
 VIEWS = {view.id: view for view in SECTION.views}

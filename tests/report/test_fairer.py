@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.reporting.fairer import advantages
-from robust_fairness.reporting.first_screen import panels
-from robust_fairness.reporting.matrix import matrices
-from tests.reporting.made_up import results, row
+from robust_fairness.report.fairer import advantages
+from robust_fairness.report.first_screen import panels
+from robust_fairness.report.matrix import matrices
+from tests.report.made_up import results, row
 
 GAP = "delta_eo"
 SEEDS = 6

@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from robust_fairness.bench.methods.dependence import Facl
 from robust_fairness.core import tables
-from robust_fairness.methods.dependence import Facl
-from robust_fairness.reporting import Results, report
-from robust_fairness.reporting import kernel_fairness as kernel
-from robust_fairness.reporting.views import published, section
-from tests.reporting.made_up import results
-from tests.reporting.made_up import row as any_row
+from robust_fairness.report import Results, report
+from robust_fairness.report import kernel_fairness as kernel
+from robust_fairness.report.views import published, section
+from tests.report.made_up import results
+from tests.report.made_up import row as any_row
 
 SEEDS = 5
 LABELS = ("erm", "facl", "facl_dp", "facl_cal", "farmi", "farmi_dp", "farmi_cal",

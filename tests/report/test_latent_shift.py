@@ -11,11 +11,11 @@ from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
 from robust_fairness.pipelines.evaluation.nodes import join
-from robust_fairness.reporting import Results, report
-from robust_fairness.reporting import latent_shift as study
-from robust_fairness.reporting.views import published, section
-from tests.reporting.made_up import results
-from tests.reporting.made_up import row as any_row
+from robust_fairness.report import Results, report
+from robust_fairness.report import latent_shift as study
+from robust_fairness.report.views import published, section
+from tests.report.made_up import results
+from tests.report.made_up import row as any_row
 
 SECTION = section("latent_shift")
 VIEWS = {view.id: view for view in SECTION.views}

@@ -12,10 +12,10 @@ from robust_fairness.core import tables
 from robust_fairness.inference import Rates, linear_gap
 from robust_fairness.numbers.verdicts import judged
 from robust_fairness.numbers.verdicts import tested as unadjusted
-from robust_fairness.reporting import Results
-from robust_fairness.reporting.first_screen import MOST_LINES, answers, panel, panels
-from robust_fairness.reporting.matrix import matrices, other_networks, undefined
-from tests.reporting.made_up import results, row
+from robust_fairness.report import Results
+from robust_fairness.report.first_screen import MOST_LINES, answers, panel, panels
+from robust_fairness.report.matrix import matrices, other_networks, undefined
+from tests.report.made_up import results, row
 
 GAP = "equalized_odds_difference"
 ACS = pd.read_csv(Path(__file__).parents[1] / "inference" / "acs_changes.csv")

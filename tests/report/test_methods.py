@@ -10,9 +10,9 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.reporting import VIEWS, Results
-from robust_fairness.reporting.methods import as_table, methods
-from tests.reporting.made_up import results, row
+from robust_fairness.report import VIEWS, Results
+from robust_fairness.report.methods import as_table, methods
+from tests.report.made_up import results, row
 
 METHODS, SEEDS = ("erm", "cuma", "lff"), range(6)
 TESTED = [("none", 0.0, ""), ("none", 0.0, "SD"), ("noise", 0.1, ""), ("noise", 0.5, ""),

@@ -10,11 +10,11 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.inference import REFITS, Component, Estimate, over_domains
-from robust_fairness.reporting import Results
-from robust_fairness.reporting.effective_robustness import fitted_line
-from robust_fairness.reporting.gaps import at_equal_sizes
-from robust_fairness.reporting.natural_figures import draw_curves, draw_scatter
-from robust_fairness.reporting.natural_shift import (
+from robust_fairness.report import Results
+from robust_fairness.report.effective_robustness import fitted_line
+from robust_fairness.report.gaps import at_equal_sizes
+from robust_fairness.report.natural_figures import draw_curves, draw_scatter
+from robust_fairness.report.natural_shift import (
     KEYS,
     curves,
     diagnoses,
@@ -27,8 +27,8 @@ from robust_fairness.reporting.natural_shift import (
     shares,
     tableshift,
 )
-from robust_fairness.reporting.views import published
-from tests.reporting.made_up import results, row
+from robust_fairness.report.views import published
+from tests.report.made_up import results, row
 
 STATES = ["HI", "ME", "NE", "RI", "SD", "WV"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from robust_fairness.reporting.ranks import (
+from robust_fairness.report.ranks import (
     Comparison,
     cliques,
     compare,
@@ -22,7 +22,7 @@ from robust_fairness.reporting.ranks import (
     ranked,
     scores,
 )
-from tests.reporting.test_report import made_up
+from tests.report.test_report import made_up
 
 # AUC of four trees on fourteen datasets: Demsar (2006), Table 6
 TREES = ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"]

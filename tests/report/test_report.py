@@ -16,23 +16,18 @@ from plotly.offline import get_plotlyjs
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.rendering.figure_html import plotly_source
-from robust_fairness.rendering.figures import bar_style, cut, line_style, style
-from robust_fairness.rendering.forest import ARROW, Mark, forest, scatter
-from robust_fairness.rendering.html import table
-from robust_fairness.reporting import (
-    VIEWS,
-    Results,
-    report,
-    summary_table,
-)
-from robust_fairness.reporting.figures import group_bars, pareto_front, trade_off
-from robust_fairness.reporting.first_screen import answers
-from robust_fairness.reporting.matrix import matrices
-from robust_fairness.reporting.page import PROJECT
-from robust_fairness.reporting.views import published
+from robust_fairness.core.rendering.figure_html import plotly_source
+from robust_fairness.core.rendering.figures import bar_style, cut, line_style, style
+from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
+from robust_fairness.core.rendering.html import table
+from robust_fairness.report import VIEWS, Results, report, summary_table
+from robust_fairness.report.figures import group_bars, pareto_front, trade_off
+from robust_fairness.report.first_screen import answers
+from robust_fairness.report.matrix import matrices
+from robust_fairness.report.page import PROJECT
+from robust_fairness.report.views import published
 from tests.project import ROOT
-from tests.reporting.made_up import results, row
+from tests.report.made_up import results, row
 
 METHODS = ("erm", "adv_debias", "laftr", "cuma")
 
@@ -272,7 +267,7 @@ def test_plotly_is_the_version_of_plotly_py():
     source = gzip.decompress(base64.b64decode(plotly_source())).decode()
     version = re.search(r"plotly\.js \(cartesian - minified\) (v[\d.]+)", source).group(1)
     assert version in get_plotlyjs()[:100]
-    note = (files("robust_fairness.rendering") / "plotly" / "ATTRIBUTION.md").read_text()
+    note = (files("robust_fairness.core.rendering") / "plotly" / "ATTRIBUTION.md").read_text()
     assert hashlib.sha256(source.encode()).hexdigest() in note
 
 

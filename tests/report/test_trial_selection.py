@@ -3,9 +3,9 @@
 import pandas as pd
 
 from robust_fairness.core import tables
-from robust_fairness.reporting import Results
-from robust_fairness.reporting.trial_selection import agreement, selected_trials
-from robust_fairness.reporting.views import section
+from robust_fairness.report import Results
+from robust_fairness.report.trial_selection import agreement, selected_trials
+from robust_fairness.report.views import section
 
 ROWS = [
     ("adult", "cuma", "accuracy", True, "default"),

@@ -13,7 +13,7 @@ import pytest
 import yaml
 from scipy import integrate, stats
 
-from robust_fairness.reporting.views import section
+from robust_fairness.report.views import section
 from tests.modules import module
 from tests.project import ROOT
 

@@ -6,11 +6,11 @@ import pytest
 import yaml
 
 from robust_fairness.catalog import names
-from robust_fairness.reporting import VIEWS, Results, report
-from robust_fairness.reporting.results import computed_once
-from robust_fairness.reporting.views import declared, section
+from robust_fairness.report import VIEWS, Results, report
+from robust_fairness.report.results import computed_once
+from robust_fairness.report.views import declared, section
 from tests.project import ROOT
-from tests.reporting.made_up import results, row
+from tests.report.made_up import results, row
 
 STUDIES = ("bias_mitigation", "kernel_fairness", "latent_shift", "fair_metric_learning")
 OTHER = [row(dataset="diabetes"), row(dataset="diabetes", shift="gaussian_noise")]

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core import tables
-from robust_fairness.reporting import VIEWS, report
-from robust_fairness.reporting import bias_mitigation as study
-from robust_fairness.reporting import visual_question_answering as questions
-from robust_fairness.reporting.bias_variables import EXPLICIT
-from robust_fairness.reporting.views import published
-from tests.reporting.made_up import results, row
+from robust_fairness.report import VIEWS, report
+from robust_fairness.report import bias_mitigation as study
+from robust_fairness.report import visual_question_answering as questions
+from robust_fairness.report.bias_variables import EXPLICIT
+from robust_fairness.report.views import published
+from tests.report.made_up import results, row
 
 LEVELS = {"head_tail": 0.5, "answer": 0.3, "global_group": 0.2, "local_group": 0.1}
 BETAS = (-0.7, 0.2, 0.9)

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 
 def samples_of(x: np.ndarray) -> Samples:

@@ -19,16 +19,16 @@ from scipy import fft
 from sklearn.datasets import load_sample_images
 from torchvision.transforms.v2 import functional
 
-from robust_fairness.core import registry
-from robust_fairness.core.errors import InputError
-from robust_fairness.shifts import base
-from robust_fairness.shifts.corruptions import (
+from robust_fairness.bench.shifts import base
+from robust_fairness.bench.shifts.corruptions import (
     Brightness,
     Contrast,
     GaussianBlur,
     JpegCompression,
     Pixelate,
 )
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
 from tests.shifts.rows import changed_fields, samples_of
 
 CORRUPTIONS = (GaussianBlur, Contrast, Brightness, Pixelate, JpegCompression)

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness.bench.experiment.experiment import TestSet
+from robust_fairness.bench.generation import latents
+from robust_fairness.bench.shifts.base import LatentShift, SampleShift
+from robust_fairness.bench.shifts.latent import Extend, FullSupport, LatentOverlap, Truncation
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import TestSet
-from robust_fairness.generation import latents
-from robust_fairness.shifts.base import LatentShift, SampleShift
-from robust_fairness.shifts.latent import Extend, FullSupport, LatentOverlap, Truncation
 from tests.shifts.test_severities import REQUIRED
 
 LATENT = (Extend, FullSupport, LatentOverlap, Truncation)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from robust_fairness.bench.shifts.base import SampleShift
+from robust_fairness.bench.shifts.noise import GaussianNoise, UniformNoise
 from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
-from robust_fairness.shifts.base import SampleShift
-from robust_fairness.shifts.noise import GaussianNoise, UniformNoise
+from robust_fairness.core.samples import Samples
 from tests.shifts.rows import changed_fields, samples_of
 
 NOISES = pytest.mark.parametrize("noise", [GaussianNoise, UniformNoise])

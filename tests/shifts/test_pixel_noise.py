@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from robust_fairness.bench.shifts import base
+from robust_fairness.bench.shifts.noise import GaussianNoise, ImpulseNoise, UniformNoise
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples
-from robust_fairness.shifts import base
-from robust_fairness.shifts.noise import GaussianNoise, ImpulseNoise, UniformNoise
+from robust_fairness.core.samples import Samples
 from tests.shifts.rows import changed_fields, samples_of
 
 NOISES = (GaussianNoise, UniformNoise, ImpulseNoise)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robust_fairness.bench.shifts.resampling import kept_rows
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.samples import Samples
-from robust_fairness.shifts.resampling import kept_rows
+from robust_fairness.core.samples import Samples
 from tests.shifts.rows import samples_of
 
 

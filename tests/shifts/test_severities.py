@@ -6,9 +6,9 @@ from math import inf, nan
 import numpy as np
 import pytest
 
+from robust_fairness.bench.generation import latents
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.generation import latents
 from tests.shifts.rows import samples_of
 
 ANGLE = "an angle in degrees, allowed: 0 to 90"

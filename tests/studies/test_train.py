@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import robust_fairness as rf
-from robust_fairness import training
-from robust_fairness.samples.domains import hold_out_domains
+from robust_fairness.bench import training
+from robust_fairness.bench.samples.domains import hold_out_domains
 from tests.modules import module
 from tests.project import ROOT
 

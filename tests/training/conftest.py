@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.samples import Samples
-from robust_fairness.samples.samples import OOD_PARTS, PARTS
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.training.records import Fitted, Prediction
+from robust_fairness.core.samples import OOD_PARTS, PARTS, Samples
 
 # Networks of methods that do not train every network.
 MLP = {"name": "mlp", "hidden": 12, "features": 8, "head_hidden": 6}

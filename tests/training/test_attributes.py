@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.training import attributes, data
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import numbers_of
-from robust_fairness.training import attributes, data
+from robust_fairness.numbers.groups import numbers_of
 from tests.training.conftest import make_cell, make_samples
 
 LIKE = torch.zeros(0, dtype=torch.float64)

@@ -8,12 +8,12 @@ import torch
 from scipy.stats import binomtest, chisquare
 from torchvision.transforms import v2
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import augmentation, data, fitting
+from robust_fairness.bench.training.augmentation import AUGMENTATIONS, DIRECTED, KINDS, OPERATIONS
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import augmentation, data, fitting
-from robust_fairness.training.augmentation import AUGMENTATIONS, DIRECTED, KINDS, OPERATIONS
 
 from .conftest import (
     assert_curves_end_at,

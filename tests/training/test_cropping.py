@@ -7,9 +7,9 @@ from scipy.stats import binomtest, ks_2samp
 from torchvision.transforms import v2
 from torchvision.transforms.v2 import functional
 
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.training import cropping
-from robust_fairness.training.cropping import cropped, drawn_boxes, drawn_flips
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import cropping
+from robust_fairness.bench.training.cropping import cropped, drawn_boxes, drawn_flips
 
 SHAPES = [(3, 32, 32), (1, 8, 8), (3, 23, 17), (3, 5, 64), (2, 64, 9), (1, 1, 1), (3, 50, 50)]
 

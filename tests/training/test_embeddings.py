@@ -7,14 +7,19 @@ import pandas as pd
 import pytest
 import torch
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
+from robust_fairness.bench.training.data import part_rows
+from robust_fairness.bench.training.evaluation import evaluate, score
+from robust_fairness.bench.training.prediction import (
+    UNSHIFTED,
+    FittedStack,
+    due_quantities,
+    predict,
+)
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.catalog.arrays import PredictionsDataset
-from robust_fairness.maths.embeddings import clusters, same_class_rank
-from robust_fairness.reporting.embedding_plane import in_plane
-from robust_fairness.training.data import part_rows
-from robust_fairness.training.evaluation import evaluate, score
-from robust_fairness.training.prediction import UNSHIFTED, FittedStack, due_quantities, predict
-from robust_fairness.training.records import Prediction
+from robust_fairness.report.embedding_plane import in_plane
 
 from .conftest import make_cell, make_samples
 from .test_images import make_image_cell, make_images

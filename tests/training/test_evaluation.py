@@ -6,16 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness import metrics, training
-from robust_fairness.training.evaluation import count, criterion_scores, evaluate, score
-from robust_fairness.training.records import (
+from robust_fairness import metrics
+from robust_fairness.bench import training
+from robust_fairness.bench.training.evaluation import count, criterion_scores, evaluate, score
+from robust_fairness.bench.training.records import (
     EARLIER,
     Fitted,
     Prediction,
     from_arrays,
     to_arrays,
 )
-from robust_fairness.training.selection import choose
+from robust_fairness.bench.training.selection import choose
 
 from .conftest import make_cell, make_samples
 from .test_images import make_images

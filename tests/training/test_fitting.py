@@ -11,14 +11,14 @@ import pytest
 import torch
 from torch import nn
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.experiment.experiment import trial_name
+from robust_fairness.bench.training import fitting, stacking, train
+from robust_fairness.bench.training.prediction import predict
+from robust_fairness.bench.training.records import to_arrays
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.experiment.experiment import trial_name
-from robust_fairness.training import fitting, stacking, train
-from robust_fairness.training.prediction import predict
-from robust_fairness.training.records import to_arrays
 from tests.forking import Forked
 from tests.training.conftest import (
     assert_curves_end_at,
@@ -276,7 +276,7 @@ def test_a_replica_stops_by_itself_and_keeps_its_best_epoch(method, warm_up):
 CHILD = """
 import sys
 sys.path.insert(0, {root!r})
-from robust_fairness.training import train
+from robust_fairness.bench.training import train
 from tests.forking import Forked
 from tests.training.conftest import make_cell, make_samples
 train(make_samples(), make_cell("cuma", epochs={epochs}, checkpoint_seconds=0))

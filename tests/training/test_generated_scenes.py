@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from robust_fairness.bench.datasets.questions.generated_scenes import GeneratedScenes
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.training import train
+from robust_fairness.bench.training.prediction import predict
+from robust_fairness.core.questions import COUNTS_FILE, FEATURES_FILE, PADDING
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.questions.generated_scenes import GeneratedScenes
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, PADDING
-from robust_fairness.training import train
-from robust_fairness.training.prediction import predict
+from robust_fairness.core.samples import Samples
 from tests.datasets.worlds import best_accuracies
 
 CELL = {

@@ -7,14 +7,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness import training
-from robust_fairness.compute.checkpoints import Checkpoint
+from robust_fairness.bench import training
+from robust_fairness.bench.compute.checkpoints import Checkpoint
+from robust_fairness.bench.models.images import biased_mnist_cnn, resnet18
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import fitting, inputs, stacking
+from robust_fairness.bench.training.attributes import mitigated_groups, subgroups_of
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.images import biased_mnist_cnn, resnet18
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import PARTS, Samples
-from robust_fairness.training import fitting, inputs, stacking
-from robust_fairness.training.attributes import mitigated_groups, subgroups_of
+from robust_fairness.core.samples import PARTS, Samples
 
 from .conftest import assert_same_bits, make_cell, make_samples
 

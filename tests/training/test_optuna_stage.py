@@ -5,11 +5,11 @@ import optuna
 import pandas as pd
 import pytest
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
-from robust_fairness.experiment.search import Stage
-from robust_fairness.training import fitting
-from robust_fairness.training.optuna_stage import OptunaStage
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.experiment.search import Stage
+from robust_fairness.bench.training import fitting
+from robust_fairness.bench.training.optuna_stage import OptunaStage
 
 from .conftest import accuracies, assert_same_bits, make_cell, make_samples
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from robust_fairness.training.records import Fitted, Prediction, from_arrays, to_arrays
+from robust_fairness.bench.training.records import Fitted, Prediction, from_arrays, to_arrays
 from tests.training.conftest import make_cell
 
 

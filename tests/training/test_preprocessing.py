@@ -9,9 +9,9 @@ from fairlearn.preprocessing import CorrelationRemover
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+from robust_fairness.bench.experiment.experiment import Protocol
+from robust_fairness.bench.training import preprocessing, train
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.training import preprocessing, train
 from tests.training.conftest import make_cell, make_samples
 
 

@@ -9,16 +9,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
-from robust_fairness.compute.optimisers import Descent
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.optimisers import Descent
+from robust_fairness.bench.methods.base import Step
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import fitting
+from robust_fairness.bench.training.optimisation import Optimisation
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Step
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import Boxes, Questions
-from robust_fairness.training import fitting
-from robust_fairness.training.optimisation import Optimisation
+from robust_fairness.core.questions import Boxes, Questions
+from robust_fairness.core.samples import Samples
 
 from .conftest import assert_same_bits, make_cell
 

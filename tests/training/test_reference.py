@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.datasets.images import digits
+from robust_fairness.bench.training import reference as module
+from robust_fairness.bench.training.prediction import predict
+from robust_fairness.bench.training.reference import ReferenceClassifier, distances, quality
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.images import digits
-from robust_fairness.training import reference as module
-from robust_fairness.training.prediction import predict
-from robust_fairness.training.reference import ReferenceClassifier, distances, quality
 from tests.training.conftest import make_cell
 
 TINY = {"name": "resnet20", "widths": [4, 8], "blocks": 1}

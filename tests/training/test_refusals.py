@@ -8,11 +8,11 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.samples.domains import hold_out_domains
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import hold_out_domains
+from robust_fairness.core.samples import Samples
 
 from .conftest import make_cell, make_samples, with_sites
 from .test_images import make_images

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.training import fitting
 from robust_fairness.core.errors import InputError
-from robust_fairness.training import fitting
 
 from .conftest import accuracies, make_cell, make_samples
 

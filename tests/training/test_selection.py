@@ -3,11 +3,11 @@
 import pandas as pd
 import pytest
 
-from robust_fairness import training
+from robust_fairness.bench import training
+from robust_fairness.bench.training.selection import choose, compare
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.criteria import criterion_text
-from robust_fairness.training.selection import choose, compare
 
 from .conftest import make_cell, make_samples
 

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import robust_fairness as rf
-from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import DecomposedChange, ScoredDomains, changes
-from robust_fairness.diagnosis.domains import ComparedRows
-from robust_fairness.diagnosis.runs import diagnose
-from robust_fairness.samples import Samples
-from robust_fairness.training.records import Prediction
+from robust_fairness.auditing.why.columns import Columns
+from robust_fairness.auditing.why.decomposition import DecomposedChange, ScoredDomains, changes
+from robust_fairness.auditing.why.domains import ComparedRows
+from robust_fairness.bench.diagnosis import diagnose
+from robust_fairness.bench.training.records import Prediction
+from robust_fairness.core.samples import Samples
 
 # P(group, x) and P(y=1 | group, x); the model decides by group and x.
 SEEN = np.array([[0.3, 0.18, 0.12], [0.12, 0.16, 0.12]])

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.diagnosis import runs
-from robust_fairness.diagnosis.columns import Columns, domain_columns, folds
-from robust_fairness.diagnosis.domains import FOLDS, Overlap, overlap, two_sample_test
-from robust_fairness.diagnosis.labels import estimated_shares, share_change
-from robust_fairness.diagnosis.regions import ScoredDomain, regions
-from robust_fairness.diagnosis.runs import diagnose
-from robust_fairness.samples import Samples
-from robust_fairness.training.records import Prediction
+from robust_fairness.auditing.why.columns import Columns, domain_columns, folds
+from robust_fairness.auditing.why.domains import FOLDS, Overlap, overlap, two_sample_test
+from robust_fairness.auditing.why.labels import estimated_shares, share_change
+from robust_fairness.auditing.why.regions import ScoredDomain, regions
+from robust_fairness.bench import diagnosis as runs
+from robust_fairness.bench.diagnosis import diagnose
+from robust_fairness.bench.training.records import Prediction
+from robust_fairness.core.samples import Samples
 
 
 def shared_by(home: np.ndarray, away: np.ndarray) -> Overlap:
@@ -276,7 +276,7 @@ def test_rows_of_unknown_group_count_in_no_gap_and_no_group():
 def test_large_domains_are_sampled_within_the_stated_error_and_shares_are_of_all_rows(monkeypatch):
     samples, predictions = two_domains(rows=6000)
     every = diagnose("two", samples, {"erm": predictions})
-    monkeypatch.setattr("robust_fairness.diagnosis.domains.MOST", 1000)
+    monkeypatch.setattr("robust_fairness.auditing.why.domains.MOST", 1000)
     some = diagnose("two", samples, {"erm": predictions})
     pd.testing.assert_frame_equal(some["shares"], every["shares"])
     measured = [

@@ -28,10 +28,10 @@ import numpy as np
 
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import Quantity
-from robust_fairness.samples import Groups
 
 STEPS = 60  # of bisections
 STRATA = 20  # of a probability

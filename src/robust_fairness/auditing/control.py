@@ -28,8 +28,8 @@ from robust_fairness.auditing.predictions import Predictions, attribute_name
 from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.quantities import Means, Quantity, means_of_rows
-from robust_fairness.samples import Groups, groups_of, shown
 
 MOST_GROUPS = 30  # that are compared in pairs
 COMBINED = ("largest", "sum", "ratio")  # kinds of gaps

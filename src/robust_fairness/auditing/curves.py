@@ -12,7 +12,7 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep

@@ -8,15 +8,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.naming import as_category, bins_of, option
-from robust_fairness.auditing.predictions import (
-    THRESHOLD,
-    Options,
-    PredictionKind,
-    Predictions,
-)
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.numbers import exact
-from robust_fairness.datasets.raw.cleaning import (
+from robust_fairness.auditing.predictions import THRESHOLD, Options, PredictionKind, Predictions
+from robust_fairness.auditing.read.cleaning import (
     MOST_CODES,
     READ_AS,
     WRITTEN,
@@ -28,7 +21,7 @@ from robust_fairness.datasets.raw.cleaning import (
     require_one_decimal,
     texts_of,
 )
-from robust_fairness.datasets.raw.columns import (
+from robust_fairness.auditing.read.columns import (
     Kind,
     alike,
     as_categories,
@@ -44,8 +37,10 @@ from robust_fairness.datasets.raw.columns import (
     typed,
     typed_as_number,
 )
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
+from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import TWO
-from robust_fairness.samples import Samples
 
 PERCENT = 100
 MOST_CLASSES = 10  # of a table with some labels

@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from robust_fairness.auditing.digits import number, within
-from robust_fairness.rendering.forest import axis_ticks
+from robust_fairness.core.rendering.forest import axis_ticks
 
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences

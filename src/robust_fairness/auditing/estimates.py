@@ -26,8 +26,8 @@ from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.quantities import GROUPED
-from robust_fairness.samples import Groups
 
 ASSUMPTION = (
     "Estimated without labels: assumes that a score means the same probability as in the "

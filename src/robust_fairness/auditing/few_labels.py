@@ -10,7 +10,7 @@ from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import scored
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
-from robust_fairness.samples import groups_of
+from robust_fairness.numbers.groups import groups_of
 
 COMPARED = ("equalized_odds_difference", "equal_opportunity_difference")
 COMPARED_OF_CLASSES = ("accuracy_difference",)  # of more than two classes

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pandas as pd
 
 from robust_fairness.auditing import gates
+from robust_fairness.auditing.change_parts import Why
 from robust_fairness.auditing.changes import MIX
 from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.gates import Judgement, Rule
@@ -18,7 +19,6 @@ from robust_fairness.auditing.predictions import Options, Predictions, attribute
 from robust_fairness.auditing.scores import offered_names
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.trivial import trivial_predictor
-from robust_fairness.auditing.why import Why
 from robust_fairness.core.errors import InputError
 
 Found = TypeVar("Found", bound="AuditFindings")

@@ -97,7 +97,7 @@ def audit(
     if not chosen.features:
         return done
     with needed_by("features", "features"):
-        from robust_fairness.diagnosis.periods import explained
+        from robust_fairness.auditing.why.periods import explained
     return explained(done)
 
 

@@ -27,11 +27,12 @@ from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.intervals import bounds_of_gap
 from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
 from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.auditing.read.cleaning import plain_code
+from robust_fairness.auditing.read.columns import require_same_spelling
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import checksum
-from robust_fairness.datasets.raw.cleaning import plain_code
-from robust_fairness.datasets.raw.columns import require_same_spelling
+from robust_fairness.core.rendering.html import counted
 from robust_fairness.inference import LEVEL
 from robust_fairness.inference.sequential import (
     FEWEST_PERIODS,
@@ -43,8 +44,7 @@ from robust_fairness.inference.sequential import (
 )
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.rendering.html import counted
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 VERSION = 1
 FORMAT = "robust-fairness monitor"

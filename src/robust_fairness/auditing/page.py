@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
@@ -29,14 +30,13 @@ from robust_fairness.auditing.verdict import (
     uncertain,
     undefined,
 )
-from robust_fairness.auditing.why import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.core import tables
 from robust_fairness.core.numbers import exact
+from robust_fairness.core.rendering.forest import Mark, forest
+from robust_fairness.core.rendering.html import rendered
 from robust_fairness.inference.answers import SYMBOLS
 from robust_fairness.metrics import find_metric
-from robust_fairness.rendering.forest import Mark, forest
-from robust_fairness.rendering.html import rendered
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_LINES = 12  # of the plot

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.read.columns import canonical, row_of
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import as_decimal, exact
-from robust_fairness.datasets.raw.columns import canonical, row_of
 
 Length = Literal["day", "week", "month", "quarter", "year"]
 Unit = Literal["day", "week", "month", "quarter", "half", "year"]

@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.datasets.raw.cleaning import Decimals
-from robust_fairness.datasets.raw.columns import Bins, Kind
+from robust_fairness.auditing.read.cleaning import Decimals
+from robust_fairness.auditing.read.columns import Bins, Kind
+from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.partly import partly_labelled
-from robust_fairness.samples import Groups, Samples, groups_of, shown
 
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points

@@ -44,8 +44,8 @@ from robust_fairness.metrics import (
 from robust_fairness.metrics.evaluation import rows_of
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
-from robust_fairness.samples import Groups
 
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
 AUDIT = {

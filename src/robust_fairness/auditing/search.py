@@ -25,8 +25,8 @@ from robust_fairness.core.intervals import exact_bounds
 from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.quantities import Quantity
-from robust_fairness.samples import groups_of
 
 RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
 MOST_ATTRIBUTES = 3  # of a subgroup

@@ -28,7 +28,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
 from robust_fairness.auditing.trivial import CONSTANT
+from robust_fairness.bench.estimators import weight_argument
 from robust_fairness.core.arrays import (
     as_rows,
     as_weights,
@@ -45,15 +47,9 @@ from robust_fairness.core.frames import (
     sensitive_columns,
 )
 from robust_fairness.core.registry import find, names
-from robust_fairness.estimators import weight_argument
-from robust_fairness.inference import (
-    FEWEST_ROWS,
-    POWER,
-    Estimate,
-)
+from robust_fairness.inference import FEWEST_ROWS, POWER, Estimate
+from robust_fairness.numbers.groups import Groups, intersection
 from robust_fairness.numbers.quantities import means_of_rows
-from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
-from robust_fairness.samples import Groups, intersection
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
 Report = dict[str, list[Any]]

@@ -15,23 +15,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from robust_fairness.auditing.read.columns import attribute
 from robust_fairness.auditing.trivial import CONSTANT
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.library import Trained, network_of, train
+from robust_fairness.bench.listing import class_names
+from robust_fairness.bench.methods.base import Information
+from robust_fairness.bench.training.prediction import Predictor
 from robust_fairness.core import registry
-from robust_fairness.core.arrays import (
-    as_rows,
-    as_weights,
-    require_same_rows,
-    require_unmasked,
-)
+from robust_fairness.core.arrays import as_rows, as_weights, require_same_rows, require_unmasked
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import dense, is_indexed, naming_text, rows_of, sensitive_columns
-from robust_fairness.datasets.raw.columns import attribute
-from robust_fairness.experiment.plugins import Named
-from robust_fairness.library.listing import class_names
-from robust_fairness.library.training import Trained, network_of, train
-from robust_fairness.methods.base import Information
-from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.training.prediction import Predictor
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 SPLIT, DOMAIN = "split_0", "domain"
 OUTSIDE = "ood_test"

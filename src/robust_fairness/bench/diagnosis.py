@@ -7,17 +7,17 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.why.columns import Columns
+from robust_fairness.auditing.why.decomposition import Coded, ScoredDomains, changes, coefficients
+from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, some
+from robust_fairness.auditing.why.labels import estimated_shares, share_change
+from robust_fairness.auditing.why.regions import ScoredDomain, regions
+from robust_fairness.bench.samples.domains import rows_by_domain
+from robust_fairness.bench.training.decisions import MISSING
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.core import tables
-from robust_fairness.diagnosis.columns import Columns
-from robust_fairness.diagnosis.decomposition import Coded, ScoredDomains, changes, coefficients
-from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, some
-from robust_fairness.diagnosis.labels import estimated_shares, share_change
-from robust_fairness.diagnosis.regions import ScoredDomain, regions
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.evaluation import probability_of_second
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import rows_by_domain
-from robust_fairness.training.decisions import MISSING
-from robust_fairness.training.records import Prediction
 
 BINARY = 2
 REGIONS = 3  # shown of every tree

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from robust_fairness import training
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench import training
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.datasets.fetch import dataset_files, require_official
+from robust_fairness.bench.experiment.experiment import Cell, TestSet
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.shifts.base import SampleShift
+from robust_fairness.bench.training.records import Fitted
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import CONF
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.fetch import dataset_files, require_official
-from robust_fairness.experiment.experiment import Cell, TestSet
-from robust_fairness.experiment.plugins import Named
-from robust_fairness.samples import Samples
-from robust_fairness.shifts.base import SampleShift
-from robust_fairness.training.records import Fitted
+from robust_fairness.core.samples import Samples
 
 NAMED = CONF / "base" / "parameters.yml"
 METRICS = (

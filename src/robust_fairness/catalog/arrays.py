@@ -102,7 +102,7 @@ class SamplesDataset(ArraysDataset):
         return arrays, rest
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        from robust_fairness.samples import Samples
+        from robust_fairness.core.samples import Samples
 
         x = {
             name.removeprefix(INPUTS): array
@@ -196,7 +196,7 @@ def _checksum(file: Path, modified: int) -> str:
 
 def _questions(rest: Any) -> Any:
     """What questions share, from JSON."""
-    from robust_fairness.samples.questions import Boxes, Questions
+    from robust_fairness.core.questions import Boxes, Questions
 
     boxes = rest["boxes"] | {"shape": tuple(rest["boxes"]["shape"])}
     return Questions(tuple(rest["words"]), Boxes(**boxes))
@@ -218,12 +218,12 @@ class ModelsDataset(ArraysDataset):
     """The fitted replicas of a cell, ``list[Fitted]``."""
 
     def split(self, data: Any) -> tuple[Arrays, Any]:
-        from robust_fairness.training.records import to_arrays
+        from robust_fairness.bench.training.records import to_arrays
 
         return to_arrays(data)
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        from robust_fairness.training.records import Fitted, from_arrays
+        from robust_fairness.bench.training.records import Fitted, from_arrays
 
         return from_arrays(Fitted, arrays, rest)
 
@@ -232,6 +232,6 @@ class PredictionsDataset(ModelsDataset):
     """Predictions of a cell's replicas, ``list[Prediction]``."""
 
     def join(self, arrays: Arrays, rest: Any) -> Any:
-        from robust_fairness.training.records import Prediction, from_arrays
+        from robust_fairness.bench.training.records import Prediction, from_arrays
 
         return from_arrays(Prediction, arrays, rest)

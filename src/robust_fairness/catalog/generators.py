@@ -6,7 +6,7 @@ from typing import Any
 
 from robust_fairness.catalog.atomic import AtomicDataset
 
-MODULE = "robust_fairness.generation.generator"
+MODULE = "robust_fairness.bench.generation.generator"
 
 
 class GeneratorDataset(AtomicDataset):

@@ -24,7 +24,7 @@ class RawDataset(AbstractDataset[None, Any]):
         self.metadata = metadata
 
     def load(self) -> Any:
-        return import_module("robust_fairness.datasets.fetch").dataset_files()
+        return import_module("robust_fairness.bench.datasets.fetch").dataset_files()
 
     def save(self, data: None) -> NoReturn:
         raise DatasetError("raw files are only read")

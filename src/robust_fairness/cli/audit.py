@@ -360,7 +360,7 @@ def audit(
         done = audit_file(source, columns, monitored=monitored, **options)
         if columns.features:
             with needed_by("--features", "features"):
-                from robust_fairness.diagnosis.periods import explained
+                from robust_fairness.auditing.why.periods import explained
             done = explained(done)
         rows_to_label = None if plan is None else done.plan(plan)
         made = files_of(done, path.name.partition(".")[0], also, rows_to_label)

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from robust_fairness.bench.datasets.fetch import dataset_files
+from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.core.errors import InputError, Mistake, together, unknown_name
-from robust_fairness.datasets.fetch import dataset_files
-from robust_fairness.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.pipelines.builders import source_of
 from robust_fairness.pipelines.ingestion.nodes import read as read_samples
 from robust_fairness.pipelines.ingestion.nodes import within_domains
@@ -110,7 +110,7 @@ def _check_domains(
     samples: Any, experiment: Experiment, base: str, loader: ConfigLoader, findings: Findings
 ) -> None:
     """Check the names of domains, once for all trainings of a dataset; raises if one is unknown."""
-    from robust_fairness.samples.domains import domain_names
+    from robust_fairness.bench.samples.domains import domain_names
 
     trainings = [dataset for dataset in experiment.datasets if dataset.base == base]
     named = {name for training in trainings if training.domains for name in training.domains.named}
@@ -128,8 +128,8 @@ def _check_domains(
 
 def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, place: str) -> None:
     """Check domains, test sets and cells of a dataset."""
-    from robust_fairness.training import check as check_cell
-    from robust_fairness.training import expected_seconds
+    from robust_fairness.bench.training import check as check_cell
+    from robust_fairness.bench.training import expected_seconds
 
     noting = findings.noting
     with noting(place, dataset.name):

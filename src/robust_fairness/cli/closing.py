@@ -21,8 +21,8 @@ def closing_lines(run_id: str) -> list[str]:
 def _answer(run_id: str) -> Iterator[str]:
     """The answers of the first screen, and a line for each model; nothing without a gap."""
     from robust_fairness.cli.finished_run import results_of
-    from robust_fairness.reporting.first_screen import answers
-    from robust_fairness.reporting.matrix import STATES, preferred, words_of
+    from robust_fairness.report.first_screen import answers
+    from robust_fairness.report.matrix import STATES, preferred, words_of
 
     results = results_of(run_id)
     gaps = preferred(results)

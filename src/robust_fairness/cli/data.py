@@ -11,8 +11,8 @@ from robust_fairness.cli.commands import Command, ProjectCommand
 @click.argument("name")
 def fetch(name: str) -> None:
     """Download the raw files of a dataset and verify checksums."""
+    from robust_fairness.bench.datasets.fetch import fetch as download
     from robust_fairness.core.raw_files import default_root
-    from robust_fairness.datasets.fetch import fetch as download
 
     for path in download(name, default_root()):
         click.echo(path)
@@ -31,7 +31,7 @@ def convert_edm(path: Path, output: Path, configuration: Path | None) -> None:
 
     No code of FILE is executed.
     """
-    from robust_fairness.generation.conversion import convert, read_configuration
+    from robust_fairness.bench.generation.conversion import convert, read_configuration
 
     settings = None if configuration is None else read_configuration(configuration)
     convert(path, output, settings)

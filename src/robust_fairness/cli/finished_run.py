@@ -48,8 +48,8 @@ def table(
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
-    from robust_fairness.reporting import VIEWS
-    from robust_fairness.reporting.methods import PLAIN, as_table, methods
+    from robust_fairness.report import VIEWS
+    from robust_fairness.report.methods import PLAIN, as_table, methods
     from robust_fairness.runs import provenance
 
     names = columns.split(",") if columns else []
@@ -92,7 +92,7 @@ def results_of(run_id: str) -> Any:
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
     from robust_fairness.pipelines.reporting.nodes import FURTHER
-    from robust_fairness.reporting import Results
+    from robust_fairness.report import Results
     from robust_fairness.runs import provenance
 
     made = provenance.load_manifest(run_id)["outputs"]
@@ -131,7 +131,7 @@ def report(run_id: str | None, opened: bool, compare: tuple[str, str] | None) ->
 
 def _compared(first: str, second: str) -> Path:
     """File of the page that sets two runs side by side."""
-    from robust_fairness.reporting import comparison
+    from robust_fairness.report import comparison
 
     path = COMPARISONS / f"{first}_{second}.html"
     page = comparison(results_of(first), results_of(second), (first, second))
@@ -175,10 +175,10 @@ def answers(
     A JSON list of questionId and prediction, as GQA and GQA-OOD read it, for one replica of DATASET
     and METHOD (its label).
     """
+    from robust_fairness.bench.training.answers import official_answers, prediction_of
     from robust_fairness.catalog import names
     from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
     from robust_fairness.runs import provenance
-    from robust_fairness.training.answers import official_answers, prediction_of
 
     run_id = run_id or provenance.newest_finished_run()
     predictions = provenance.load(
@@ -205,7 +205,7 @@ def cite(run_id: str | None) -> None:
     RUN is the newest finished one by default. Without Kedro there are no runs: of the metrics of an
     audit.
     """
-    from robust_fairness.citations import bibliography
+    from robust_fairness.bench.citations import bibliography
 
     try:
         from robust_fairness.runs import provenance

@@ -13,7 +13,7 @@ from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.escaping import for_console
 
 if TYPE_CHECKING:
-    from robust_fairness.datasets.raw.profile import Profile, Roles
+    from robust_fairness.auditing.read.profile import Profile, Roles
 
 FOLDER = Path("conf", "local")
 QUESTIONS = {
@@ -41,9 +41,9 @@ def init(table: Path, name: str | None, copy: bool, force: bool, **given: str | 
     The table is CSV or Parquet, the draft in conf/local. Asks on a terminal; elsewhere, what
     no option answers has the suggested answer.
     """
-    from robust_fairness.datasets.raw import draft
-    from robust_fairness.datasets.raw.profile import hints, positive_value, profile, suggested
-    from robust_fairness.experiment.reading import as_label
+    from robust_fairness.auditing.read import draft
+    from robust_fairness.auditing.read.profile import hints, positive_value, profile, suggested
+    from robust_fairness.bench.experiment.reading import as_label
 
     name = name or as_label(Path(table.stem).stem).lower()
     files = {kind: FOLDER / f"{kind}_{name}.yml" for kind in ("parameters", "experiment")}
@@ -87,8 +87,8 @@ def init(table: Path, name: str | None, copy: bool, force: bool, **given: str | 
 
 def _require_new(name: str, files: dict[str, Path], force: bool) -> None:
     """Raise if the name is taken or the files exist."""
+    from robust_fairness.bench.experiment.reading import is_label
     from robust_fairness.core import registry
-    from robust_fairness.experiment.reading import is_label
 
     if not is_label(name) or name in registry.names("dataset"):
         raise InputError(f"name {name!r}, allowed: letters, digits and '_', no built-in dataset")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.samples.questions import Questions
+from robust_fairness.core.questions import Questions
 
 # Parts of a split. ``unbiased_val`` is optional: the validation rows again, drawn as the test
 # rows are, for data whose bias is known (Biased MNIST).

@@ -16,14 +16,7 @@ from robust_fairness.numbers.estimate import (
     Component,
     Estimate,
 )
-from robust_fairness.numbers.rates import (
-    LinearGap,
-    Rates,
-    contrast,
-    interval,
-    known_or,
-    linear_gap,
-)
+from robust_fairness.numbers.rates import LinearGap, Rates, contrast, interval, known_or, linear_gap
 from robust_fairness.numbers.variance import (
     FEWEST_ROWS,
     between_domains,

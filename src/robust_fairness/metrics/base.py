@@ -1,6 +1,6 @@
 """What plug-ins declare metrics with, under its former name."""
 
-from robust_fairness.numbers.quantities import (  # noqa: F401
+from robust_fairness.numbers.quantities import (
     NO_ROWS,
     Measure,
     NotApplicable,

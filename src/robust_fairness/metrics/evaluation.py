@@ -7,18 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.groups import Groups, everyone, groups_of, numbers_of, shown, width_of
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.names import find_metric
-from robust_fairness.numbers.quantities import (
-    GROUPED,
-    WEIGHTS,
-    Array,
-    Arrays,
-    NotApplicable,
-    Score,
-)
-from robust_fairness.samples import Samples
+from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, Arrays, NotApplicable, Score
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.

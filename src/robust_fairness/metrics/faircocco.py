@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from robust_fairness.numbers.quantities import Array, Score, measure
 
 if TYPE_CHECKING:
-    from robust_fairness.maths.faircocco import Notion, Rows
+    from robust_fairness.bench.maths.faircocco import Notion, Rows
 
 NOTIONS: tuple["Notion", ...] = ("dp", "eo", "cal")
 NEEDS = ("outputs", "classes", "sensitive_columns", "conditioning_columns")
@@ -55,7 +55,7 @@ def _measure(
         conditioning_columns: Any,
         **changed: float,
     ) -> Score:
-        from robust_fairness.maths.faircocco import rows_of
+        from robust_fairness.bench.maths.faircocco import rows_of
 
         chosen = {**options, **changed}
         columns = (sensitive_columns, conditioning_columns)

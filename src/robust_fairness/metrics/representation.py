@@ -41,7 +41,7 @@ def nmi(y_true: np.ndarray, cluster: np.ndarray) -> Score:
     """
     from sklearn.metrics import normalized_mutual_info_score
 
-    from robust_fairness.maths.embeddings import CLUSTERING
+    from robust_fairness.bench.maths.embeddings import CLUSTERING
 
     value = float(normalized_mutual_info_score(y_true, cluster))
     single = "a single class; " if (y_true == y_true[0]).all() else ""

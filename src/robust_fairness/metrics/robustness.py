@@ -14,7 +14,7 @@ def _distance(values: Array, sensitive_features: Any, **kernel: Any) -> Score:
     """Mean squared MMD over the pairs of groups with at least two rows each (Eqs. 5 to 7)."""
     import torch
 
-    from robust_fairness.maths.kernels import blocked_group_mmd, mean_over_pairs
+    from robust_fairness.bench.maths.kernels import blocked_group_mmd, mean_over_pairs
 
     groups = as_groups(sensitive_features)
     if (groups.counts >= LEAST_ROWS).sum() < LEAST_ROWS:

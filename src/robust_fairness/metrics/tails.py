@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from robust_fairness.core.questions import in_tail
 from robust_fairness.numbers.forms import missing
 from robust_fairness.numbers.groups import Groups, as_groups
 from robust_fairness.numbers.quantities import RowValues, Score, means_of, measure
-from robust_fairness.samples.questions import in_tail
 
 SIDES = ("head", "tail")
 BETA = 0.2

@@ -23,15 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from robust_fairness.numbers.estimate import (
-    LEVEL,
-    REFITS,
-    ROWS,
-    SPLITS,
-    Array,
-    Component,
-    Estimate,
-)
+from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, SPLITS, Array, Component, Estimate
 from robust_fairness.numbers.quantities import Means
 from robust_fairness.numbers.variance import (
     ADDED,

@@ -5,9 +5,9 @@ from typing import Any
 
 from kedro.pipeline import Node
 
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.experiment.plugins import Named
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.experiment.plugins import Named
 from robust_fairness.runs.runners import FAN_IN
 
 

@@ -12,18 +12,13 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.core.rendering.figures import faceted
 from robust_fairness.inference import over_refits
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.verdicts import concluded
-from robust_fairness.rendering.figures import faceted
-from robust_fairness.reporting.ranks import FEWEST, compared, comparison_of
-from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
-from robust_fairness.reporting.statistics import (
-    kendall_tau,
-    mean_tau,
-    rank_agreement,
-    sizes_of_splits,
-)
+from robust_fairness.report.ranks import FEWEST, compared, comparison_of
+from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
+from robust_fairness.report.statistics import kendall_tau, mean_tau, rank_agreement, sizes_of_splits
 
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift

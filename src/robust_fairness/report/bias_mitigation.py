@@ -9,29 +9,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core.numbers import exact
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.reporting import visual_question_answering as questions
-from robust_fairness.reporting.bias_variables import (
-    PAPER,
-    STANDARD,
-    with_variables,
-)
-from robust_fairness.reporting.claims import of_small, with_row_variances
-from robust_fairness.reporting.results import (
-    CELL,
-    UNSHIFTED,
-    Results,
-    objectives,
-    where,
-    with_metrics,
-)
-from robust_fairness.reporting.statistics import over_seeds, over_trials
-from robust_fairness.reporting.views import (
-    published,
-    selected_beside,
-    subgroups,
-)
+from robust_fairness.report import visual_question_answering as questions
+from robust_fairness.report.bias_variables import PAPER, STANDARD, with_variables
+from robust_fairness.report.claims import of_small, with_row_variances
+from robust_fairness.report.results import CELL, UNSHIFTED, Results, objectives, where, with_metrics
+from robust_fairness.report.statistics import over_seeds, over_trials
+from robust_fairness.report.views import published, selected_beside, subgroups
 
 DEFAULT_VARIABLE = "distractor_shape"
 VARIABLES = (

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from robust_fairness.reporting.results import Results
+from robust_fairness.report.results import Results
 
 PAPER = "bias_mitigation"
 STANDARD = "erm"

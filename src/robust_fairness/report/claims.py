@@ -28,10 +28,11 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field, PositiveFloat, ValidationError, model_validator
 from scipy import special
 
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
+from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import written as as_text
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.experiment.yaml_source import FASTER
+from robust_fairness.core.rendering.effects import Effect, effects_svg
 from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.inference.claims import BOUNDS, DECIDED, Says, decided
 from robust_fairness.numbers.estimate import POWER
@@ -42,8 +43,7 @@ from robust_fairness.numbers.variance import (
     of_rows,
     small_counts,
 )
-from robust_fairness.rendering.effects import Effect, effects_svg
-from robust_fairness.reporting.results import CELL, UNSHIFTED, Results, where
+from robust_fairness.report.results import CELL, UNSHIFTED, Results, where
 
 QUESTIONS = ("", "these models", "this method")
 MODELS, METHOD = QUESTIONS[1:]

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import Samples, groups_of
+from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.groups import groups_of
 
 GAP = 2  # pixels between images
 IMAGE_AXES = 4  # row, channel, height, width

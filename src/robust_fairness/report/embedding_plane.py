@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
 from robust_fairness.core.tables import PLANES, table
 from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.samples import Samples
 
 SPACES = ("embedding", "attribute_embedding")
 MOST_POINTS = 1000

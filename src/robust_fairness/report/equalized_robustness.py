@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 
-from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import joined_published, published
+from robust_fairness.report import claims as claimed
+from robust_fairness.report.results import UNSHIFTED, Results, where
+from robust_fairness.report.statistics import over_seeds
+from robust_fairness.report.views import joined_published, published
 
 PAPER = "equalized_robustness"
 SENSITIVE = {

@@ -18,16 +18,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.numbers import exact
-from robust_fairness.rendering.figures import by_column, faceted
-from robust_fairness.reporting.claims import with_row_variances
-from robust_fairness.reporting.results import UNSHIFTED, Results, where, with_metrics
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import (
-    beside,
-    joined_published,
-    published,
-    selected_beside,
-)
+from robust_fairness.core.rendering.figures import by_column, faceted
+from robust_fairness.report.claims import with_row_variances
+from robust_fairness.report.results import UNSHIFTED, Results, where, with_metrics
+from robust_fairness.report.statistics import over_seeds
+from robust_fairness.report.views import beside, joined_published, published, selected_beside
 
 PAPER = "fair_metric_learning"
 UPSTREAM = ("recall_at", "nmi", "u_kl")

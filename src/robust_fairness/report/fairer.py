@@ -8,8 +8,8 @@ import pandas as pd
 from robust_fairness.inference import LEVEL, REFITS, Estimate
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
-from robust_fairness.reporting.matrix import PLACE, is_plain
-from robust_fairness.reporting.results import Results, where
+from robust_fairness.report.matrix import PLACE, is_plain
+from robust_fairness.report.results import Results, where
 
 PAIR = ["data", "dataset", "attribute", "network"]
 DECLINED = ("trivial", "missing")  # states of a model whose gap says nothing

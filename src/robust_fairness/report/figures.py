@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core.intervals import half_width
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.variance import FEWEST_REFITS
-from robust_fairness.rendering.figures import (
+from robust_fairness.core.rendering.figures import (
     AROUND_POINTS,
     COLOURS,
     GREY,
@@ -24,9 +22,11 @@ from robust_fairness.rendering.figures import (
     panelled,
     style,
 )
-from robust_fairness.reporting.ranks import Comparison
-from robust_fairness.reporting.results import UNSHIFTED, distinct, where
-from robust_fairness.reporting.statistics import over_seeds
+from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.variance import FEWEST_REFITS
+from robust_fairness.report.ranks import Comparison
+from robust_fairness.report.results import UNSHIFTED, distinct, where
+from robust_fairness.report.statistics import over_seeds
 
 FAIRNESS = (
     "delta_eo",

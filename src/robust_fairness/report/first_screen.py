@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from robust_fairness.core.rendering.forest import Mark, forest, scatter
+from robust_fairness.core.rendering.html import counted, rendered
 from robust_fairness.core.tables import csv
 from robust_fairness.inference.answers import (
     SYMBOLS,
@@ -20,10 +22,8 @@ from robust_fairness.inference.answers import (
 )
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.variance import FEWEST_REFITS
-from robust_fairness.rendering.forest import Mark, forest, scatter
-from robust_fairness.rendering.html import counted, rendered
-from robust_fairness.reporting.fairer import advantages
-from robust_fairness.reporting.matrix import (
+from robust_fairness.report.fairer import advantages
+from robust_fairness.report.matrix import (
     CHANGED,
     METHOD_QUESTION,
     MODEL_QUESTION,
@@ -38,7 +38,7 @@ from robust_fairness.reporting.matrix import (
     undefined,
     words_of,
 )
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.report.results import UNSHIFTED, Results, where
 
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
@@ -106,7 +106,7 @@ def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
         for name, run in zip(names, (first, second), strict=True)
         for shown in panels(run)[:1]
     ]
-    return rendered("robust_fairness.reporting", "comparison.html", panels=both, names=names)
+    return rendered("robust_fairness.report", "comparison.html", panels=both, names=names)
 
 
 def _parts(

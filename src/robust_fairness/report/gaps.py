@@ -5,7 +5,7 @@ import pandas as pd
 from scipy import special
 
 from robust_fairness.inference import of_rate
-from robust_fairness.reporting.ranks import compared
+from robust_fairness.report.ranks import compared
 
 # Rates of single groups in the tidy table, and what their difference is called.
 DIFFERENCES = {

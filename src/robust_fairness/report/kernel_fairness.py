@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics.criteria import EVERY, Criterion
-from robust_fairness.reporting import claims as claimed
-from robust_fairness.reporting.figures import QUALITY
-from robust_fairness.reporting.results import (
+from robust_fairness.report import claims as claimed
+from robust_fairness.report.figures import QUALITY
+from robust_fairness.report.results import (
     UNSHIFTED,
     Results,
     computed_once,
@@ -26,8 +26,8 @@ from robust_fairness.reporting.results import (
     where,
     with_metrics,
 )
-from robust_fairness.reporting.statistics import over_seeds
-from robust_fairness.reporting.views import joined_published, published
+from robust_fairness.report.statistics import over_seeds
+from robust_fairness.report.views import joined_published, published
 
 PAPER = "kernel_fairness"
 NOTIONS = {"dp": "demographic parity", "eo": "equalised odds", "cal": "calibration"}

@@ -20,15 +20,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from robust_fairness.bench.maths import robustness_slope
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.maths import robustness_slope
+from robust_fairness.core.rendering.figures import drawn
 from robust_fairness.numbers.counts import covariance_of_copies
 from robust_fairness.numbers.variance import small_covariance
-from robust_fairness.rendering.figures import drawn
-from robust_fairness.reporting.claims import of_small
-from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
-from robust_fairness.reporting.statistics import with_intervals
-from robust_fairness.reporting.views import published
+from robust_fairness.report.claims import of_small
+from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
+from robust_fairness.report.statistics import with_intervals
+from robust_fairness.report.views import published
 
 PAPER = "latent_shift"
 EXTEND, OVERLAP, TRUNCATION = "extend", "overlap", "truncation"

@@ -32,8 +32,8 @@ from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.numbers.rates import LinearGap, Rates, contrast, interval, linear_gap
 from robust_fairness.numbers.variance import FEWEST_REFITS, of_rate
 from robust_fairness.numbers.verdicts import VERDICTS, Question, judged, tested
-from robust_fairness.reporting.agreement import PLAIN
-from robust_fairness.reporting.results import UNSHIFTED, Results, computed_once, where
+from robust_fairness.report.agreement import PLAIN
+from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
 
 # Measures of unfairness as fractions, the preferred one first, with their names in sentences.
 GAPS = {

@@ -12,8 +12,8 @@ import pandas as pd
 from robust_fairness.core.errors import unknown_name
 from robust_fairness.inference import over_refits
 from robust_fairness.numbers.verdicts import concluded
-from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.results import UNSHIFTED, Results, where
+from robust_fairness.report.figures import FAIRNESS, QUALITY
+from robust_fairness.report.results import UNSHIFTED, Results, where
 
 PLAIN = "erm"
 HOME, MEAN = "home", "mean under shift"

@@ -7,13 +7,13 @@ import pandas as pd
 
 from robust_fairness.inference import LEVEL, holm, over_domains
 from robust_fairness.numbers.verdicts import concluded
-from robust_fairness.reporting import methods, natural_figures
-from robust_fairness.reporting.effective_robustness import fitted_line, within
-from robust_fairness.reporting.gaps import at_equal_sizes, signed_differences
-from robust_fairness.reporting.ranks import compared
-from robust_fairness.reporting.results import FACET, UNSHIFTED, Results, computed_once
-from robust_fairness.reporting.statistics import with_intervals
-from robust_fairness.reporting.views import published
+from robust_fairness.report import methods, natural_figures
+from robust_fairness.report.effective_robustness import fitted_line, within
+from robust_fairness.report.gaps import at_equal_sizes, signed_differences
+from robust_fairness.report.ranks import compared
+from robust_fairness.report.results import FACET, UNSHIFTED, Results, computed_once
+from robust_fairness.report.statistics import with_intervals
+from robust_fairness.report.views import published
 
 MEASURES = (*methods.MEASURES, "roc_auc", "balanced_accuracy")
 KEYS = natural_figures.KEYS

@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.citations import bibliography, sources
+from robust_fairness.bench.citations import bibliography, sources
+from robust_fairness.core.rendering.figure_html import figure, image, plotly_source
+from robust_fairness.core.rendering.html import rendered, table
 from robust_fairness.inference import answers
-from robust_fairness.rendering.figure_html import figure, image, plotly_source
-from robust_fairness.rendering.html import rendered, table
-from robust_fairness.reporting import claims, first_screen, ranks, summary
-from robust_fairness.reporting.figures import FIGURES, rank_diagram, trade_off
-from robust_fairness.reporting.matrix import other_networks
-from robust_fairness.reporting.results import CELL, Results
-from robust_fairness.reporting.views import Section, declared, section
+from robust_fairness.report import claims, first_screen, ranks, summary
+from robust_fairness.report.figures import FIGURES, rank_diagram, trade_off
+from robust_fairness.report.matrix import other_networks
+from robust_fairness.report.results import CELL, Results
+from robust_fairness.report.views import Section, declared, section
 
 SECTIONS = tuple(map(section, declared()))
 VIEWS = {view.id: view for item in SECTIONS for view in item.views}
-PACKAGE = "robust_fairness.reporting"
+PACKAGE = "robust_fairness.report"
 NO_SHEETS: Mapping[str, tuple[np.ndarray, str]] = MappingProxyType({})
 PROJECT = "../../../../"  # its folder, from the report of a run
 # which the page uses itself

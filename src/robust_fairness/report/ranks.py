@@ -14,7 +14,7 @@ from scipy import special
 from robust_fairness.core.numbers import written
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.reporting.results import UNSHIFTED, of_shown_trial, where
+from robust_fairness.report.results import UNSHIFTED, of_shown_trial, where
 
 FEWEST = 3  # methods, and datasets, of which a test says anything
 

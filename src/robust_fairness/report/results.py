@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_list_like
 
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core import tables
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics import parse_metrics
 from robust_fairness.metrics.criteria import EVERY, Criterion
-from robust_fairness.reporting.statistics import sizes_of_splits
+from robust_fairness.report.statistics import sizes_of_splits
 
 FACET, HPARAM = "facets.", "hparams."
 CELL = ["dataset", "method"]

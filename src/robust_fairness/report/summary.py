@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from robust_fairness.core.numbers import written
+from robust_fairness.core.rendering.html import counted
 from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.rendering.html import counted
-from robust_fairness.reporting import ranks
-from robust_fairness.reporting.figures import FAIRNESS, QUALITY
-from robust_fairness.reporting.results import UNSHIFTED, Results, distinct, where
+from robust_fairness.report import ranks
+from robust_fairness.report.figures import FAIRNESS, QUALITY
+from robust_fairness.report.results import UNSHIFTED, Results, distinct, where
 
 KEYS = [
     "dataset", "method", "trial", "selection", "shift", "severity", "domain", "attribute", "metric",

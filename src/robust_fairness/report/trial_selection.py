@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from robust_fairness.reporting.results import CELL, Results
+from robust_fairness.report.results import CELL, Results
 
 
 def selected_trials(results: Results) -> pd.DataFrame:

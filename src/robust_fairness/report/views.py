@@ -13,13 +13,13 @@ import pandas as pd
 import plotly.graph_objects as go
 import yaml
 
+from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.experiment.yaml_source import FASTER
+from robust_fairness.core.rendering.figures import drawn
 from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.rendering.figures import drawn
-from robust_fairness.reporting import claims
-from robust_fairness.reporting.results import CELL, Results, where
-from robust_fairness.reporting.statistics import over_seeds
+from robust_fairness.report import claims
+from robust_fairness.report.results import CELL, Results, where
+from robust_fairness.report.statistics import over_seeds
 
 PUBLISHED = {
     "view": "str", "dataset": "str", "method": "str", "trial": "str", "shift": "str",
@@ -91,7 +91,7 @@ class Section:
 @cache
 def declared() -> dict[str, dict[str, Any]]:
     """The sections by the name of their module."""
-    text = (files("robust_fairness.reporting") / "views.yml").read_text(encoding="utf-8")
+    text = (files("robust_fairness.report") / "views.yml").read_text(encoding="utf-8")
     result: dict[str, dict[str, Any]] = yaml.load(text, FASTER)
     return result
 
@@ -99,7 +99,7 @@ def declared() -> dict[str, dict[str, Any]]:
 @cache
 def section(name: str) -> Section:
     """The section that a module of this package makes."""
-    module = vars(import_module(f"robust_fairness.reporting.{name}"))
+    module = vars(import_module(f"robust_fairness.report.{name}"))
     scope = SimpleNamespace(**{**GENERIC, **module})
     views = (_view(key, scope, **fields) for key, fields in declared()[name]["views"].items())
     return Section(name, declared()[name]["title"], tuple(views), module.get("measured"))

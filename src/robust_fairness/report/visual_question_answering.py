@@ -6,16 +6,16 @@ of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head 
 
 import pandas as pd
 
-from robust_fairness.reporting.bias_variables import (
+from robust_fairness.report.bias_variables import (
     EXPLICIT,
     IMPLICIT,
     PAPER,
     STANDARD,
     with_variables,
 )
-from robust_fairness.reporting.results import Results, where, with_metrics
-from robust_fairness.reporting.statistics import over_seeds, over_trials
-from robust_fairness.reporting.views import published
+from robust_fairness.report.results import Results, where, with_metrics
+from robust_fairness.report.statistics import over_seeds, over_trials
+from robust_fairness.report.views import published
 
 DATASETS = ("gqa_ood", "generated_scenes")
 DEFAULT_VARIABLE = "head_tail"  # the sensitive attribute of both

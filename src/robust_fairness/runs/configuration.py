@@ -26,6 +26,10 @@ import fsspec
 from kedro.config import OmegaConfigLoader
 from omegaconf.errors import OmegaConfBaseException
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
+from robust_fairness.bench.experiment.reading import layered, read, require_files
+from robust_fairness.bench.experiment.used import used_by
+from robust_fairness.bench.experiment.yaml_source import Node, deep_merged, located, parse
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import (
     Collected,
@@ -37,10 +41,6 @@ from robust_fairness.core.errors import (
 )
 from robust_fairness.core.files import CONF, require_plain
 from robust_fairness.core.unpacking import unpack
-from robust_fairness.experiment.experiment import DatasetConfig, Experiment
-from robust_fairness.experiment.reading import layered, read, require_files
-from robust_fairness.experiment.used import used_by
-from robust_fairness.experiment.yaml_source import Node, deep_merged, located, parse
 
 OF_PACKAGE = ("robust_fairness", "conf")  # where the package's files are shown to be
 OF_MACHINE = ("credentials", "mlflow")  # which no manifest has
@@ -331,7 +331,7 @@ class ConfigLoader(OmegaConfigLoader):
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
         """Check that the raw files of these datasets, and sources of generators, are available."""
-        from robust_fairness.datasets.fetch import dataset_files
+        from robust_fairness.bench.datasets.fetch import dataset_files
 
         written, files = self._written, dataset_files()
         require_files(self.validated_experiment, names, *written, files)

@@ -60,8 +60,8 @@ class Forecast:
 
     def _expected(self) -> dict[str, float]:
         """Seconds by node."""
-        from robust_fairness.estimators.base import Estimator
-        from robust_fairness.training import expected_seconds
+        from robust_fairness.bench.estimators.base import Estimator
+        from robust_fairness.bench.training import expected_seconds
 
         turns: dict[str, int] = {}
         for name, samples in self._samples.items():

@@ -135,7 +135,7 @@ class RunRecord:
             provenance.record(run_id, outputs={dataset_name: recorded})
         parsed = names.parse(dataset_name)
         if parsed.part in CHECKPOINTED:
-            from robust_fairness.compute.checkpoints import drop
+            from robust_fairness.bench.compute.checkpoints import drop
 
             reference = f"{parsed.dataset}.{parsed.part}" if parsed.part == "reference" else ""
             drop(parsed.cell or reference or dataset_name)

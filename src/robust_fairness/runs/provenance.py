@@ -18,13 +18,13 @@ from typing import Any
 from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
+from robust_fairness.bench.datasets import fetch
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, checksum, sha256_of
 from robust_fairness.core.locks import LOCK, locked
-from robust_fairness.datasets import fetch
 from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)

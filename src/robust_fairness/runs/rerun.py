@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from robust_fairness.compute.checkpoints import ROOT_VARIABLE
+from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError
 from robust_fairness.runs import provenance

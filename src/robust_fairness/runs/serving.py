@@ -19,20 +19,21 @@ import pandas as pd
 from pydantic import BaseModel, ValidationError
 
 from robust_fairness import __version__
+from robust_fairness.auditing.read.columns import name_of_category
+from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
+from robust_fairness.bench.compute.devices import device_named
+from robust_fairness.bench.datasets.encoding import TableColumn, columns_of, encoded
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
 from robust_fairness.catalog.mapping import parts_of, save_parts
-from robust_fairness.compute.devices import device_named
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
 from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.encoding import TableColumn, columns_of, encoded
-from robust_fairness.datasets.raw.columns import name_of_category
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.experiment.plugins import Named
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.evaluation import probability_of_second
-from robust_fairness.postprocessing.group_thresholds import GroupThresholds, Mixtures
-from robust_fairness.samples import Groups, Samples, intersection
-from robust_fairness.training.records import Fitted, from_arrays, to_arrays
+from robust_fairness.numbers.groups import Groups, intersection
 
 LOGGER = logging.getLogger(__name__)
 MODELS, ABOUT, CHECKSUMS = "models.safetensors", "model.json", "SHA256SUMS"
@@ -110,7 +111,7 @@ class Served:
     """The replicas of one trial, one per seed, with their preprocessing."""
 
     def __init__(self, fitted: Sequence[Fitted], about: About, device: str = "cpu") -> None:
-        from robust_fairness.training.prediction import Predictor
+        from robust_fairness.bench.training.prediction import Predictor
 
         self.about = about
         empty = about.samples(np.empty((0, *about.shape), about.dtype))
@@ -320,7 +321,7 @@ def _has_columns(named: Named, samples: Samples) -> bool:
 
 def _rule(named: Named, samples: Samples, fitted: Sequence[Fitted], cell: Cell) -> Rule:
     """The post-processing of the replicas, as fitted to their validation rows."""
-    from robust_fairness.training.decisions import rules_of
+    from robust_fairness.bench.training.decisions import rules_of
 
     rules = rules_of(samples, fitted, cell)
     mixtures = [rules[model.trial, model.seed].of_group for model in fitted]

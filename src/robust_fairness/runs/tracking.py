@@ -32,12 +32,12 @@ from urllib.parse import urlsplit
 
 from kedro.framework.hooks import hook_impl
 
+from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.locks import locked
 from robust_fairness.core.numbers import exact
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import reason_of
 from robust_fairness.runs.secrets import hidden
@@ -611,8 +611,8 @@ def means(rows: Any) -> Iterator[tuple[str, float, int]]:
 
 def answers_of(outputs: Collection[str], catalog: Any) -> list[str]:
     """The sentences that the report of a run begins with; none where it made no table of counts."""
-    from robust_fairness.reporting import Results
-    from robust_fairness.reporting.first_screen import answers
+    from robust_fairness.report import Results
+    from robust_fairness.report.first_screen import answers
 
     if not {"metrics", "counts"} <= {*outputs}:
         return []
@@ -631,8 +631,8 @@ def headlines(metrics: Any) -> dict[str, float]:
     Accuracy is the mean over cells; the gap is the largest of all cells and test sets, of the
     measure that the report prefers.
     """
-    from robust_fairness.reporting.matrix import gaps_among
-    from robust_fairness.reporting.results import distinct, where
+    from robust_fairness.report.matrix import gaps_among
+    from robust_fairness.report.results import distinct, where
 
     rows = distinct(where(metrics, group="")).dropna(subset="value")
     gap = next(iter(gaps_among(rows["metric"].unique())), "")

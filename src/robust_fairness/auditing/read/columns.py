@@ -17,14 +17,9 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
+from robust_fairness.auditing.read.cleaning import MOST_CODES, WITH_COMMA, DateUnit, is_placeholder
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import as_decimal, exact
-from robust_fairness.datasets.raw.cleaning import (
-    MOST_CODES,
-    WITH_COMMA,
-    DateUnit,
-    is_placeholder,
-)
 
 MOST_CATEGORIES = 100
 REST = "rest"  # all values of a target that are not positive

@@ -3,8 +3,8 @@
 import pandas as pd
 import yaml
 
-from robust_fairness.datasets.raw.columns import MOST_CATEGORIES, MOST_CODES
-from robust_fairness.datasets.raw.profile import (
+from robust_fairness.auditing.read.columns import MOST_CATEGORIES, MOST_CODES
+from robust_fairness.auditing.read.profile import (
     BINS,
     EACH_ONCE,
     ORDERED,

@@ -9,15 +9,11 @@ from typing import Literal
 
 import pandas as pd
 
+from robust_fairness.auditing.read.cleaning import MOST_CODES, Cleaning
+from robust_fairness.auditing.read.columns import FIRST_ROWS, MOST_CATEGORIES, canonical
+from robust_fairness.auditing.read.reading import UTF_8, delimiter_of, read_columns
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.raw.cleaning import MOST_CODES, Cleaning
-from robust_fairness.datasets.raw.columns import (
-    FIRST_ROWS,
-    MOST_CATEGORIES,
-    canonical,
-)
-from robust_fairness.datasets.raw.reading import UTF_8, delimiter_of, read_columns
 
 Type = Literal["constant", "binary", "category", "number", "measure", "date", "mixed", "text"]
 

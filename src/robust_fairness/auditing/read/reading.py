@@ -16,12 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.errors import InputError, first_line, unknown_name
-from robust_fairness.core.extras import needed_by
-from robust_fairness.core.frames import as_pandas
-from robust_fairness.core.raw_files import BLOCK, Files
-from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
-from robust_fairness.datasets.raw.cleaning import (
+from robust_fairness.auditing.read.cleaning import (
     BLANK,
     READ_AS,
     WRITTEN,
@@ -29,6 +24,11 @@ from robust_fairness.datasets.raw.cleaning import (
     Decimals,
     telling,
 )
+from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.extras import needed_by
+from robust_fairness.core.frames import as_pandas
+from robust_fairness.core.raw_files import BLOCK, Files
+from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
 
 if TYPE_CHECKING:
     import pyarrow as pa

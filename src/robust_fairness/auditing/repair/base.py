@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from robust_fairness.core.registry import Plugin, PluginParameters
-from robust_fairness.samples import Groups
+from robust_fairness.numbers.groups import Groups
 
 
 class PostProcessingParameters(PluginParameters):

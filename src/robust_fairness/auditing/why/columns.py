@@ -7,7 +7,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 MOST_LEVELS = 255  # of a column that the boosted trees take as a category
 NAMES_DOMAIN = 0.9  # AUC from which a single column names the domain

@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from robust_fairness.auditing.why.columns import MOST_LEVELS
+from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, Overlap, cross_fitted
 from robust_fairness.core.intervals import CONFIDENCE
-from robust_fairness.diagnosis.columns import MOST_LEVELS
-from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, Overlap, cross_fitted
 from robust_fairness.metrics.classification import (
     false_positive_rate,
     selection_rate,

@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
 
-from robust_fairness.diagnosis.columns import NAMES_DOMAIN, Columns, domain_columns, folds
+from robust_fairness.auditing.why.columns import NAMES_DOMAIN, Columns, domain_columns, folds
 
 FOLDS = 3
 MOST = 20_000  # rows of a domain that classifiers and trees are fitted on

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.audit import Audit
-from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.why import (
+from robust_fairness.auditing.change_parts import (
     ALL,
     COLUMN,
     MIX,
@@ -20,13 +19,19 @@ from robust_fairness.auditing.why import (
     Why,
     X,
 )
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.auditing.why.columns import MOST_LEVELS, Columns
+from robust_fairness.auditing.why.decomposition import (
+    Coded,
+    DecomposedChange,
+    ScoredDomains,
+    changes,
+)
+from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, some
+from robust_fairness.auditing.why.labels import share_change
+from robust_fairness.auditing.why.regions import ScoredDomain, regions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.diagnosis.columns import MOST_LEVELS, Columns
-from robust_fairness.diagnosis.decomposition import Coded, DecomposedChange, ScoredDomains, changes
-from robust_fairness.diagnosis.domains import FEWEST, ComparedRows, some
-from robust_fairness.diagnosis.labels import share_change
-from robust_fairness.diagnosis.regions import ScoredDomain, regions
 
 TWO = 2
 LEVELS = 20  # of a category, the most frequent ones, that may bound a region

@@ -85,4 +85,4 @@ def bibliography(used: Mapping[str, Iterable[str]]) -> str:
 
 
 def _text(name: str) -> str:
-    return (files("robust_fairness.citations") / name).read_text(encoding="utf-8")
+    return (files("robust_fairness.bench.citations") / name).read_text(encoding="utf-8")

@@ -2,4 +2,4 @@
 
 from robust_fairness.core.callable_package import make_callable
 
-make_callable(__name__, "robust_fairness.library.listing", "datasets")
+make_callable(__name__, "robust_fairness.bench.listing", "datasets")

@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.core.registry import Plugin
-from robust_fairness.datasets.raw.columns import require_two_values
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import (
+from robust_fairness.auditing.read.columns import require_two_values
+from robust_fairness.bench.samples.splits import (
     SplitParameters,
     random_splits,
     require_every_class,
     unit_splits,
 )
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
+from robust_fairness.core.registry import Plugin
+from robust_fairness.core.samples import Samples
 
 MISSING = "missing"  # category of a missing cell, and mark of the indicators of missing numbers
 

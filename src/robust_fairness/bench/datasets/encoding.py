@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel
 
+from robust_fairness.auditing.read.columns import canonical, name_of_category, row_of
+from robust_fairness.bench.datasets.base import MISSING, one_hot
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import MISSING, one_hot
-from robust_fairness.datasets.raw.columns import canonical, name_of_category, row_of
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 # Categories that the datasets have for a missing cell.
 FOR_MISSING = (MISSING, "not applicable")

@@ -8,11 +8,8 @@ import numpy as np
 import pandas as pd
 from pydantic import BeforeValidator, Field, model_validator
 
-from robust_fairness.core.errors import Collected, InputError, unknown_name
-from robust_fairness.core.raw_files import Files, RawPath
-from robust_fairness.datasets.base import EACH_ONCE, TypedTable
-from robust_fairness.datasets.raw.cleaning import READ_AS, Cleaning, Decimals
-from robust_fairness.datasets.raw.columns import (
+from robust_fairness.auditing.read.cleaning import READ_AS, Cleaning, Decimals
+from robust_fairness.auditing.read.columns import (
     Kind,
     Period,
     as_categories,
@@ -27,9 +24,12 @@ from robust_fairness.datasets.raw.columns import (
     two_classes,
     without_suffix,
 )
-from robust_fairness.datasets.raw.reading import read_columns
-from robust_fairness.samples import REQUIRED_PARTS
-from robust_fairness.samples.splits import SplitParameters
+from robust_fairness.auditing.read.reading import read_columns
+from robust_fairness.bench.datasets.base import EACH_ONCE, TypedTable
+from robust_fairness.bench.samples.splits import SplitParameters
+from robust_fairness.core.errors import Collected, InputError, unknown_name
+from robust_fairness.core.raw_files import Files, RawPath
+from robust_fairness.core.samples import REQUIRED_PARTS
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,5 @@
 """Models that one call fits, such as every estimator of scikit-learn, one per file."""
 
-from robust_fairness.estimators._scikit_learn import weight_argument
+from robust_fairness.bench.estimators._scikit_learn import weight_argument
 
 __all__ = ["weight_argument"]

@@ -32,7 +32,7 @@ TRUSTED = frozenset((
     "lightgbm.basic.Booster",
     "lightgbm.sklearn.LGBMClassifier",
     "lightgbm.sklearn.LGBMRegressor",
-    "robust_fairness.estimators.k_means.KMeansClassifier",
+    "robust_fairness.bench.estimators.k_means.KMeansClassifier",
     "sklearn._loss.loss.HalfTweedieLossIdentity",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from robust_fairness.bench.models.base import SingleModel
+from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import SingleModel
-from robust_fairness.models.losses import ABSENT
-from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 LOGGER = logging.getLogger(__name__)

@@ -15,9 +15,7 @@ from sklearn.utils import get_tags
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.registry import PluginParameters
-from robust_fairness.estimators._scikit_learn import (
+from robust_fairness.bench.estimators._scikit_learn import (
     Oracle,
     Predict,
     Rows,
@@ -30,8 +28,10 @@ from robust_fairness.estimators._scikit_learn import (
     weight_argument,
     with_categories,
 )
-from robust_fairness.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
-from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.errors import InputError, first_line
+from robust_fairness.core.registry import PluginParameters
 
 LOGGER = logging.getLogger(__name__)
 PACKAGE = f"scikit-learn {sklearn.__version__}"

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans as Clusters
 
-from robust_fairness.estimators.estimator import ScikitLearn
+from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 
 class KMeansClassifier(ClassifierMixin, BaseEstimator):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from robust_fairness.estimators.estimator import ScikitLearn
+from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 
 class LogisticRegression(ScikitLearn):

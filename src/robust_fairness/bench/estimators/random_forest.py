@@ -7,10 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.bench.estimators.base import LEAST_PROBABILITY, Estimator
+from robust_fairness.bench.models.base import require_classes
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.estimators.base import LEAST_PROBABILITY, Estimator
-from robust_fairness.models.base import require_classes
-from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 NUMBERS_AT_ONCE = 2**23  # numbers in memory while a block of rows is predicted
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, PlainValidator, model_validator
 
-from robust_fairness.experiment.plugins import Settings
+from robust_fairness.bench.experiment.plugins import Settings
 
 
 def _texts(value: object) -> object:

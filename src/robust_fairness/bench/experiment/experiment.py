@@ -21,12 +21,12 @@ from pydantic import (
     model_validator,
 )
 
+from robust_fairness.bench.experiment.domains import Domains
+from robust_fairness.bench.experiment.plugins import Named, Settings, is_outline, named, one_line
+from robust_fairness.bench.experiment.search import Stage
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import MOST_COUNT, exact
 from robust_fairness.core.registry import Hyperparameters, find
-from robust_fairness.experiment.domains import Domains
-from robust_fairness.experiment.plugins import Named, Settings, is_outline, named, one_line
-from robust_fairness.experiment.search import Stage
 
 AXES = ("datasets", "methods", "shifts", "seeds")
 MOST_SEEDS = 10_000
@@ -330,7 +330,7 @@ def _changed(part: Any, fields: Mapping[str, Any]) -> Any:
 def _training(value: Any, info: Any) -> Any:
     if is_outline(info):
         return Settings()
-    from robust_fairness.generation.fitting import GeneratorParameters
+    from robust_fairness.bench.generation.fitting import GeneratorParameters
 
     return GeneratorParameters.model_validate(value)
 

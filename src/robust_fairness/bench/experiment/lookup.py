@@ -3,12 +3,12 @@
 from difflib import get_close_matches
 from functools import cache
 
+from robust_fairness.bench.experiment.experiment import Protocol
+from robust_fairness.bench.experiment.mistakes import Mistakes
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.experiment.written import WrittenParameters
+from robust_fairness.bench.experiment.yaml_source import NOTHING, Node
 from robust_fairness.core import registry
-from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.experiment.mistakes import Mistakes
-from robust_fairness.experiment.plugins import Named
-from robust_fairness.experiment.written import WrittenParameters
-from robust_fairness.experiment.yaml_source import NOTHING, Node
 
 ALIKE = 0.8  # of two names, between 0 and 1
 

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from robust_fairness.bench.experiment.plugins import OUTLINE, keys_of, message
+from robust_fairness.bench.experiment.yaml_source import Node
 from robust_fairness.core.errors import Mistake, together
-from robust_fairness.experiment.plugins import OUTLINE, keys_of, message
-from robust_fairness.experiment.yaml_source import Node
 
 Model = TypeVar("Model", bound=BaseModel)
 # What is allowed, by the type of pydantic's error.

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from robust_fairness.core import registry
-from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.domains import Design
-from robust_fairness.experiment.experiment import (
+from robust_fairness.bench.experiment.domains import Design
+from robust_fairness.bench.experiment.experiment import (
     Cell,
     DatasetConfig,
     Experiment,
@@ -20,18 +18,20 @@ from robust_fairness.experiment.experiment import (
     Scoring,
     TestSet,
 )
-from robust_fairness.experiment.lookup import Lookup
-from robust_fairness.experiment.mistakes import Mistakes
-from robust_fairness.experiment.plugins import Named
-from robust_fairness.experiment.search import Stage
-from robust_fairness.experiment.written import (
+from robust_fairness.bench.experiment.lookup import Lookup
+from robust_fairness.bench.experiment.mistakes import Mistakes
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.experiment.search import Stage
+from robust_fairness.bench.experiment.written import (
     WrittenCell,
     WrittenDataset,
     WrittenFile,
     WrittenGenerator,
     WrittenReference,
 )
-from robust_fairness.experiment.yaml_source import NOTHING, Node, deep_merged, without
+from robust_fairness.bench.experiment.yaml_source import NOTHING, Node, deep_merged, without
+from robust_fairness.core import registry
+from robust_fairness.core.errors import InputError
 
 GENERATED = "generated"  # the dataset plug-in whose images a generator makes
 SECTIONS = tuple(WrittenFile.model_fields)

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from robust_fairness.bench.experiment.experiment import Experiment, Protocol
+from robust_fairness.bench.experiment.plugins import Named
 from robust_fairness.core import registry
-from robust_fairness.experiment.experiment import Experiment, Protocol
-from robust_fairness.experiment.plugins import Named
 
 
 def used_by(experiment: Experiment) -> dict[str, list[str]]:

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, model_validator
 from pydantic_core import PydanticCustomError
 
-from robust_fairness.experiment.experiment import Facets, Running, Scoring, filled
-from robust_fairness.experiment.plugins import Settings
+from robust_fairness.bench.experiment.experiment import Facets, Running, Scoring, filled
+from robust_fairness.bench.experiment.plugins import Settings
 
 
 def _name(value: Any) -> str:

@@ -17,10 +17,10 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
-from robust_fairness.compute.progress import progress
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.generation.families import Family
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.generation.families import Family
 
 
 @runtime_checkable

@@ -15,10 +15,9 @@ from pydantic import BaseModel, PositiveFloat, PositiveInt, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.generation import generator, songunet
-from robust_fairness.generation._published import Settings, Weights, from_nvlabs, from_openai
-from robust_fairness.generation.generator import (
+from robust_fairness.bench.generation import generator, songunet
+from robust_fairness.bench.generation._published import Settings, Weights, from_nvlabs, from_openai
+from robust_fairness.bench.generation.generator import (
     HEADER,
     LONGEST_MESSAGE,
     read,
@@ -26,6 +25,7 @@ from robust_fairness.generation.generator import (
     write,
     written_settings,
 )
+from robust_fairness.core.errors import InputError
 
 OPENAI_NOISE_FACTOR = 1000.0  # its network counts time in thousandths of ln(sigma) / 4
 CIFAR_SIZE, CIFAR_STEPS, STEPS = 32, 18, 40  # steps of the sampler for images of that size, others

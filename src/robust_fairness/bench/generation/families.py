@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel
 
+from robust_fairness.bench.generation import latents
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from robust_fairness.generation import latents
 
 
 @dataclass(frozen=True)

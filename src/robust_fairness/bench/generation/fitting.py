@@ -12,20 +12,15 @@ from jaxtyping import Int, UInt8
 from pydantic import BaseModel, Field
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
-from robust_fairness.compute.checkpoints import Checkpoint, threads
-from robust_fairness.compute.devices import device_named, same_every_time
-from robust_fairness.compute.optimisers import Adam
-from robust_fairness.compute.progress import progress
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
+from robust_fairness.bench.compute.devices import device_named, same_every_time
+from robust_fairness.bench.compute.optimisers import Adam
+from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.generation import edm, unet
+from robust_fairness.bench.generation.generator import Device, Generator, GeneratorSettings, Network
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import table
-from robust_fairness.generation import edm, unet
-from robust_fairness.generation.generator import (
-    Device,
-    Generator,
-    GeneratorSettings,
-    Network,
-)
 
 HISTORY = {"step": "int64", "images": "int64", "loss": "float64"}
 

@@ -14,10 +14,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from robust_fairness.compute.devices import device_named, same_every_time
+from robust_fairness.bench.compute.devices import device_named, same_every_time
+from robust_fairness.bench.generation import edm, songunet, unet
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
-from robust_fairness.generation import edm, songunet, unet
 
 HEADER = "robust_fairness"
 KIND = "generator"

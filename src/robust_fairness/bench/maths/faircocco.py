@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.core.draws import subset
-from robust_fairness.maths.cross_covariance import (
+from robust_fairness.bench.maths.cross_covariance import (
     WIDTH_ROWS,
     Pivots,
     Variable,
@@ -20,7 +19,8 @@ from robust_fairness.maths.cross_covariance import (
     pivots,
     variable,
 )
-from robust_fairness.maths.permutation import hsic_test, permutation_test, strata_of
+from robust_fairness.bench.maths.permutation import hsic_test, permutation_test, strata_of
+from robust_fairness.core.draws import subset
 
 Notion = Literal["dp", "eo", "cal"]
 Extended = Literal["attribute", "both"]

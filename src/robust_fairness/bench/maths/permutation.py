@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from robust_fairness.maths.cross_covariance import (
+from robust_fairness.bench.maths.cross_covariance import (
     Pivots,
     Variable,
     features,
@@ -71,7 +71,7 @@ def hsic_test(
         seed: of the permutations.
         chosen: pivots of the variables, where they are known already.
 
-    >>> from robust_fairness.maths.cross_covariance import variable
+    >>> from robust_fairness.bench.maths.cross_covariance import variable
     >>> rng = np.random.default_rng(0)
     >>> y, a = rng.integers(0, 2, 200), rng.normal(size=200)
     >>> columns = [torch.from_numpy(values[:, None]) for values in (y + np.sin(3 * a), a)]

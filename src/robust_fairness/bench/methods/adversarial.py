@@ -9,9 +9,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.maths.curvature import change_of_gradient, one_step
-from robust_fairness.maths.kernels import BANDWIDTHS, mean_pairwise_mmd
-from robust_fairness.methods.base import (
+from robust_fairness.bench.maths.curvature import change_of_gradient, one_step
+from robust_fairness.bench.maths.kernels import BANDWIDTHS, mean_pairwise_mmd
+from robust_fairness.bench.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -19,8 +19,8 @@ from robust_fairness.methods.base import (
     Step,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.losses import cross_entropy, mean_where
 
 
 class AdversarialParameters(GroupMethodParameters):

@@ -9,8 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.maths.kernels import indicators, mean_over_pairs
-from robust_fairness.methods.base import (
+from robust_fairness.bench.maths.kernels import indicators, mean_over_pairs
+from robust_fairness.bench.methods.base import (
     Batch,
     Information,
     Method,
@@ -20,8 +20,8 @@ from robust_fairness.methods.base import (
     Subgroups,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.losses import cross_entropy, mean_where
 
 SEEN: dict[str, tuple[Information, ...]] = {
     "domains": ("domains",),

@@ -9,11 +9,11 @@ import torch
 from pydantic import BaseModel, Field, model_validator
 from torch import Tensor, nn
 
+from robust_fairness.bench.estimators.base import Estimator
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
-from robust_fairness.estimators.base import Estimator
-from robust_fairness.models.base import Model
-from robust_fairness.models.randomness import DropoutNoise, Randomness
 
 Subgroups = Literal["group_and_class", "group", "class", "domain"]
 Information = Literal["groups", "domains", "target rows"]

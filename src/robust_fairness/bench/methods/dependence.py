@@ -10,15 +10,15 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.maths.cross_covariance import evenly, low_rank_score
-from robust_fairness.maths.faircocco import probabilities, variables_of
-from robust_fairness.maths.maximal_correlation import (
+from robust_fairness.bench.maths.cross_covariance import evenly, low_rank_score
+from robust_fairness.bench.maths.faircocco import probabilities, variables_of
+from robust_fairness.bench.maths.maximal_correlation import (
     chi_squared,
     conditional,
     density_cover,
     joint_distribution,
 )
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -27,8 +27,8 @@ from robust_fairness.methods.base import (
     require_softmax,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.losses import mean_where
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.losses import mean_where
 
 WIDTH_ROWS = 32  # rows whose 496 distances estimate the median
 SHARPNESS = 30  # of the softplus instead of max(., 0), as in the published code

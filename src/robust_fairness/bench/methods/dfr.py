@@ -10,18 +10,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Problem,
     SubgroupMethodParameters,
     TrainingRows,
     require_softmax,
 )
-from robust_fairness.methods.erm import Erm
-from robust_fairness.methods.subsampling import balanced
-from robust_fairness.models.base import Model
-from robust_fairness.models.layers import Linear
-from robust_fairness.models.losses import ABSENT
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.methods.subsampling import balanced
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.layers import Linear
+from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.core.errors import InputError
 
 ITERATIONS = 5000  # of scikit-learn's solver
 FEWEST_ROWS = 10  # held-out rows of a subgroup below which a warning is logged

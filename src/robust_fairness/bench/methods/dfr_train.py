@@ -6,10 +6,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from robust_fairness.bench.methods.base import Batch, Problem, Step, SubgroupMethodParameters
+from robust_fairness.bench.methods.subsampling import Subsampling
+from robust_fairness.bench.models.base import Model
 from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import Batch, Problem, Step, SubgroupMethodParameters
-from robust_fairness.methods.subsampling import Subsampling
-from robust_fairness.models.base import Model
 
 
 class DfrTrain(Subsampling):

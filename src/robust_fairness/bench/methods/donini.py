@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -17,8 +16,9 @@ from robust_fairness.methods.base import (
     Step,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.fixed_features import FixedFeatures
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.fixed_features import FixedFeatures
+from robust_fairness.core.errors import InputError
 
 SMALLEST_DIFFERENCE = 1e-9  # of the largest mean or difference: what is below it is rounding
 

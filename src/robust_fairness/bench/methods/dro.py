@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Method, MethodParameters, Step
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Batch, Method, MethodParameters, Step
+from robust_fairness.bench.models.base import Model
 
 
 class CvarDro(Method):

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from robust_fairness.methods.base import Batch, Method, Step, weighted_loss
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Batch, Method, Step, weighted_loss
+from robust_fairness.bench.models.base import Model
 
 
 class Erm(Method):

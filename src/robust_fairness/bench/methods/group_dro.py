@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     Problem,
@@ -18,7 +18,7 @@ from robust_fairness.methods.base import (
     row_weights,
     shuffled,
 )
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
 
 LOGGER = logging.getLogger(__name__)
 MOST_SPREAD = 1e6  # above it subgroups are as good as absent

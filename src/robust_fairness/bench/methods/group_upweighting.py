@@ -5,9 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Problem, SubgroupMethodParameters
-from robust_fairness.methods.erm import Erm
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Batch, Problem, SubgroupMethodParameters
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.models.base import Model
 
 
 class GroupUpweighting(Erm):

@@ -7,9 +7,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Information, MethodParameters, Problem
-from robust_fairness.methods.erm import Erm
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Batch, Information, MethodParameters, Problem
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.models.base import Model
 
 LOGGER = logging.getLogger(__name__)
 FOLDS = 5

@@ -7,8 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     Problem,
@@ -18,7 +17,8 @@ from robust_fairness.methods.base import (
     require_softmax,
     row_weights,
 )
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
+from robust_fairness.core.errors import InputError
 
 HALVES = 2
 

@@ -5,9 +5,9 @@ import logging
 import torch
 from pydantic import Field
 
-from robust_fairness.methods.base import Batch, MethodParameters, Problem
-from robust_fairness.methods.erm import Erm
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Batch, MethodParameters, Problem
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.models.base import Model
 
 LOGGER = logging.getLogger(__name__)
 

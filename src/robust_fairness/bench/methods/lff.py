@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -16,8 +16,8 @@ from robust_fairness.methods.base import (
     require_softmax,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.losses import cross_entropy
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.losses import cross_entropy
 
 SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
 

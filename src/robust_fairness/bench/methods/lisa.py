@@ -7,9 +7,15 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.methods.base import Batch, Method, Problem, Step, SubgroupMethodParameters
-from robust_fairness.methods.mixup import mixed_loss, require_numbers, symmetric_beta
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import (
+    Batch,
+    Method,
+    Problem,
+    Step,
+    SubgroupMethodParameters,
+)
+from robust_fairness.bench.methods.mixup import mixed_loss, require_numbers, symmetric_beta
+from robust_fairness.bench.models.base import Model
 
 
 class Lisa(Method):

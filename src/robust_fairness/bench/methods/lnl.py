@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor, nn
 
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -14,9 +14,9 @@ from robust_fairness.methods.base import (
     Step,
     row_weights,
 )
-from robust_fairness.models.base import Model, averaged_over_places
-from robust_fairness.models.layers import Linear, TwoLayers
-from robust_fairness.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.base import Model, averaged_over_places
+from robust_fairness.bench.models.layers import Linear, TwoLayers
+from robust_fairness.bench.models.losses import cross_entropy, mean_where
 
 SMALLEST_PROBABILITY = 1e-8
 

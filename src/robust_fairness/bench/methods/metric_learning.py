@@ -8,10 +8,8 @@ from jaxtyping import Int64
 from pydantic import Field, SerializeAsAny
 from torch import Tensor, nn
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
-from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.methods.base import (
+from robust_fairness.bench.experiment.plugins import Named, named
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -19,10 +17,12 @@ from robust_fairness.methods.base import (
     Step,
     TrainingRows,
 )
-from robust_fairness.miners.base import Miner
-from robust_fairness.models.base import Model
-from robust_fairness.models.embeddings.embedding import Embedding
-from robust_fairness.objectives.base import Objective
+from robust_fairness.bench.miners.base import Miner
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.embeddings.embedding import Embedding
+from robust_fairness.bench.objectives.base import Objective
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
 
 ObjectiveName = Annotated[SerializeAsAny[Named], named("objective")]
 MinerName = Annotated[SerializeAsAny[Named], named("miner")]

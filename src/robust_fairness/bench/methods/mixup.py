@@ -7,8 +7,7 @@ from pydantic import Field
 from scipy.special import betaincinv
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -16,7 +15,8 @@ from robust_fairness.methods.base import (
     Step,
     row_weights,
 )
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
+from robust_fairness.core.errors import InputError
 
 
 class Mixup(Method):

@@ -8,13 +8,9 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.methods.base import Batch, GroupMethodParameters, Problem, Step
-from robust_fairness.methods.metric_learning import (
-    MetricLearning,
-    Mined,
-    require_embedding,
-)
-from robust_fairness.models.base import Model, initialised
+from robust_fairness.bench.methods.base import Batch, GroupMethodParameters, Problem, Step
+from robust_fairness.bench.methods.metric_learning import MetricLearning, Mined, require_embedding
+from robust_fairness.bench.models.base import Model, initialised
 
 
 class Parade(MetricLearning):

@@ -9,14 +9,14 @@ import pandas as pd
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.bench.estimators.base import Estimator, Mixture
+from robust_fairness.bench.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.bench.models.base import Model
 from robust_fairness.core.errors import InputError
-from robust_fairness.estimators.base import Estimator, Mixture
-from robust_fairness.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
-from robust_fairness.models.base import Model
 
 if TYPE_CHECKING:
-    from robust_fairness.estimators._scikit_learn import Oracle
-    from robust_fairness.estimators.estimator import ScikitLearn
+    from robust_fairness.bench.estimators._scikit_learn import Oracle
+    from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 CONSTRAINTS = {
     "demographic_parity": "DemographicParity",

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     GroupMethodParameters,
     Method,
@@ -16,9 +16,9 @@ from robust_fairness.methods.base import (
     require_softmax,
     row_weights,
 )
-from robust_fairness.models.base import Model
-from robust_fairness.models.layers import Linear
-from robust_fairness.models.losses import cross_entropy
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.layers import Linear
+from robust_fairness.bench.models.losses import cross_entropy
 
 
 class Rubi(Method):

@@ -6,8 +6,7 @@ from typing import Literal
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.methods.base import (
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     MethodParameters,
@@ -15,7 +14,8 @@ from robust_fairness.methods.base import (
     Step,
     row_weights,
 )
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
+from robust_fairness.core.errors import InputError
 
 
 class SpectralDecoupling(Method):

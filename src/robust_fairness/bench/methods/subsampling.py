@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from robust_fairness.methods.base import Problem, SubgroupMethodParameters, TrainingRows
-from robust_fairness.methods.erm import Erm
-from robust_fairness.models.base import Model
+from robust_fairness.bench.methods.base import Problem, SubgroupMethodParameters, TrainingRows
+from robust_fairness.bench.methods.erm import Erm
+from robust_fairness.bench.models.base import Model
 
 
 class Subsampling(Erm):

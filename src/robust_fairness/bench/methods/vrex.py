@@ -6,8 +6,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.maths.kernels import indicators
-from robust_fairness.methods.base import (
+from robust_fairness.bench.maths.kernels import indicators
+from robust_fairness.bench.methods.base import (
     Batch,
     Method,
     Step,
@@ -15,7 +15,7 @@ from robust_fairness.methods.base import (
     Subgroups,
     row_weights,
 )
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
 
 
 class Vrex(Method):

@@ -7,8 +7,7 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import (
+from robust_fairness.bench.miners.base import (
     Labels,
     Miner,
     Rows,
@@ -18,6 +17,7 @@ from robust_fairness.miners.base import (
     choose,
     distances,
 )
+from robust_fairness.core.registry import PluginParameters
 
 DIAMETER = 2.0  # of the unit sphere: no two points are farther apart
 

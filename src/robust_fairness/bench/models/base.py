@@ -12,12 +12,12 @@ from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
 from torch.nn import functional
 
+from robust_fairness.bench.models import losses
+from robust_fairness.bench.models.layers import SingleHead
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import QuestionShape, RowShape
 from robust_fairness.core.registry import Plugin
-from robust_fairness.models import losses
-from robust_fairness.models.layers import SingleHead
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import QuestionShape, RowShape
 
 IMAGE_AXES = 3  # channels, height, width
 POOLED_AXES = 3  # replica, row, feature

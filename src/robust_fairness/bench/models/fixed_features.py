@@ -4,10 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from robust_fairness.models.base import Model, require_features
-from robust_fairness.models.layers import Linear
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
+from robust_fairness.bench.models.base import Model, require_features
+from robust_fairness.bench.models.layers import Linear
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.questions import RowShape
 
 
 class FixedFeatures(Model):

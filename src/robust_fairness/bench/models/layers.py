@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 
 
 class Linear(nn.Module):

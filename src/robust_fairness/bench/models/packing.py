@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from robust_fairness.samples.questions import QuestionShape
+from robust_fairness.core.questions import QuestionShape
 
 
 def packed(tokens: Tensor, counts: Tensor, features: Tensor, dtype: torch.dtype) -> Tensor:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from robust_fairness.models.base import Model
+from robust_fairness.bench.models.base import Model
 
 Pass = Callable[..., Tensor]
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from robust_fairness.bench.miners.base import Labels, Rows, Triplets
+from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, names
-from robust_fairness.miners.base import Labels, Rows, Triplets
-from robust_fairness.models.randomness import Randomness
 
 Loss = Float[Tensor, ""]
 

@@ -14,12 +14,12 @@ from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from robust_fairness.bench.miners.base import Labels, Rows
+from robust_fairness.bench.models.base import initialised
+from robust_fairness.bench.models.layers import unit_length
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.objectives.base import BatchObjective, Loss
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Labels, Rows
-from robust_fairness.models.base import initialised
-from robust_fairness.models.layers import unit_length
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import BatchObjective, Loss
 
 DEVIATION = 1 / 8  # initial standard deviation of the proxies' entries
 

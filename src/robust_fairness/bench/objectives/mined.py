@@ -6,10 +6,10 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from robust_fairness.bench.miners.base import Labels, Rows, Triplets
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.objectives.base import Loss, MinedObjective
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.miners.base import Labels, Rows, Triplets
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.objectives.base import Loss, MinedObjective
 
 
 class Contrastive(MinedObjective):

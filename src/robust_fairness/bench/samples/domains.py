@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.bench.samples.splits import require_every_class
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.samples.samples import OOD_PARTS, PARTS, Samples
-from robust_fairness.samples.splits import require_every_class
+from robust_fairness.core.samples import OOD_PARTS, PARTS, Samples
 
 logger = logging.getLogger(__name__)
 

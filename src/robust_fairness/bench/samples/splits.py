@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.samples import REQUIRED_PARTS
+from robust_fairness.core.samples import REQUIRED_PARTS
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 

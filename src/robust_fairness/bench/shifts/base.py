@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import BaseModel
 
+from robust_fairness.bench.generation.latents import Targets
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
-from robust_fairness.generation.latents import Targets
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 BRIGHTEST = 255
 VALUES_PER_BLOCK = 2**22  # pixel values that are changed together, so that memory is bounded

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from robust_fairness.bench.shifts.base import BRIGHTEST, ImageShift, Severities
 from robust_fairness.core.errors import InputError
-from robust_fairness.shifts.base import BRIGHTEST, ImageShift, Severities
 
 HEIGHT, WIDTH = 2, 3
 DECIMALS = 9  # of a quotient, so that 33 pixels have 30 blocks of 1.1

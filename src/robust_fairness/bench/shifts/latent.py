@@ -6,15 +6,15 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.generation.latents import (
+from robust_fairness.bench.generation.latents import (
     Targets,
     check_dimension,
     directions,
     on_sphere,
     slerp,
 )
-from robust_fairness.shifts.base import RIGHT_ANGLE, LatentShift, Severities
+from robust_fairness.bench.shifts.base import RIGHT_ANGLE, LatentShift, Severities
+from robust_fairness.core.errors import InputError
 
 STRAIGHT_ANGLE = 180.0  # degrees
 HALF = 0.5

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
-from robust_fairness.core.draws import normal_rows, uniform_rows
-from robust_fairness.samples import Samples
-from robust_fairness.shifts.base import (
+from robust_fairness.bench.shifts.base import (
     BRIGHTEST,
     ImageShift,
     Severities,
     are_images,
     not_applicable,
 )
+from robust_fairness.core.draws import normal_rows, uniform_rows
+from robust_fairness.core.samples import Samples
 
 HALF_WIDTH = np.float32(np.sqrt(3))  # of the uniform distribution of standard deviation 1
 HALF = np.float32(0.5)

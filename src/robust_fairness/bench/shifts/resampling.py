@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, NonNegativeInt
 
+from robust_fairness.bench.shifts.base import SampleShift, Severities
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.samples import Samples
-from robust_fairness.shifts.base import SampleShift, Severities
+from robust_fairness.core.samples import Samples
 
 
 class ResamplingParameters(PluginParameters):

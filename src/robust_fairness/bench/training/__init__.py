@@ -9,13 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from robust_fairness.compute.checkpoints import Checkpoint, threads
-from robust_fairness.compute.memory import keep_freed_memory
-from robust_fairness.core import tables
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.samples import Samples
-from robust_fairness.training import (
+from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
+from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.training import (
     decisions,
     evaluation,
     fitting,
@@ -24,9 +21,12 @@ from robust_fairness.training import (
     selection,
     stacking,
 )
-from robust_fairness.training.evaluation import count, evaluate
-from robust_fairness.training.prediction import UNSHIFTED
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.bench.training.evaluation import count, evaluate
+from robust_fairness.bench.training.prediction import UNSHIFTED
+from robust_fairness.bench.training.records import Fitted, Prediction
+from robust_fairness.core import tables
+from robust_fairness.core.samples import Samples
+from robust_fairness.metrics.criteria import EVERY
 
 __all__ = [
     "check", "compare", "count", "evaluate", "expected_seconds", "predict", "select", "train",

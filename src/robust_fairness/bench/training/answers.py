@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.samples import Samples
-from robust_fairness.training.records import Prediction
+from robust_fairness.core.samples import Samples
 
 
 def prediction_of(

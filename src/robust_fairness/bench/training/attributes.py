@@ -8,9 +8,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from robust_fairness.bench.methods.base import MethodParameters, Subgroups
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.methods.base import MethodParameters, Subgroups
-from robust_fairness.samples import Groups, Samples, groups_of, numbers_of
+from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.groups import Groups, groups_of, numbers_of
 
 
 def mitigated_attributes(samples: Samples, method: MethodParameters) -> list[pd.Series]:

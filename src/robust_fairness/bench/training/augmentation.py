@@ -19,11 +19,11 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from robust_fairness.bench.models.base import IMAGE_AXES
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training.cropping import crop_and_flip, flip
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.base import IMAGE_AXES
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples
-from robust_fairness.training.cropping import crop_and_flip, flip
+from robust_fairness.core.samples import Samples
 
 NONE = "none"
 AT_ONCE = 2  # operations per image

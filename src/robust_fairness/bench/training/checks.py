@@ -5,13 +5,13 @@ import logging
 import numpy as np
 from pydantic import BaseModel
 
+from robust_fairness.bench.estimators.base import Estimator
+from robust_fairness.bench.experiment.experiment import OF_STEPS, Cell, Protocol
+from robust_fairness.bench.methods.base import Method, MethodParameters
+from robust_fairness.bench.training.prediction import UNSHIFTED, due_quantities
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
-from robust_fairness.estimators.base import Estimator
-from robust_fairness.experiment.experiment import OF_STEPS, Cell, Protocol
-from robust_fairness.methods.base import Method, MethodParameters
-from robust_fairness.samples import Samples
-from robust_fairness.training.prediction import UNSHIFTED, due_quantities
+from robust_fairness.core.samples import Samples
 
 LOGGER = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float64, Int64, UInt8
 from torch import Tensor
 from torch.nn import functional
 
-from robust_fairness.models.randomness import Randomness
+from robust_fairness.bench.models.randomness import Randomness
 
 AREA = (0.08, 1.0)  # share of the image
 ASPECT = (3 / 4, 4 / 3)  # width over height

@@ -7,23 +7,24 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.compute.devices import device_named
-from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Protocol, Replica
-from robust_fairness.methods.base import Batch, TrainingRows
-from robust_fairness.models.base import LabelledRows
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples import Samples, width_of
-from robust_fairness.training import preprocessing
-from robust_fairness.training.attributes import (
+from robust_fairness.bench.compute.devices import device_named
+from robust_fairness.bench.experiment.experiment import Protocol, Replica
+from robust_fairness.bench.methods.base import Batch, TrainingRows
+from robust_fairness.bench.models.base import LabelledRows
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.bench.training import preprocessing
+from robust_fairness.bench.training.attributes import (
     encode,
     groups_are_classes,
     mitigated_attributes,
     mitigated_groups,
     subgroups_of,
 )
-from robust_fairness.training.augmentation import AUGMENTATIONS
-from robust_fairness.training.inputs import Inputs, rows_at_once
+from robust_fairness.bench.training.augmentation import AUGMENTATIONS
+from robust_fairness.bench.training.inputs import Inputs, rows_at_once
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.groups import width_of
 
 # Of weights, inputs and losses; bfloat16 is that of a network's passes alone.
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.training import prediction
+from robust_fairness.bench.training.prediction import UNSHIFTED
+from robust_fairness.bench.training.records import Fitted, Prediction
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.experiment.plugins import Named
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.samples import Groups, Samples, groups_of
-from robust_fairness.training import prediction
-from robust_fairness.training.prediction import UNSHIFTED
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.numbers.groups import Groups, groups_of
 
 MISSING = "missing"
 

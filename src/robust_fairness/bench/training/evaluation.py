@@ -7,14 +7,14 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness import metrics
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.samples.domains import rows_by_domain
+from robust_fairness.bench.training.prediction import UNSHIFTED
+from robust_fairness.bench.training.records import Prediction
 from robust_fairness.core import tables
-from robust_fairness.experiment.experiment import Cell
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.metrics.evaluation import DECISION
-from robust_fairness.samples import Samples
-from robust_fairness.samples.domains import rows_by_domain
-from robust_fairness.training.prediction import UNSHIFTED
-from robust_fairness.training.records import Prediction
 
 OTHER_DOMAIN = "domain"  # the shift of rows of domains that are not trained on
 

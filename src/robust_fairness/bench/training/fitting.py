@@ -11,30 +11,31 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
-from robust_fairness.compute.checkpoints import Checkpoint
-from robust_fairness.compute.devices import same_every_time
-from robust_fairness.compute.progress import progress
-from robust_fairness.core.files import sha256_of
-from robust_fairness.core.registry import find
-from robust_fairness.estimators.base import Estimator
-from robust_fairness.experiment.experiment import Cell, Replica
-from robust_fairness.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
-from robust_fairness.models.base import Model
-from robust_fairness.models.precision import in_bfloat16
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples, values_of
-from robust_fairness.training.attributes import mitigated_attributes
-from robust_fairness.training.checks import (
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.checkpoints import Checkpoint
+from robust_fairness.bench.compute.devices import same_every_time
+from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.estimators.base import Estimator
+from robust_fairness.bench.experiment.experiment import Cell, Replica
+from robust_fairness.bench.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.precision import in_bfloat16
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training.attributes import mitigated_attributes
+from robust_fairness.bench.training.checks import (
     require_complete,
     require_sample_weight,
     require_trainable,
     require_weights,
 )
-from robust_fairness.training.data import StackData, VisitingOrder, device_of
-from robust_fairness.training.optimisation import Optimisation
-from robust_fairness.training.records import Fitted, with_prefix
-from robust_fairness.training.stacking import stack_hparams
+from robust_fairness.bench.training.data import StackData, VisitingOrder, device_of
+from robust_fairness.bench.training.optimisation import Optimisation
+from robust_fairness.bench.training.records import Fitted, with_prefix
+from robust_fairness.bench.training.stacking import stack_hparams
+from robust_fairness.core.files import sha256_of
+from robust_fairness.core.registry import find
+from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.groups import values_of
 
 Steps = Callable[[Model, Batch], Iterator[Step]]
 Stops = Callable[[int, Tensor], bool]

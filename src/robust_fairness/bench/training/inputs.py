@@ -5,10 +5,10 @@ from math import prod
 import torch
 from torch import Tensor
 
+from robust_fairness.bench.models.packing import packed
 from robust_fairness.core.errors import InputError
-from robust_fairness.models.packing import packed
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import IMAGE, TOKENS, QuestionShape, RowShape
+from robust_fairness.core.questions import IMAGE, TOKENS, QuestionShape, RowShape
+from robust_fairness.core.samples import Samples
 
 NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
 MOST_ROWS_AT_ONCE = 8192

@@ -7,11 +7,11 @@ from math import cos, pi
 import torch
 from torch import Tensor
 
-from robust_fairness.compute.optimisers import Adam, Descent, Optimiser
-from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.methods.base import Method, Step
-from robust_fairness.models.base import Model
-from robust_fairness.training.records import with_prefix
+from robust_fairness.bench.compute.optimisers import Adam, Descent, Optimiser
+from robust_fairness.bench.experiment.experiment import Protocol
+from robust_fairness.bench.methods.base import Method, Step
+from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.training.records import with_prefix
 
 OPTIMISERS: dict[str, Callable[..., Optimiser]] = {
     "adam": Adam,

@@ -23,7 +23,7 @@ from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvin
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from robust_fairness.experiment.search import Range, Stage
+from robust_fairness.bench.experiment.search import Range, Stage
 
 DIGITS = 4  # of a drawn number in the name of its trial
 GUIDED_AT_ONCE = 4  # trials of TPE that are drawn together

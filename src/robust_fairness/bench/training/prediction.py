@@ -8,25 +8,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.maths.curvature import (
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.maths.curvature import (
     exact_curvature,
     one_shot_curvature,
     power_iteration_curvature,
 )
-from robust_fairness.maths.embeddings import clusters, same_class_rank
+from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
+from robust_fairness.bench.models.base import Model, SingleModel
+from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training import preprocessing
+from robust_fairness.bench.training.data import device_of, part_rows
+from robust_fairness.bench.training.inputs import Inputs, rows_at_once, shape_of
+from robust_fairness.bench.training.records import EARLIER, Fitted, Prediction, with_prefix
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.registry import find
+from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import find_metric
 from robust_fairness.metrics.criteria import scored_by
 from robust_fairness.metrics.evaluation import DECISION, probability_of_second
-from robust_fairness.models.base import Model, SingleModel
-from robust_fairness.models.randomness import Randomness
-from robust_fairness.samples import Samples
-from robust_fairness.training import preprocessing
-from robust_fairness.training.data import device_of, part_rows
-from robust_fairness.training.inputs import Inputs, rows_at_once, shape_of
-from robust_fairness.training.records import EARLIER, Fitted, Prediction, with_prefix
 
 UNSHIFTED = ""
 TEST_PARTS = ("test", "ood_test")

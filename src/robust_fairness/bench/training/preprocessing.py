@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from robust_fairness.experiment.experiment import Protocol
-from robust_fairness.samples import Samples
-from robust_fairness.training.attributes import sensitive_features
+from robust_fairness.bench.experiment.experiment import Protocol
+from robust_fairness.bench.training.attributes import sensitive_features
+from robust_fairness.core.samples import Samples
 
 BRIGHTEST = 255  # of a pixel
 SMALLEST_EIGENVALUE = 1e-6  # of the largest; directions below it are constant but for rounding

@@ -7,14 +7,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from robust_fairness.bench.experiment.experiment import Cell
+from robust_fairness.bench.maths.nearest_neighbours import nearest_distances
+from robust_fairness.bench.training.data import device_of
+from robust_fairness.bench.training.inputs import rows_at_once
+from robust_fairness.bench.training.prediction import FittedStack
+from robust_fairness.bench.training.records import Fitted
 from robust_fairness.core import tables
-from robust_fairness.experiment.experiment import Cell
-from robust_fairness.maths.nearest_neighbours import nearest_distances
-from robust_fairness.samples import Samples
-from robust_fairness.training.data import device_of
-from robust_fairness.training.inputs import rows_at_once
-from robust_fairness.training.prediction import FittedStack
-from robust_fairness.training.records import Fitted
+from robust_fairness.core.samples import Samples
 
 UNSHIFTED = ("none", 0.0)
 

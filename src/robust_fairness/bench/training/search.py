@@ -11,13 +11,9 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from robust_fairness.compute.checkpoints import threads
-from robust_fairness.core import tables
-from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell, Replica, require_replicas
-from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, ScoredPart
-from robust_fairness.samples import Samples, require_categorical
-from robust_fairness.training import (
+from robust_fairness.bench.compute.checkpoints import threads
+from robust_fairness.bench.experiment.experiment import Cell, Replica, require_replicas
+from robust_fairness.bench.training import (
     attributes,
     augmentation,
     checks,
@@ -27,11 +23,16 @@ from robust_fairness.training import (
     prediction,
     selection,
 )
-from robust_fairness.training.prediction import UNSHIFTED
-from robust_fairness.training.records import Fitted, Prediction
+from robust_fairness.bench.training.prediction import UNSHIFTED
+from robust_fairness.bench.training.records import Fitted, Prediction
+from robust_fairness.core import tables
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.samples import Samples
+from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, ScoredPart
+from robust_fairness.numbers.groups import require_categorical
 
 if TYPE_CHECKING:
-    from robust_fairness.training.optuna_stage import Asked, OptunaStage
+    from robust_fairness.bench.training.optuna_stage import Asked, OptunaStage
 
 LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
@@ -202,7 +203,7 @@ def rounds(trained: TrainedReplicas) -> Iterator[Round]:
     yield Round(cell.replicas())
     best: Mapping[str, Any] = {}
     for number, stage in enumerate(cell.search, 1):
-        from robust_fairness.training.optuna_stage import OptunaStage
+        from robust_fairness.bench.training.optuna_stage import OptunaStage
 
         drawn = OptunaStage(stage, objective(cell).higher, best)
         by_trial: dict[str, dict[str, Any]] = {}

@@ -6,10 +6,10 @@ from itertools import groupby
 from pydantic import BaseModel
 from torch import Tensor
 
+from robust_fairness.bench.experiment.experiment import Replica
+from robust_fairness.bench.models.base import SingleModel
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import Replica
-from robust_fairness.models.base import SingleModel
-from robust_fairness.samples import REQUIRED_PARTS, Samples
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 ROWS = 2**14  # of a step, of all replicas of a stack: activations of more leave the caches
 

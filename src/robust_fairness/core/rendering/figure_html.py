@@ -14,7 +14,7 @@ from PIL import Image
 from plotly.io import to_json
 
 from robust_fairness.core.numbers import written
-from robust_fairness.rendering.figures import TEMPLATE, cut
+from robust_fairness.core.rendering.figures import TEMPLATE, cut
 
 SMALL = TEMPLATE.to_plotly_json()
 MOST_PANELS = 12  # that the alternative text of a figure describes
@@ -23,7 +23,7 @@ MOST_PANELS = 12  # that the alternative text of a figure describes
 @cache
 def plotly_source() -> Markup:
     """JavaScript of Plotly, compressed by gzip, as base64; see ``plotly/ATTRIBUTION.md``."""
-    path = files("robust_fairness.rendering") / "plotly" / "plotly-cartesian.min.js.gz"
+    path = files("robust_fairness.core.rendering") / "plotly" / "plotly-cartesian.min.js.gz"
     return Markup(base64.b64encode(path.read_bytes()).decode())  # noqa: S704 - letters and digits
 
 

@@ -24,7 +24,9 @@ def rendered(package: str, template: str, **values: Any) -> str:
     """
     # autoescape: names of datasets, columns and groups come from data files
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("robust_fairness.rendering")]),
+        loader=ChoiceLoader(
+            [PackageLoader(package), PackageLoader("robust_fairness.core.rendering")]
+        ),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

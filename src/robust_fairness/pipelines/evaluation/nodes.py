@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure
-from robust_fairness.experiment.experiment import Cell, DatasetConfig
 
 JOINED = names.tables_of("cell")  # which a dataset joins
 
 
 def predict(samples: Any, models: Any, selection: Any, cell: Cell, **shifted: Any) -> Any:
     """Predict every test set with the selected replicas."""
-    from robust_fairness import training
+    from robust_fairness.bench import training
 
     return training.predict(samples, models, selection, cell, shifted)
 
@@ -21,8 +21,8 @@ def evaluate(
     samples: Any, predictions: Any, selection: Any, cell: Cell, **shifted: Any
 ) -> tuple[Any, Any]:
     """Score the predictions by every metric, and count their rows by group."""
-    from robust_fairness import training
-    from robust_fairness.compute.checkpoints import threads
+    from robust_fairness.bench import training
+    from robust_fairness.bench.compute.checkpoints import threads
 
     with threads(cell.protocol.threads):
         scores = training.evaluate(samples, predictions, selection, cell, shifted)
@@ -31,8 +31,8 @@ def evaluate(
 
 def draw(samples: Any, validation: Any, selection: Any, cell: Cell) -> Any:
     """The validation embeddings of one replica of a cell in the plane."""
-    from robust_fairness.compute.checkpoints import threads
-    from robust_fairness.reporting.embedding_plane import planes, selected
+    from robust_fairness.bench.compute.checkpoints import threads
+    from robust_fairness.report.embedding_plane import planes, selected
 
     trial, seed = selected(selection)
     values = next(
@@ -89,8 +89,8 @@ def state(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def diagnose(samples: Any, dataset: DatasetConfig, **parts: Any) -> Any:
     """Why scores of a dataset's cells change between domains; a failed cell has no rows."""
-    from robust_fairness.compute.checkpoints import threads
-    from robust_fairness.diagnosis.runs import diagnose as diagnosed
+    from robust_fairness.bench.compute.checkpoints import threads
+    from robust_fairness.bench.diagnosis import diagnose as diagnosed
 
     predicted = {
         names.parse(name).label: value

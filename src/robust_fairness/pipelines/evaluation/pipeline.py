@@ -6,8 +6,8 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.pipelines.builders import cell_node, fan_in
 from robust_fairness.pipelines.evaluation.nodes import (
     JOINED,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig, GeneratorConfig
 from robust_fairness.core.errors import InputError
-from robust_fairness.experiment.experiment import Cell, DatasetConfig, GeneratorConfig
 from robust_fairness.pipelines.builders import source_of
 
 COLUMNS = 10  # images per class of a sample grid
@@ -14,7 +14,7 @@ def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
     """Train a generator on the training rows of real images."""
     import torch
 
-    from robust_fairness.generation import fitting
+    from robust_fairness.bench.generation import fitting
 
     _require_images(samples, generator.name)
     training: Any = generator.training
@@ -30,7 +30,7 @@ def fit(samples: Any, generator: GeneratorConfig) -> tuple[Any, Any]:
 
 def read(generator: GeneratorConfig, real: Any = None) -> Any:
     """A generator that was trained elsewhere."""
-    from robust_fairness.generation.generator import load
+    from robust_fairness.bench.generation.generator import load
 
     file: Any = generator.file
     if real is None:
@@ -55,8 +55,8 @@ def _require_images(samples: Any, generator: str) -> None:
 
 def draw(generator: Any) -> Any:
     """Images of every class, one row per class."""
-    from robust_fairness.compute.checkpoints import threads
-    from robust_fairness.reporting.contact_sheet import sheet
+    from robust_fairness.bench.compute.checkpoints import threads
+    from robust_fairness.report.contact_sheet import sheet
 
     with threads(1):
         return sheet(generator.grid(COLUMNS).numpy(), COLUMNS)
@@ -70,7 +70,7 @@ def ingest(raw: Any, generator: GeneratorConfig) -> Any:
 
 def train_reference(samples: Any, cell: Cell) -> Any:
     """A classifier of real images, used to assess generated images."""
-    from robust_fairness import training
+    from robust_fairness.bench import training
 
     return training.train(samples, cell)[0]
 
@@ -79,14 +79,14 @@ def measure(
     samples: Any, dataset: DatasetConfig, reference: Any = None, real: Any = None, **shifted: Any
 ) -> tuple[Any, Any]:
     """Distances of test sets from the training images, and accuracy of the classifier."""
-    from robust_fairness.compute.checkpoints import threads
-    from robust_fairness.core import tables
-    from robust_fairness.training.reference import (
+    from robust_fairness.bench.compute.checkpoints import threads
+    from robust_fairness.bench.training.reference import (
         UNSHIFTED,
         ReferenceClassifier,
         distances,
         quality,
     )
+    from robust_fairness.core import tables
 
     named = {
         (test_set.called, test_set.severity): shifted[test_set.name]
@@ -106,7 +106,7 @@ def measure(
 
 def draw_family(samples: Any, dataset: DatasetConfig, **shifted: Any) -> Any:
     """The same draws at every severity of the dataset's own shift, one row per draw."""
-    from robust_fairness.reporting.contact_sheet import family_sheet
+    from robust_fairness.report.contact_sheet import family_sheet
 
     subset = dataset.source.parameters.subset
     test = samples.rows(samples.split_names[0], "test")

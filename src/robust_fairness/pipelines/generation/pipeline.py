@@ -5,8 +5,8 @@ from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig, GeneratorConfig
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import DatasetConfig, GeneratorConfig
 from robust_fairness.pipelines.builders import dataset_node
 from robust_fairness.pipelines.evaluation.pipeline import shifted_inputs
 from robust_fairness.pipelines.generation.nodes import (

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.builders import source_of
 
 
@@ -29,7 +29,7 @@ def derive(originals: Any, dataset: DatasetConfig) -> Any:
 
 def within_domains(samples: Any, dataset: DatasetConfig) -> Any:
     """The samples with those domains held out that the dataset is not trained on."""
-    from robust_fairness.samples.domains import hold_out_domains
+    from robust_fairness.bench.samples.domains import hold_out_domains
 
     if dataset.domains is None:
         return samples
@@ -44,14 +44,14 @@ def generate(dataset: DatasetConfig, generator: Any) -> Any:
 
 def describe_splits(samples: Any, dataset: DatasetConfig) -> Any:
     """Sizes of the named splits of a dataset, and how much they share."""
-    from robust_fairness.samples.splits import described
+    from robust_fairness.bench.samples.splits import described
 
     return described(dataset.name, samples.splits)
 
 
 def draw(samples: Any, dataset: DatasetConfig) -> Any:
     """Images of some rows of every class, or of every value of an attribute."""
-    from robust_fairness.reporting import contact_sheet
+    from robust_fairness.report import contact_sheet
 
     if isinstance(dataset.contact_sheet, str):
         return contact_sheet.attribute_sheet(samples, dataset.contact_sheet)

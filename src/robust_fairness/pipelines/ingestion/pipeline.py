@@ -5,9 +5,9 @@ from functools import partial
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog import names
 from robust_fairness.core import registry
-from robust_fairness.experiment.experiment import DatasetConfig
 from robust_fairness.pipelines.builders import dataset_node
 from robust_fairness.pipelines.ingestion.nodes import (
     derive,

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig, Experiment
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.experiment.experiment import Cell, DatasetConfig, Experiment
 from robust_fairness.pipelines.evaluation.nodes import join
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
@@ -38,7 +38,7 @@ def describe_cells(experiment: Experiment) -> Any:
 
 def summarise(metrics: Any) -> tuple[Any, Any]:
     """The table and the figure that Kedro-Viz shows first."""
-    from robust_fairness import reporting
+    from robust_fairness import report as reporting
 
     overall = metrics[metrics["domain"] == ""]
     return reporting.summary_table(metrics), reporting.trade_off_figure(overall)
@@ -52,7 +52,7 @@ def collect(**results: Any) -> dict[str, Any]:
 
 def report(metrics: Any, manifest: dict[str, Any], experiment: Experiment, **parts: Any) -> str:
     """The HTML page, of tables and the results of datasets by their names in the catalog."""
-    from robust_fairness import reporting
+    from robust_fairness import report as reporting
 
     if isinstance(metrics, Failure):
         raise InputError(f"metrics are missing: {metrics}")

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.catalog import names
 from robust_fairness.core.registry import find
-from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.pipelines.builders import source_of
 
 

@@ -2,8 +2,8 @@
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import DatasetConfig, TestSet
 from robust_fairness.pipelines.builders import dataset_node
 from robust_fairness.pipelines.shifts.nodes import shift, shift_generated
 from robust_fairness.runs.configuration import loader

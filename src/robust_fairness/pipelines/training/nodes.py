@@ -2,20 +2,20 @@
 
 from typing import Any
 
-from robust_fairness.experiment.experiment import Cell
+from robust_fairness.bench.experiment.experiment import Cell
 
 
 def train(samples: Any, cell: Cell) -> tuple[Any, Any, Any, Any]:
     """Fit all trials and seeds of a cell."""
-    from robust_fairness import training
+    from robust_fairness.bench import training
 
     return training.train(samples, cell)
 
 
 def select(samples: Any, validation: Any, cell: Cell) -> tuple[Any, Any]:
     """The trials selected on validation rows, and what every criterion would select."""
-    from robust_fairness import training
-    from robust_fairness.compute.checkpoints import threads
+    from robust_fairness.bench import training
+    from robust_fairness.bench.compute.checkpoints import threads
 
     with threads(cell.protocol.threads):
         selected = training.select(samples, validation, cell)

@@ -4,8 +4,8 @@ from functools import partial
 
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.catalog import names
-from robust_fairness.experiment.experiment import Cell
 from robust_fairness.pipelines.builders import cell_node
 from robust_fairness.pipelines.training.nodes import select, train
 from robust_fairness.runs.configuration import loader

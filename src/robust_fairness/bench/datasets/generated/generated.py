@@ -13,15 +13,15 @@ import torch
 from pydantic import BaseModel, Field, model_validator
 from torch import Tensor
 
-from robust_fairness.compute import checkpoints
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.datasets.base import Dataset
+from robust_fairness.bench.datasets.images.coloured_digits import nearest_colors
+from robust_fairness.bench.experiment.experiment import TestSet
+from robust_fairness.bench.generation.chunks import Chunks, Decoder, require_sizes
+from robust_fairness.bench.generation.families import Family
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import Dataset
-from robust_fairness.datasets.images.coloured_digits import nearest_colors
-from robust_fairness.experiment.experiment import TestSet
-from robust_fairness.generation.chunks import Chunks, Decoder, require_sizes
-from robust_fairness.generation.families import Family
-from robust_fairness.samples import REQUIRED_PARTS, Samples
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 # Parts begin at places of their own, so that the test rows are the same however many rows are
 # trained on.

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from robust_fairness.datasets.images._biased_mnist_factors import (
+from robust_fairness.bench.datasets.images._biased_mnist_factors import (
     CELLS,
     COLORS,
     SHAPES,

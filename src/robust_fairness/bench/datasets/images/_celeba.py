@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files, as_official
-from robust_fairness.datasets.images._skin_tone import (
+from robust_fairness.bench.datasets.images._skin_tone import (
     ALIGNED,
     HEIGHT,
     PLACES,
@@ -21,7 +19,9 @@ from robust_fairness.datasets.images._skin_tone import (
     measure,
     skin_tones,
 )
-from robust_fairness.samples import Samples
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, as_official
+from robust_fairness.core.samples import Samples
 
 IDENTITIES = "celeba/identity_CelebA.txt"
 IMAGES = "celeba/img_align_celeba"

@@ -6,12 +6,16 @@ import numpy as np
 import pandas as pd
 from pydantic import PositiveInt
 
+from robust_fairness.bench.datasets.base import labelled
+from robust_fairness.bench.datasets.images._image_files import (
+    ImageFileParameters,
+    ImageSource,
+    decode,
+)
+from robust_fairness.bench.samples.splits import ClassSplitParameters, class_splits
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import labelled
-from robust_fairness.datasets.images._image_files import ImageFileParameters, ImageSource, decode
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import ClassSplitParameters, class_splits
+from robust_fairness.core.samples import Samples
 
 CLASS = "class"
 

@@ -17,18 +17,18 @@ from pydantic import (
     field_validator,
 )
 
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.raw_files import Files, as_official
-from robust_fairness.datasets.base import DerivedDataset
-from robust_fairness.datasets.images import digits
-from robust_fairness.datasets.images._biased_mnist_factors import (
+from robust_fairness.bench.datasets.base import DerivedDataset
+from robust_fairness.bench.datasets.images import digits
+from robust_fairness.bench.datasets.images._biased_mnist_factors import (
     DIGITS,
     UNBIASED,
     VARIABLES,
     draw_factors,
 )
-from robust_fairness.datasets.images._biased_mnist_rendering import CANVAS, CELL, render
-from robust_fairness.samples import PARTS, Samples
+from robust_fairness.bench.datasets.images._biased_mnist_rendering import CANVAS, CELL, render
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.raw_files import Files, as_official
+from robust_fairness.core.samples import PARTS, Samples
 
 PAPER_BIAS = 0.7
 SPLIT, UNBIASED_VAL = "split_0", "unbiased_val"

@@ -9,13 +9,17 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
+from robust_fairness.auditing.read.columns import require_distinct
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.bench.datasets.base import ImageDataset
+from robust_fairness.bench.datasets.images._class_images import (
+    CLASS,
+    ClassImageParameters,
+    samples_of,
+)
+from robust_fairness.bench.datasets.images._image_files import joined, opened, with_images
 from robust_fairness.core.raw_files import Files, RawPath, as_official
-from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
-from robust_fairness.datasets.images._image_files import joined, opened, with_images
-from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 NAME, NUMBER = "fname", "class"  # fields of an annotation
 

@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.raw_files import Files, unzipped
-from robust_fairness.datasets.base import DerivedDataset, labelled
-from robust_fairness.datasets.images import _celeba
-from robust_fairness.datasets.images._image_files import (
+from robust_fairness.bench.datasets.base import DerivedDataset, labelled
+from robust_fairness.bench.datasets.images import _celeba
+from robust_fairness.bench.datasets.images._image_files import (
     ImageFileParameters,
     decode,
     opened,
     with_images,
 )
-from robust_fairness.datasets.images._skin_tone import SkinToneParameters
-from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.splits import require_every_class
+from robust_fairness.bench.datasets.images._skin_tone import SkinToneParameters
+from robust_fairness.bench.samples.splits import require_every_class
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.raw_files import Files, unzipped
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 ATTRIBUTES = "celeba/list_attr_celeba.txt"
 PARTITION = "celeba/list_eval_partition.txt"

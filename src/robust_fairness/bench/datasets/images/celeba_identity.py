@@ -9,14 +9,18 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
+from robust_fairness.bench.datasets.base import EACH_ONCE, DerivedDataset, labelled
+from robust_fairness.bench.datasets.images import _celeba
+from robust_fairness.bench.datasets.images._class_images import (
+    CLASS,
+    ClassImageParameters,
+    large_classes,
+)
+from robust_fairness.bench.datasets.images._image_files import decode, opened, with_images
+from robust_fairness.bench.datasets.images._skin_tone import SkinToneParameters
+from robust_fairness.bench.samples.splits import class_splits
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import EACH_ONCE, DerivedDataset, labelled
-from robust_fairness.datasets.images import _celeba
-from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, large_classes
-from robust_fairness.datasets.images._image_files import decode, opened, with_images
-from robust_fairness.datasets.images._skin_tone import SkinToneParameters
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import class_splits
+from robust_fairness.core.samples import Samples
 
 
 class CelebaIdentity(DerivedDataset):

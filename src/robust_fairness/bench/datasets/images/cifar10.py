@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, PositiveInt
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files, RawPath
-from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.images import _cifar
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import (
+from robust_fairness.bench.datasets.base import ImageDataset, labelled
+from robust_fairness.bench.datasets.images import _cifar
+from robust_fairness.bench.samples.splits import (
     Fraction,
     SplitParameters,
     official_splits,
     require_every_class,
 )
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath
+from robust_fairness.core.samples import Samples
 
 TRAINING, TEST = range(2)
 

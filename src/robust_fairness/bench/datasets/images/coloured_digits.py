@@ -10,13 +10,17 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt
 
+from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.bench.datasets.images import digits
+from robust_fairness.bench.samples.splits import (
+    ClassSplitParameters,
+    class_splits,
+    require_every_class,
+)
 from robust_fairness.core.draws import uniform_rows
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
-from robust_fairness.datasets.images import digits
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import ClassSplitParameters, class_splits, require_every_class
+from robust_fairness.core.samples import Samples
 
 # Red, green, blue. The largest of each is 255, so that it shows all of the ink.
 COLORS = {

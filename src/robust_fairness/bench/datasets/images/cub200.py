@@ -10,15 +10,19 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from robust_fairness.auditing.read.columns import require_distinct
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Number, validated
+from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset
+from robust_fairness.bench.datasets.images._class_images import (
+    CLASS,
+    ClassImageParameters,
+    samples_of,
+)
+from robust_fairness.bench.datasets.images._image_files import opened, with_images
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files, RawPath, as_official
-from robust_fairness.datasets.base import EACH_ONCE, ImageDataset
-from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
-from robust_fairness.datasets.images._image_files import opened, with_images
-from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Number, validated
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 COLOR = "color"
 PRIMARY = "has_primary_color"

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.bench.datasets.base import ImageDataset, labelled
+from robust_fairness.bench.samples.splits import SplitParameters, random_splits, require_every_class
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.samples import Samples
-from robust_fairness.samples.splits import SplitParameters, random_splits, require_every_class
+from robust_fairness.core.samples import Samples
 
 SOURCE = "scikit-learn/digits"
 LEVELS = 16  # a pixel counts the ink in 4 x 4 smaller ones

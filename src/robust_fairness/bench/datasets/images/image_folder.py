@@ -5,19 +5,19 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 from pydantic import model_validator
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files, RawPath
-from robust_fairness.datasets.base import ImageDataset, labelled
-from robust_fairness.datasets.images._image_files import (
+from robust_fairness.auditing.read.columns import require_distinct
+from robust_fairness.bench.datasets.base import ImageDataset, labelled
+from robust_fairness.bench.datasets.images._image_files import (
     COMMON,
     ImageFileParameters,
     decode,
     opened,
     present,
 )
-from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
-from robust_fairness.datasets.raw.columns import require_distinct
-from robust_fairness.samples import Samples
+from robust_fairness.bench.datasets.labels import RawTableParameters, complete_rows, typed_table
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, RawPath
+from robust_fairness.core.samples import Samples
 
 
 class ImageFolder(ImageDataset):

@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
+from robust_fairness.bench.datasets.base import Dataset
+from robust_fairness.bench.experiment.plugins import Named, named
+from robust_fairness.bench.samples.splits import ClassSplitParameters, class_splits, ranks
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
-from robust_fairness.datasets.base import Dataset
-from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.samples import REQUIRED_PARTS, Samples, require_categorical
-from robust_fairness.samples.splits import ClassSplitParameters, class_splits, ranks
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
+from robust_fairness.numbers.groups import require_categorical
 
 BY_CLASS = "class"
 CLASS_SIZE = "class_size"

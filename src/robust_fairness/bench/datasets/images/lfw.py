@@ -11,15 +11,19 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.read.columns import require_distinct, row_of
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Category, Number, validated
+from robust_fairness.bench.datasets.base import ImageDataset
+from robust_fairness.bench.datasets.images._class_images import (
+    CLASS,
+    ClassImageParameters,
+    samples_of,
+)
+from robust_fairness.bench.datasets.images._image_files import ImageSource, opened, present
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files, RawPath
-from robust_fairness.datasets.base import ImageDataset
-from robust_fairness.datasets.images._class_images import CLASS, ClassImageParameters, samples_of
-from robust_fairness.datasets.images._image_files import ImageSource, opened, present
-from robust_fairness.datasets.raw.columns import require_distinct, row_of
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Category, Number, validated
-from robust_fairness.samples import Samples
+from robust_fairness.core.samples import Samples
 
 IMAGE = re.compile(r"(?P<person>[^/]+)/(?P=person)_\d{4}\.jpg")
 # Table 22; the first of them where two scores are equal

@@ -6,18 +6,18 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import EACH_ONCE, ImageDataset, labelled
-from robust_fairness.datasets.images.biased_mnist import MNIST_FILES, read_mnist
-from robust_fairness.datasets.images.coloured_digits import (
+from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.bench.datasets.images.biased_mnist import MNIST_FILES, read_mnist
+from robust_fairness.bench.datasets.images.coloured_digits import (
     Colors,
     coloured,
     drawn_colors,
     named_colors,
 )
-from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.splits import require_every_class
+from robust_fairness.bench.samples.splits import require_every_class
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 WIDTH = 28
 

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from pydantic import AliasChoices, BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
-from robust_fairness.compute.progress import progress
+from robust_fairness.bench.compute.progress import progress
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import atomic_path, sha256_of
 from robust_fairness.core.locks import LOCK, locked
-from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes
+from robust_fairness.core.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
 INFO, FEATURES = "gqa_objects_info.json", "features"
 MANIFEST_FILE = "boxes.json"

@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, ValidationError
 
+from robust_fairness.bench.experiment.plugins import one_line
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import PADDING
 from robust_fairness.core.raw_files import Files
-from robust_fairness.experiment.plugins import one_line
-from robust_fairness.samples.questions import PADDING
 
 UNKNOWN = "<unknown>"  # stands for a word that no training question has
 UNKNOWN_TOKEN = 1

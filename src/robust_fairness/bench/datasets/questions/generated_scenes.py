@@ -15,13 +15,10 @@ import numpy as np
 import yaml
 from pydantic import PositiveInt
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import atomic_folder
-from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import QuestionDataset
-from robust_fairness.datasets.questions._boxes import COUNT, HALF, checksum
-from robust_fairness.datasets.questions._questions import Book, QuestionRows, questions_of
-from robust_fairness.datasets.questions._scenes import (
+from robust_fairness.bench.datasets.base import QuestionDataset
+from robust_fairness.bench.datasets.questions._boxes import COUNT, HALF, checksum
+from robust_fairness.bench.datasets.questions._questions import Book, QuestionRows, questions_of
+from robust_fairness.bench.datasets.questions._scenes import (
     ASPECTS,
     FURNITURE,
     LEFT,
@@ -32,7 +29,7 @@ from robust_fairness.datasets.questions._scenes import (
     WorldParameters,
     draw,
 )
-from robust_fairness.datasets.questions.gqa_ood import (
+from robust_fairness.bench.datasets.questions.gqa_ood import (
     OFFICIAL,
     GqaOod,
     Sensitive,
@@ -40,8 +37,11 @@ from robust_fairness.datasets.questions.gqa_ood import (
     head_then_tail,
     samples_of,
 )
-from robust_fairness.samples import Samples
-from robust_fairness.samples.questions import COUNTS_FILE, FEATURES_FILE, Boxes, in_tail
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import atomic_folder
+from robust_fairness.core.questions import COUNTS_FILE, FEATURES_FILE, Boxes, in_tail
+from robust_fairness.core.raw_files import Files
+from robust_fairness.core.samples import Samples
 
 EDITION = 3  # raised where the same parameters give other samples
 BETA = 0.2  # of the rule by which the published files were made

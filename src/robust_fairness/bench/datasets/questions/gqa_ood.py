@@ -15,11 +15,9 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import ROOT_VARIABLE, Files, below_the_root
-from robust_fairness.datasets.base import EACH_ONCE, QuestionDataset
-from robust_fairness.datasets.questions._boxes import convert
-from robust_fairness.datasets.questions._questions import (
+from robust_fairness.bench.datasets.base import EACH_ONCE, QuestionDataset
+from robust_fairness.bench.datasets.questions._boxes import convert
+from robust_fairness.bench.datasets.questions._questions import (
     UNKNOWN_TOKEN,
     Book,
     Names,
@@ -30,8 +28,10 @@ from robust_fairness.datasets.questions._questions import (
     places,
     questions_of,
 )
-from robust_fairness.samples import REQUIRED_PARTS, Samples
-from robust_fairness.samples.questions import IMAGE, TOKENS, Boxes, Questions, in_tail
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import IMAGE, TOKENS, Boxes, Questions, in_tail
+from robust_fairness.core.raw_files import ROOT_VARIABLE, Files, below_the_root
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 SIDES = ("head", "tail")
 UNSEEN = "<unseen>"  # the class of answers that no training question has

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel
 
+from robust_fairness.auditing.read.columns import require_two_values
+from robust_fairness.bench.datasets.base import MISSING, TableParameters
+from robust_fairness.bench.samples.splits import Fraction
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.datasets.base import MISSING, TableParameters
-from robust_fairness.datasets.raw.columns import require_two_values
-from robust_fairness.samples.splits import Fraction
 
 INFREQUENT = "infrequent"
 

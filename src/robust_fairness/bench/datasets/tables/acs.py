@@ -13,22 +13,22 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, Field, model_validator
 
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.numbers import exact
-from robust_fairness.core.raw_files import Files, unzipped
-from robust_fairness.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.raw.columns import row_of
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Field as Cell
-from robust_fairness.datasets.raw.schemas import Number, validated
-from robust_fairness.datasets.tables._tables import (
+from robust_fairness.auditing.read.columns import row_of
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Field as Cell
+from robust_fairness.auditing.read.schemas import Number, validated
+from robust_fairness.bench.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
+from robust_fairness.bench.datasets.tables._tables import (
     coded,
     grouped,
     only_of,
     two_categories,
     with_indicators,
 )
-from robust_fairness.samples.splits import Fraction
+from robust_fairness.bench.samples.splits import Fraction
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import exact
+from robust_fairness.core.raw_files import Files, unzipped
 
 
 class Task(BaseModel, frozen=True):

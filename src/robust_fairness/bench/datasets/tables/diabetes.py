@@ -9,10 +9,10 @@ from typing import ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from robust_fairness.bench.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.bench.datasets.tables._tables import TopShareParameters, top_share
 from robust_fairness.core.numbers import exact
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.tables._tables import TopShareParameters, top_share
 
 SOURCE = "scikit-learn/diabetes"
 

@@ -12,12 +12,10 @@ import pandas as pd
 import yaml
 from pydantic import BaseModel, PositiveInt
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files, as_official, unzipped
-from robust_fairness.datasets.base import TableDataset, TableParameters, TypedTable
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, field, validated
-from robust_fairness.datasets.tables._tables import (
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Category, Field, Number, field, validated
+from robust_fairness.bench.datasets.base import TableDataset, TableParameters, TypedTable
+from robust_fairness.bench.datasets.tables._tables import (
     MISSING,
     FaircoccoParameters,
     TopShareParameters,
@@ -30,7 +28,9 @@ from robust_fairness.datasets.tables._tables import (
     with_indicators,
     without,
 )
-from robust_fairness.samples.splits import Fraction, official_splits
+from robust_fairness.bench.samples.splits import Fraction, official_splits
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.raw_files import Files, as_official, unzipped
 
 DATE = "compas_screening_date"
 COMPAS_SCORES = ("decile_score", "v_decile_score")

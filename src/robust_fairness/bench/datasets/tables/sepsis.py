@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 from pydantic import Field as Limits
 
+from robust_fairness.auditing.read.reading import read_cells
+from robust_fairness.auditing.read.schemas import Category, Field, Number, validated
+from robust_fairness.bench.datasets.base import TypedTable
+from robust_fairness.bench.datasets.tables._tables import FaircoccoParameters, only_of
+from robust_fairness.bench.datasets.tables.public import PublicTable, declared
+from robust_fairness.bench.samples.splits import Fraction
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import TypedTable
-from robust_fairness.datasets.raw.reading import read_cells
-from robust_fairness.datasets.raw.schemas import Category, Field, Number, validated
-from robust_fairness.datasets.tables._tables import FaircoccoParameters, only_of
-from robust_fairness.datasets.tables.public import PublicTable, declared
-from robust_fairness.samples.splits import Fraction
 
 logger = logging.getLogger(__name__)
 

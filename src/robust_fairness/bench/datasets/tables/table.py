@@ -6,12 +6,12 @@ from typing import Annotated
 import pandas as pd
 from pydantic import PositiveInt
 
+from robust_fairness.auditing.read import columns as raw_columns
+from robust_fairness.bench.datasets.base import TableDataset, TypedTable
+from robust_fairness.bench.datasets.labels import RawTableParameters, complete_rows, typed_table
+from robust_fairness.bench.datasets.tables._tables import MISSING
 from robust_fairness.core.errors import Collected, InputError, unknown_name
 from robust_fairness.core.raw_files import Files
-from robust_fairness.datasets.base import TableDataset, TypedTable
-from robust_fairness.datasets.labels import RawTableParameters, complete_rows, typed_table
-from robust_fairness.datasets.raw import columns as raw_columns
-from robust_fairness.datasets.tables._tables import MISSING
 
 
 class TableOfColumns(TableDataset):

@@ -9,19 +9,19 @@ import torch
 from pydantic import AfterValidator, BaseModel, Field, SerializeAsAny, model_validator
 from torch import Tensor, nn
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import PluginParameters, find
-from robust_fairness.experiment.plugins import Named, named
-from robust_fairness.models.base import (
+from robust_fairness.bench.experiment.plugins import Named, named
+from robust_fairness.bench.models.base import (
     LabelledRows,
     SingleModel,
     averaged_over_places,
     initialised,
 )
-from robust_fairness.models.layers import SingleHead, unit_length
-from robust_fairness.models.losses import ABSENT
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
+from robust_fairness.bench.models.layers import SingleHead, unit_length
+from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import RowShape
+from robust_fairness.core.registry import PluginParameters, find
 
 LINEAR = "linear"
 

@@ -5,11 +5,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
+from robust_fairness.bench.models.base import SingleModel, images, initialised, require_images
+from robust_fairness.bench.models.layers import NormalisedConvolution
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.questions import RowShape
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, images, initialised, require_images
-from robust_fairness.models.layers import NormalisedConvolution
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
 
 
 class BiasedMnistCnn(SingleModel):

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torchvision.models import VisionTransformer as Transformer
 
+from robust_fairness.bench.models.images.staged import Body, StagedNetwork, patch_of
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.images.staged import Body, StagedNetwork, patch_of
 
 
 class VisionTransformer(StagedNetwork):

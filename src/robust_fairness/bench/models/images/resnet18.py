@@ -6,11 +6,11 @@ from typing import Literal
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet18
 
+from robust_fairness.bench.models.base import SingleModel, images, initialised, require_images
+from robust_fairness.bench.models.layers import SingleHead, replace_shortcuts
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.questions import RowShape
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, images, initialised, require_images
-from robust_fairness.models.layers import SingleHead, replace_shortcuts
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
 
 SECOND_STAGE, THIRD_STAGE, LAST_STAGE = 128, 256, 512  # channels
 

@@ -8,19 +8,19 @@ from pydantic import field_validator
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet50
 
-from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import (
+from robust_fairness.bench.models.base import (
     SingleModel,
     WeightsFile,
     images,
     initialised,
     require_images,
 )
-from robust_fairness.models.images.staged import require_side
-from robust_fairness.models.layers import replace_shortcuts
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
+from robust_fairness.bench.models.images.staged import require_side
+from robust_fairness.bench.models.layers import replace_shortcuts
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import RowShape
+from robust_fairness.core.registry import PluginParameters
 
 CHANNELS = 3
 LEAST_SIDE = 33  # the last stage then has two pixels per side to normalise over

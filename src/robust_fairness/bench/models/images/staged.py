@@ -12,12 +12,12 @@ from torch.nn import functional
 from torchvision.models import DenseNet
 from torchvision.models.resnet import BasicBlock, Bottleneck, conv3x3
 
+from robust_fairness.bench.models.base import SingleModel, images, initialised, require_images
+from robust_fairness.bench.models.layers import PointConvolution
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import RowShape
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, images, initialised, require_images
-from robust_fairness.models.layers import PointConvolution
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
 
 ROUNDING = 1e-9
 BOTTLENECK = 4  # channels between the two convolutions of a layer, in growth rates

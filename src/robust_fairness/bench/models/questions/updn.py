@@ -11,14 +11,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
+from robust_fairness.bench.models.base import SingleModel, WeightsFile, initialised, require_classes
+from robust_fairness.bench.models.layers import unit_length
+from robust_fairness.bench.models.losses import binary_cross_entropy
+from robust_fairness.bench.models.packing import unpacked
+from robust_fairness.bench.models.questions._word_vectors import word_vectors
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.questions import PADDING, QuestionShape
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import SingleModel, WeightsFile, initialised, require_classes
-from robust_fairness.models.layers import unit_length
-from robust_fairness.models.losses import binary_cross_entropy
-from robust_fairness.models.packing import unpacked
-from robust_fairness.models.questions._word_vectors import word_vectors
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import PADDING, QuestionShape
 
 LOGGER = logging.getLogger(__name__)
 

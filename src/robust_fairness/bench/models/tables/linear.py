@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from robust_fairness.models.fixed_features import FixedFeatures
-from robust_fairness.models.randomness import DropoutNoise
+from robust_fairness.bench.models.fixed_features import FixedFeatures
+from robust_fairness.bench.models.randomness import DropoutNoise
 
 
 class LinearNetwork(FixedFeatures):

@@ -4,11 +4,11 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from robust_fairness.bench.models.base import Model, require_features
+from robust_fairness.bench.models.layers import TwoLayers
+from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+from robust_fairness.core.questions import RowShape
 from robust_fairness.core.registry import PluginParameters
-from robust_fairness.models.base import Model, require_features
-from robust_fairness.models.layers import TwoLayers
-from robust_fairness.models.randomness import DropoutNoise, Randomness
-from robust_fairness.samples.questions import RowShape
 
 
 class Mlp(Model):

@@ -1,0 +1,1 @@
+"""Training and evaluating models under shifts: the benchmark."""

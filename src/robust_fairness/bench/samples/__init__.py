@@ -1,0 +1,1 @@
+"""Domains and splits of samples."""
