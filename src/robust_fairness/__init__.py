@@ -49,18 +49,18 @@ __version__ = "1.0.0"
 # times the CPU time where other processes use the cores. Read when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Where the public names are, except the classes of methods; "" are packages.
+# Where the public names are, except the classes of methods; "" is a package.
 _PLACES = {
-    "Thresholds": "library.repair",
-    "audit": "library.auditing",
-    "datasets": "",
-    "evaluate": "library.training",
-    "load": "library.training",
-    "methods": "",
+    "Thresholds": "auditing.thresholds",
+    "audit": "auditing.library",
+    "datasets": "bench.listing",
+    "evaluate": "bench.library",
+    "load": "bench.library",
+    "methods": "bench.listing",
     "metrics": "",
-    "networks": "library.listing",
-    "shifts": "",
-    "train": "library.training",
+    "networks": "bench.listing",
+    "shifts": "bench.listing",
+    "train": "bench.library",
 }
 
 
@@ -70,9 +70,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     errors = import_module(f"{__name__}.core.errors")
     extras = import_module(f"{__name__}.core.extras")
-    what, module = f"{__name__}.{name}", _PLACES.get(name, "library.estimators")
+    what, module = f"{__name__}.{name}", _PLACES.get(name, "bench.classifiers")
     try:
-        extra = "train" if module in ("library.estimators", "library.training") else None
+        extra = "train" if module in ("bench.classifiers", "bench.library") else None
         with extras.needed_by(what, extra):
             if extra is not None:
                 extras.require_versions(what, extra)
@@ -83,5 +83,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    classes = import_module(f"{__name__}.library.listing").class_names()
+    classes = import_module(f"{__name__}.bench.listing").class_names()
     return sorted(["__version__", *_PLACES, *classes])

@@ -46,7 +46,7 @@ class Options:
             values are values of the target, otherwise probability.
         threshold: lowest probability (default 0.5) or score of the positive class.
         types: ``number`` or ``category`` by attribute, where the rules of
-            ``datasets.raw.columns`` decide otherwise or cannot decide.
+            ``read.columns`` decide otherwise or cannot decide.
         bins: bins of numeric attributes: increasing edges, or a number of quantile bins; of dates
             ``decade``, ``year``, ``quarter``, ``month`` or ``day``.
         metrics: names of the metrics, see ``report.selected``.

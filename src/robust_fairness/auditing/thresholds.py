@@ -30,7 +30,6 @@ from sklearn.utils.validation import (
 
 from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
 from robust_fairness.auditing.trivial import CONSTANT
-from robust_fairness.bench.estimators import weight_argument
 from robust_fairness.core.arrays import (
     as_rows,
     as_weights,
@@ -47,6 +46,7 @@ from robust_fairness.core.frames import (
     sensitive_columns,
 )
 from robust_fairness.core.registry import find, names
+from robust_fairness.core.scikit_learn import weight_argument
 from robust_fairness.inference import FEWEST_ROWS, POWER, Estimate
 from robust_fairness.numbers.groups import Groups, intersection
 from robust_fairness.numbers.quantities import means_of_rows
@@ -100,7 +100,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
     """Thresholds by group, or one mixture for all, so that rates differ by a tolerance at most.
 
     ``predict`` decides by a threshold of the row's group, drawn where the most accurate rule is a
-    mixture of several (``postprocessing.group_thresholds``; Hardt, Price and Srebro 2016, Cruz and
+    mixture of several (``repair.group_thresholds``; Hardt, Price and Srebro 2016, Cruz and
     Hardt 2024). ``predict_proba`` has the probability of the decision, not of the class.
 
     Rows have three parts: those that the estimator is trained on, those that the rule is fitted on,

@@ -84,7 +84,7 @@ def table(
 
 
 def results_of(run_id: str) -> Any:
-    """The tables of a run that its report is made of, ``reporting.Results``.
+    """The tables of a run that its report is made of, ``report.Results``.
 
     Raises:
         InputError: an earlier version made the run, and one of its tables has other columns.

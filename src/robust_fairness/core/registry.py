@@ -1,9 +1,10 @@
 """Plug-ins by name: of the package, of a project's ``plugins/`` folder, of installed packages.
 
-A plug-in of the package is the file of that name in the packages of its kind: ``methods/jtt.py``
-is the method ``jtt``; a file whose classes state a ``name`` holds several. One of a project is a
-file below its ``plugins/`` folder (``plugins/methods/mine.py``), one of an installed package an
-entry point of the group ``robust_fairness.methods``. Listing the names imports nothing.
+A plug-in of the package is the file of that name in the packages of its kind:
+``bench/methods/jtt.py`` is the method ``jtt``; a file whose classes state a ``name`` holds several.
+One of a project is a file below its ``plugins/`` folder (``plugins/methods/mine.py``), one of an
+installed package an entry point of the group ``robust_fairness.methods``. Listing the names imports
+nothing.
 """
 
 import ast
@@ -27,25 +28,37 @@ from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.files import ROOT
 
 PACKAGES = {
-    "method": ("methods",),
+    "method": ("bench/methods",),
     "dataset": (
-        "datasets/tables",
-        "datasets/images",
-        "datasets/questions",
-        "datasets/generated",
+        "bench/datasets/tables",
+        "bench/datasets/images",
+        "bench/datasets/questions",
+        "bench/datasets/generated",
     ),
-    "shift": ("shifts",),
+    "shift": ("bench/shifts",),
     "network": (
-        "models/tables",
-        "models/images",
-        "models/questions",
-        "models/embeddings",
-        "estimators",
+        "bench/models/tables",
+        "bench/models/images",
+        "bench/models/questions",
+        "bench/models/embeddings",
+        "bench/estimators",
     ),
-    "objective": ("objectives",),
-    "miner": ("miners",),
+    "objective": ("bench/objectives",),
+    "miner": ("bench/miners",),
     "metric": ("metrics",),
-    "postprocessing": ("postprocessing",),
+    "postprocessing": ("auditing/repair",),
+}
+# The folder of a kind in ``plugins/``, and its group of entry points. Users have written them: they
+# stay, wherever the package keeps its own.
+GROUPS = {
+    "method": "methods",
+    "dataset": "datasets",
+    "shift": "shifts",
+    "network": "models",
+    "objective": "objectives",
+    "miner": "miners",
+    "metric": "metrics",
+    "postprocessing": "postprocessing",
 }
 RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
@@ -97,11 +110,6 @@ def plugins_folder() -> Path:
     return Path(environ.get(PROJECT_FOLDER) or "plugins")
 
 
-def _group(kind: str) -> str:
-    """The folder of a kind in ``plugins/``, and its group of entry points."""
-    return PACKAGES[kind][0].partition("/")[0]
-
-
 def _files(folder: Path, package: str) -> dict[str, tuple[Path, str]]:
     """The files of a folder that are plug-ins with their modules, by name."""
     return {
@@ -125,12 +133,12 @@ def _own(kind: str) -> dict[str, tuple[Path, str]]:
 @cache
 def _installed(kind: str) -> tuple[EntryPoint, ...]:
     """The plug-ins of installed packages; reading their metadata is slow."""
-    return tuple(entry_points(group=f"{ROOT.name}.{_group(kind)}"))
+    return tuple(entry_points(group=f"{ROOT.name}.{GROUPS[kind]}"))
 
 
 def _found(kind: str) -> dict[str, Place]:
     """Where the plug-ins of a kind are, by name."""
-    group = _group(kind)
+    group = GROUPS[kind]
     offered: list[tuple[str, Place]] = [
         *_files(plugins_folder() / group, f"{PLUGINS}.{group}").items(),
         *((entry.name, entry) for entry in _installed(kind)),
@@ -153,7 +161,7 @@ def is_outside(module: str) -> bool:
 
 def outside_files(kind: str) -> list[Path]:
     """Source files of the plug-ins of a kind that are not the package's own."""
-    sources = set((plugins_folder() / _group(kind)).rglob("*.py"))
+    sources = set((plugins_folder() / GROUPS[kind]).rglob("*.py"))
     for entry in _installed(kind):
         spec = find_spec(entry.module)
         if spec is not None and spec.origin is not None:
@@ -272,7 +280,13 @@ def _imported(path: Path, name: str) -> ModuleType:
                 if frame.filename == str(path)
             ]
             where = f"{path}:{lines[-1]}" if lines else path
-            raise InputError(f"{where}: {type(error).__name__}: {first_line(error)}") from error
+            moved = isinstance(error, ImportError) and (error.name or "").startswith(
+                f"{ROOT.name}."
+            )
+            remedy = f"; what a plug-in imports is in {ROOT.name}.plugins" if moved else ""
+            raise InputError(
+                f"{where}: {type(error).__name__}: {first_line(error)}{remedy}"
+            ) from error
     return sys.modules[name]
 
 

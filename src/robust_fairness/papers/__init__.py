@@ -28,7 +28,7 @@
 - ``default_run``: marks the main claim of a paper; the parts that the default run answers, which
   stand for its own where no other of these was run.
 
-``<paper>/published.csv`` has the printed numbers as fractions (``reporting.views.published``).
+``<paper>/published.csv`` has the printed numbers as fractions (``report.views.published``).
 Views and derived scores of a paper are the module of its name in ``reporting``; they will move
 here.
 """

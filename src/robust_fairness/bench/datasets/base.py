@@ -266,6 +266,6 @@ class DerivedDataset(ImageDataset):
 
 
 class QuestionDataset(Dataset):
-    """Questions on images, see ``samples.questions``."""
+    """Questions on images, see ``core.questions``."""
 
     data_kind = "question"

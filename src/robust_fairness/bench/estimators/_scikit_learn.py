@@ -14,16 +14,14 @@ from zipfile import ZipFile, ZipInfo
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
 
 from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.scikit_learn import weight_argument
 
 # Packages that estimators are imported from. A name is imported, so that further ones are named by
 # the environment only, never by a file of a run.
 PACKAGES = ("sklearn", "lightgbm", "xgboost", "robust_fairness")
 FURTHER_PACKAGES = "ROBUST_FAIRNESS_ESTIMATORS"
-WEIGHT = "sample_weight"
 SCHEMA = "schema.json"  # of an archive of skops
 # Types of fitted estimators that skops does not trust of itself.
 TRUSTED = frozenset((
@@ -135,16 +133,6 @@ def prepared(estimator: BaseEstimator, seed: int, threads: int) -> BaseEstimator
         elif subset == "n_jobs":
             changes[key] = threads
     return estimator.set_params(**changes)
-
-
-def weight_argument(estimator: BaseEstimator) -> str:
-    """The argument of ``fit`` that weights rows; "" where there is none."""
-    if has_fit_parameter(estimator, WEIGHT):
-        return WEIGHT
-    if isinstance(estimator, Pipeline):
-        step, last = estimator.steps[-1]
-        return f"{step}__{WEIGHT}" if has_fit_parameter(last, WEIGHT) else ""
-    return ""
 
 
 def decides(estimator: BaseEstimator) -> bool:

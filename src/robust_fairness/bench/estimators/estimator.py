@@ -25,13 +25,13 @@ from robust_fairness.bench.estimators._scikit_learn import (
     mixture_of,
     prediction_of,
     prepared,
-    weight_argument,
     with_categories,
 )
 from robust_fairness.bench.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.registry import PluginParameters
+from robust_fairness.core.scikit_learn import weight_argument
 
 LOGGER = logging.getLogger(__name__)
 PACKAGE = f"scikit-learn {sklearn.__version__}"
