@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 # Packages that declare shapes: they and types are checked in every call. `make coverage` and
 # `make test-slow` check all packages, which costs more.
 SHAPED = [
-    f"robust_fairness.{name}"
+    f"robust_fairness.bench.{name}"
     for name in ("generation", "methods", "miners", "objectives", "training")
 ]
 # An int is a float, as it is for mypy (PEP 484).

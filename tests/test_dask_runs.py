@@ -26,7 +26,7 @@ def project(tmp_path) -> Project:
 
 def with_broken_method(project: Project) -> Path:
     """One more method, which fails; its file."""
-    method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
+    method = project.root / "src" / "robust_fairness" / "bench" / "methods" / "broken.py"
     method.write_text(BROKEN)
     project.configure("base/parameters.yml", {"methods": {"broken": {}}})
     project.configure(

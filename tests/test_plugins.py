@@ -174,8 +174,13 @@ def test_plug_ins_from_outside_run_in_the_grid(tmp_path, installed):
         ("import torchh\n", r"mine.py:1: ModuleNotFoundError: No module named 'torchh'$"),
         ("class Mine(:\n", r"mine.py: SyntaxError: invalid syntax \(mine.py, line 1\)$"),
         (
-            "from robust_fairness.methods.base import Method\n\n\nclass Mine(Method):\n    pass\n",
+            "from robust_fairness.plugins import Method\n\n\nclass Mine(Method):\n    pass\n",
             r"mine.py: class Mine does not define steps$",
+        ),
+        (  # as of version 1
+            "from robust_fairness.methods.base import Method\n",
+            r"mine.py:1: ModuleNotFoundError: No module named 'robust_fairness.methods'; what a "
+            r"plug-in imports is in robust_fairness.plugins$",
         ),
     ],
 )
