@@ -1,6 +1,6 @@
 """What plug-ins declare metrics with, under its former name."""
 
-from robust_fairness.numbers.quantities import (
+from robust_fairness.numbers.quantities import (  # noqa: F401
     NO_ROWS,
     Measure,
     NotApplicable,
