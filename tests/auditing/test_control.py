@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 import robust_fairness as rf
 from robust_fairness.auditing import Audit
@@ -16,6 +17,8 @@ from robust_fairness.auditing.door import check
 from robust_fairness.auditing.export import record
 from robust_fairness.auditing.intervals import compared_in_counts
 from robust_fairness.auditing.predictions import Options
+from robust_fairness.auditing.strata import in_strata
+from robust_fairness.auditing.verdict import answers, of_strata
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
@@ -82,7 +85,7 @@ def test_berkeley_admissions_are_those_of_statsmodels() -> None:
     assert gap["value"] == pytest.approx(0.01842519619085135, abs=1e-12)
     # robust standard error of that regression, .01475
     assert gap["high"] - gap["value"] == pytest.approx(1.96 * 0.014746, abs=3e-4)
-    (said,) = [line for line in done.remarks if "department" in line]
+    (said,) = [line for line in done.remarks if "overall" in line]
     assert "m less f: +0.142 overall, -0.018 within department: most of it" in said
     assert not done.failures("demographic_parity_difference[sex | department]>0.1")
     assert done.failures("demographic_parity_difference[sex]>0.1")
@@ -314,3 +317,79 @@ def test_bins_of_a_control_feature_are_strata() -> None:
     }
     rows = [of(done, f"sex | {name}", "delta_eo") for name, done in audits.items()]
     assert rows[0]["value"] == rows[1]["value"] and rows[0]["high"] == rows[1]["high"]
+
+
+def opposite(seed: int, strata: int = 2, rows: int = 1000, turned: bool = True) -> pd.DataFrame:
+    """Decisions with a gap of .3 in every stratum, of the other sign in every second one."""
+    rng = np.random.default_rng(seed)
+    stratum, male = rng.integers(0, strata, strata * rows), rng.random(strata * rows) < 0.5
+    sign = np.where(stratum % 2 * turned, -1, 1) * np.where(male, 1, -1)
+    return pd.DataFrame(
+        {
+            "sex": np.where(male, "m", "f"), "stratum": [f"s{code}" for code in stratum],
+            "p": (rng.random(strata * rows) < 0.5 + 0.15 * sign).astype(int),
+        }
+    )  # fmt: skip
+
+
+def test_opposite_gaps_in_strata_are_said_and_a_gate_may_ask_for_them() -> None:
+    rows = opposite(0)
+    audit = rf.audit(rows, y_pred="p", sensitive_features="sex", control_features="stratum")
+    (found,) = audit.strata
+    rates = rows.groupby(["stratum", "sex"])["p"].agg(["mean", "size", "sum"]).unstack()
+    gaps = (rates["mean"]["m"] - rates["mean"]["f"]).abs()
+    assert (found.stratum, found.value) == (gaps.idxmax(), pytest.approx(gaps.max()))
+    added = (rates["sum"] + 1) / (rates["size"] + 2)
+    error = np.sqrt((added * (1 - added) / (rates["size"] + 2)).sum(axis=1))
+    difference = added["m"] - added["f"]
+    mean = np.average(difference, weights=error**-2)
+    p = stats.chi2.sf((((difference - mean) / error) ** 2).sum(), 1)
+    assert found.p == pytest.approx(p, rel=1e-6) and p < 1e-9
+    least = (difference.abs() - stats.norm.isf(0.025 / 2) * error).max()
+    most = (difference.abs() + stats.norm.isf(0.025) * error).max()
+    assert (found.low, found.high) == (pytest.approx(least), pytest.approx(most))
+    metric = "demographic_parity_difference"
+    gate = f"{metric}[sex in each stratum]>0.1"
+    verdicts = [audit.judged(text, "evidence").judgements for text in (f"{metric}>0.1", gate)]
+    assert [each.verdict for each in verdicts[0]] == ["PASS", "PASS"]
+    assert [(each.verdict, each.row.value) for each in verdicts[1]] == [("FAIL", found.value)]
+    assert "strata of stratum disagree" in of_strata(audit)[0]
+    assert answers(audit.judged(f"{metric}>0.1"))[-1].startswith("But stratum matters: ")
+    alike = rf.audit(opposite(2, turned=False), y_pred="p", sensitive_features="sex",
+                     control_features="stratum")  # fmt: skip
+    assert not of_strata(alike) and alike.strata[0].p > 0.05
+
+
+def strata_simulated(draws: int, strata: int, rows: int) -> tuple[float, float]:
+    """How often equal strata are said to disagree, and their largest gap is covered."""
+    options = Options(None, "p", ["sex"], control_features=["stratum"])
+    found = [
+        in_strata(check(opposite(seed, strata, rows, turned=False), options), False,
+                  ["demographic_parity_difference"])[0]
+        for seed in range(draws)
+    ]  # fmt: skip
+    said = [(each.p < 0.05, each.low <= 0.3 <= each.high) for each in found]
+    disagree, covered = np.mean(said, axis=0)
+    return float(disagree), float(covered)
+
+
+@pytest.mark.parametrize(
+    ("draws", "strata", "rows"),
+    [(60, 2, 300), (60, 12, 40), *(pytest.param(1000, *of, marks=pytest.mark.slow)
+                                   for of in ((2, 1000), (10, 40), (50, 40), (10, 200)))],
+)  # fmt: skip
+def test_equal_strata_seldom_disagree_and_their_largest_gap_is_covered(draws, strata, rows) -> None:
+    disagree, covered = strata_simulated(draws, strata, rows)
+    assert disagree <= stats.binom.ppf(0.99, draws, 0.05) / draws
+    assert covered >= stats.binom.ppf(0.01, draws, 0.95) / draws
+
+
+def test_departments_of_berkeley_disagree() -> None:
+    """Women were admitted more often in department A, whose gap is the largest of six."""
+    audit = rf.audit(
+        admissions(), y_pred="admitted", sensitive_features="sex", control_features="department"
+    )
+    (found,) = audit.strata
+    assert (found.stratum, found.groups) == ("A", ("f", "m"))
+    assert found.value == pytest.approx(89 / 108 - 512 / 825)
+    assert found.p < 0.01

@@ -22,6 +22,7 @@ from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.auditing.search import searched
+from robust_fairness.auditing.strata import in_strata
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
 
 SUMMARY = (
@@ -231,11 +232,13 @@ def audited(
     attributes = {*now.groups(options.intersections), *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
     labels = "" if now.known is None else of_labels(now, options)
+    shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
+    strata = in_strata(now, options.intersections, shown)
     if then is None:
         power = power_of(alone, alone, gaps)
         return Audit(
             current.rows, now, options, name, assumption=labels, between=current.between,
-            power=power, worst=worst,
+            power=power, worst=worst, strata=strata,
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
@@ -243,6 +246,7 @@ def audited(
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
+        strata=strata,
     )  # fmt: skip
 
 

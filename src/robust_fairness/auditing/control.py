@@ -124,7 +124,7 @@ def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
         few = "fewer than two groups with rows"
         return Within(np.nan, few if groups < TWO else f"more than {MOST_GROUPS} groups")
     pairs = np.array(list(combinations(range(groups), TWO)))
-    parts, weights = zip(*(_means(item, strata, counts) for item in gap.of), strict=True)
+    parts, weights = zip(*(cell_means(item, strata, counts) for item in gap.of), strict=True)
     shares = [_shares(weight.reshape(strata.number, groups), pairs) for weight in weights]
     for quantity, share in zip(gap.of, shares, strict=True):
         absent = np.flatnonzero(~np.isfinite(share.sum(0)))
@@ -164,7 +164,7 @@ def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
     return Within(value, note, compared, compared.bound(), differences)
 
 
-def _means(
+def cell_means(
     quantity: Quantity, strata: ControlStrata, counts: Counts | None
 ) -> tuple[Means, np.ndarray]:  # fmt: skip
     """Means by stratum and group, with the sums of the weights of their rows."""
@@ -304,7 +304,7 @@ def between(
     pairs = np.array(list(combinations(range(groups), TWO)))
     means = []
     for quantity in gap.of:
-        of_cells, weight = _means(quantity, strata, counts)
+        of_cells, weight = cell_means(quantity, strata, counts)
         hits = (np.nan_to_num(of_cells.value) * weight).reshape(-1, groups).sum(0)
         means.append(hits / weight.reshape(-1, groups).sum(0))
     overall = np.stack([mean[pairs[:, 0]] - mean[pairs[:, 1]] for mean in means])

@@ -44,6 +44,7 @@ def record(audit: AuditFindings) -> dict[str, Any]:
         "changes": None if audit.changed is None else _records(audit.changed),
         "monitor": None if audit.monitor is None else _records(audit.monitor.to_frame()),
         "control": [asdict(between) for between in audit.between],
+        "strata": [asdict(each) for each in audit.strata],
         "search": _records(pd.DataFrame([asdict(worst) for worst in audit.worst])),
         "power": _records(pd.DataFrame([asdict(power) for power in audit.power])),
         "why": None if audit.why is None else _records(audit.why.to_frame()),

@@ -18,6 +18,7 @@ from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import offered_names
 from robust_fairness.auditing.search import Worst
+from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
 from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.core.errors import InputError
 
@@ -43,6 +44,7 @@ class AuditFindings:
         power: what the rows show with a probability of 80 %.
         between: differences of groups that are others within strata of the control features.
         worst: the worst subgroup of every rate, where one was searched for.
+        strata: largest gaps in a stratum of the control features.
     """
 
     rows: pd.DataFrame
@@ -59,6 +61,7 @@ class AuditFindings:
     between: Sequence[Between] = ()
     power: Sequence[Power] = ()
     worst: Sequence[Worst] = ()
+    strata: Sequence[InStrata] = ()
 
     def changes(self) -> pd.DataFrame:
         """Every value then and now, and its change, with the columns ``changes.CHANGES``.
@@ -80,6 +83,8 @@ class AuditFindings:
         judgements: list[Judgement] = []
         for gate in gates_of(conditions, self.options):
             rows = gates.as_values(self.changes()) if gate.change else self.rows
+            if gate.attribute in {each.name for each in self.strata}:
+                rows = as_rows(self.strata)
             judgements += gate.judgements(rows, rule, self.without_groups)
         judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
         return replace(self, judgements=judgements)
@@ -122,7 +127,10 @@ def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Ga
     }
     if options.control_features:
         control = tuple(options.control_features)
-        attributes |= {controlled_name(name, control, names) for name in attributes}
+        attributes |= {
+            *(controlled_name(name, control, names) for name in attributes),
+            *(name_in_each(name, control) for name in attributes),
+        }
     parsed = [
         gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
     ]

@@ -13,6 +13,7 @@ from robust_fairness.auditing.intervals import ALL_VALUES
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.core.numbers import exact
+from robust_fairness.inference import LEVEL
 from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
 
@@ -46,8 +47,22 @@ def answers(audit: AuditFindings) -> list[str]:
     """
     said = [grew_in(*alarm) for alarm in audit.monitor.alarms[:1]] if audit.monitor else []
     if audit.judgements:
-        return [_of_gates(audit.judgements), *said, *_of_changes(audit)]
-    return [*said, *_of_changes(audit)] or [_without_gates(audit)]
+        said = [_of_gates(audit.judgements), *said, *_of_changes(audit)]
+    else:
+        said = [*said, *_of_changes(audit)] or [_without_gates(audit)]
+    return [*said, *_of_disagreement(audit)]
+
+
+def _of_disagreement(audit: AuditFindings) -> list[str]:
+    """What the first sentences hide where strata disagree: their largest gap."""
+    shown = [each for each in audit.strata if each.p < LEVEL]
+    if not shown:
+        return []
+    worst = max(shown, key=lambda each: each.low)
+    return [
+        f"But {worst.control} matters: {worst.rate} of {worst.groups[0]} less {worst.groups[1]} "
+        f"is {estimate(worst.value, worst.low, worst.high)} in {worst.stratum}"
+    ]
 
 
 def _of_gates(judgements: Sequence[Judgement]) -> str:
@@ -197,9 +212,10 @@ def power_line(audit: AuditFindings) -> str:
 
 
 def of_strata(audit: AuditFindings) -> list[str]:
-    """Differences of the gaps that an audit begins with that are others within strata, once."""
+    """Differences of the gaps shown that are others within strata, and strata that disagree."""
     names = gap_names(audit.rows)
     said = [str(between) for between in audit.between if between.metric in names]
+    said += [str(each) for each in audit.strata if each.p < LEVEL]
     return _first([*dict.fromkeys(said)], MOST_LINES)
 
 

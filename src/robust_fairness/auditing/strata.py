@@ -1,0 +1,162 @@
+r"""The largest gap within a stratum of control features, and a test of whether strata disagree.
+
+Differences of two groups that have opposite signs in two strata cancel in their mean
+(``auditing.control``). Here each stratum s has its own difference :math:`d_s` of two groups, with
+the variance :math:`v_s` of rates with a row added on either side. Strata disagree where
+
+.. math:: Q = \sum_s (d_s - \bar d)^2 / v_s, \quad
+    \bar d = \frac{\sum_s d_s / v_s}{\sum_s 1 / v_s}
+
+is larger than chi-squared allows (Cochran 1954; Holm 1979 over rates, pairs and gaps). The interval
+of the largest difference in any stratum holds for all of them at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, cell_means, strata_of
+from robust_fairness.auditing.digits import estimate, p_value
+from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.inference import LEVEL, holm
+from robust_fairness.inference.counts import TWO
+from robust_fairness.inference.variance import small_counts
+from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.numbers.groups import groups_of, shown
+
+
+@dataclass(frozen=True)
+class InStrata:
+    """The largest difference of two groups in a stratum.
+
+    Attributes:
+        attribute: the attribute.
+        control: the control features.
+        name: of the attribute in each stratum, which a gate may name.
+        metric: the gap.
+        rate: in words.
+        groups: both groups; the first has the higher rate.
+        stratum: where it is.
+        value: the difference.
+        low: lower bound of the largest difference in any stratum, at 95 %.
+        high: its upper bound; 1 where a stratum has too few rows of a group.
+        n: rows with attribute and control features.
+        p: p-value of the test that all strata have the same differences, adjusted.
+    """
+
+    attribute: str
+    control: str
+    name: str
+    metric: str
+    rate: str
+    groups: tuple[str, str]
+    stratum: str
+    value: float
+    low: float
+    high: float
+    n: int
+    p: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.attribute}: {self.rate}: strata of {self.control} disagree "
+            f"({p_value(self.p)}), a gap over all of them hides others; the largest in one is "
+            f"{estimate(self.value, self.low, self.high)}: {self.groups[0]} less {self.groups[1]} "
+            f"in {self.stratum}; a gate on it: {self.metric}[{self.name}]"
+        )
+
+
+def name_in_each(attribute: str, columns: Sequence[str]) -> str:
+    """The name of an attribute in each stratum, for gates."""
+    return f"{attribute} in each {shown(columns)}"
+
+
+def in_strata(
+    predictions: Predictions, intersections: bool, metrics: Sequence[str]
+) -> list[InStrata]:
+    """The largest difference in a stratum by attribute and gap; none without control features.
+
+    Args:
+        predictions: of classes.
+        intersections: also of the intersections of attributes.
+        metrics: names of gaps, of which the largest differences are compared.
+    """
+    if not predictions.samples.classes or not len(predictions.control.columns):
+        return []
+    gaps = {name: find_metric(name).gap for name in metrics}
+    found = [
+        made
+        for attribute, strata in strata_of(predictions, intersections)
+        for name, gap in gaps.items()
+        if gap is not None and gap.how == "largest"
+        for made in _largest(name, gap, attribute, strata)
+    ]
+    adjusted = holm([each.p for each in found]).tolist()
+    return [replace(each, p=p) for each, p in zip(found, adjusted, strict=True)]
+
+
+def as_rows(found: Sequence[InStrata]) -> pd.DataFrame:
+    """Rows of values, which gates judge."""
+    rows = [
+        {
+            "attribute": each.name, "group": "", "metric": each.metric, "value": each.value,
+            "low": each.low, "high": each.high, "n": each.n, "note": f"in {each.stratum}",
+            "small": False, "applies": True,
+        }
+        for each in found
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _largest(name: str, gap: Gap, attribute: str, strata: ControlStrata) -> Iterator[InStrata]:
+    """The largest difference of a gap's rates in a stratum, if two groups have rows in one."""
+    groups, predictions = len(strata.groups), strata.predictions
+    if not TWO <= groups <= MOST_GROUPS:
+        return
+    first, second = np.array(list(combinations(range(groups), TWO))).T
+    counts = predictions.counts_of(strata.cells)
+    shape = (len(gap.of), strata.number, groups)
+    parts = [cell_means(quantity, strata, counts)[0] for quantity in gap.of]
+    rate, variance, n = (
+        np.array([getattr(part, field) for part in parts], np.float64).reshape(shape)
+        for field in ("value", "variance", "counted")
+    )
+    raw = rate[..., first] - rate[..., second]  # [rates, strata, pairs]
+    compared = np.isfinite(raw)
+    if not compared.any():
+        return
+    centre, square = small_counts(rate, variance, n)
+    difference = centre[..., first] - centre[..., second]
+    error = np.sqrt(square[..., first] + square[..., second])
+    known = compared & np.isfinite(difference)
+    place = np.unravel_index(np.where(compared, np.abs(raw), -1).argmax(), raw.shape)
+    size, tail = np.where(known, np.abs(difference), 0.0), LEVEL / TWO
+    least = size + special.ndtri(tail / compared.sum()) * error
+    most = size - special.ndtri(tail) * error
+    columns = tuple(map(str, predictions.control))
+    ends = [strata.groups[each[place[2]]] for each in (first, second)]
+    value = float(abs(raw[place]))
+    yield InStrata(
+        attribute, strata.control, name_in_each(attribute, columns), name,
+        gap.of[int(place[0])].words, tuple(ends if raw[place] >= 0 else ends[::-1]),
+        groups_of(predictions.control, columns).names[int(place[1])], value,
+        float(np.clip(np.where(known, least, 0.0).max(), 0.0, value)),
+        float(np.clip(np.where(known, most, 1.0)[compared].max(), value, 1.0)),
+        int((strata.codes >= 0).sum()), _disagreement(difference, error, known),
+    )  # fmt: skip
+
+
+def _disagreement(difference: np.ndarray, error: np.ndarray, known: np.ndarray) -> float:
+    """P-value of equal differences in all strata, the second axis, over rates and pairs."""
+    weight = np.where(known, 1 / np.where(known, error, 1.0) ** 2, 0.0)
+    values = np.where(known, difference, 0.0)
+    total = np.maximum(weight.sum(1, keepdims=True), np.finfo(float).tiny)
+    mean = (weight * values).sum(1, keepdims=True) / total
+    squares = (weight * (values - mean) ** 2).sum(1)
+    degrees = known.sum(1) - 1
+    p = np.where(degrees > 0, special.chdtrc(np.maximum(degrees, 1), squares), 1.0)
+    return float(min(p.min() * (degrees > 0).sum(), 1.0))
