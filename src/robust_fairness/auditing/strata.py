@@ -23,10 +23,10 @@ from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, cell_me
 from robust_fairness.auditing.digits import estimate, p_value
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.inference import LEVEL, holm
-from robust_fairness.inference.counts import TWO
-from robust_fairness.inference.variance import small_counts
 from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import groups_of, shown
+from robust_fairness.numbers.variance import small_counts
 
 
 @dataclass(frozen=True)
