@@ -179,13 +179,8 @@ def _mapped_file(array: np.ndarray) -> Path | None:
 
 
 def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:
-    if first.dtype != second.dtype or first.shape != second.shape:
-        return False
-    return np.array_equal(_bits(first), _bits(second))
-
-
-def _bits(array: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    bits = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (first, second))
+    return first.dtype == second.dtype and first.shape == second.shape and np.array_equal(*bits)
 
 
 @lru_cache(maxsize=64)

@@ -125,7 +125,8 @@ def drawn(
         texts = (rows[name].map(lambda v: exact(v) if is_number(v) else v) for name in panel)
         titles = (filter(None, names) for names in zip(*texts, strict=True))
         rows = rows.assign(panel=[*map(", ".join, titles)])
-        options = {"facet_col": "panel", "facet_col_wrap": 3} | options
+        beside = {"facet_col": "panel", "facet_col_wrap": 3, "facet_col_spacing": 0.07}
+        options = beside | options
     if sort:
         rows = rows.sort_values(["panel", sort] if panel else sort, kind="stable")
     options = {"y": "ours"} | options
