@@ -188,6 +188,10 @@ def _load_pyfunc(path: str, model_config: Mapping[str, Any] | None = None) -> Se
     try:
         recorded = (folder / CHECKSUMS).read_text(encoding="utf-8", errors="replace")
         is_unchanged = recorded == checksums(folder)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{error.filename}: missing, as in models of version 1; log the model again"
+        ) from None
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from None
     if not is_unchanged:
