@@ -26,6 +26,7 @@ PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
 COLUMNS = 2  # of panels on a wide page
 ROW, AROUND = 300, 150  # height in pixels: a row of panels; title, axes and legend together
 GAP = 0.3  # between panels, as a share of a panel
+BELOW = 0.36  # of a row of panels: numbers, a title of two lines and the next heading
 AROUND_POINTS = 0.2  # of an axis beyond the points, as a share of their range
 ARROWS = {"x": ("triangle-left", "triangle-right"), "y": ("triangle-down", "triangle-up")}
 TEXT, GREY, GRID = "#1b1f24", "#57606a", "#dde2e7"
@@ -187,7 +188,7 @@ def panelled(
                 "columns": columns,
                 "pattern": "independent",
                 "xgap": GAP,
-                "ygap": GAP,
+                "ygap": BELOW,
             },
             "height": AROUND + rows * row,
             "margin": {"l": 10, "r": 15, "t": 60, "b": 10},
