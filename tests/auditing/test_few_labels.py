@@ -7,8 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 import robust_fairness as rf
+from robust_fairness.auditing.door import check
+from robust_fairness.auditing.labelled import label_selection
+from robust_fairness.auditing.predictions import Options
+from robust_fairness.auditing.verdict import answers
 from robust_fairness.cli.audit import audit as command
 from robust_fairness.core.errors import InputError
 from tests.auditing.tables import few, people
@@ -137,3 +142,69 @@ def test_bad_input_is_refused_in_one_line(options: dict, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         rf.audit(table, **{**SOME, **options})
     assert "\n" not in str(error.value)
+
+
+def early(rows: int, seed: int = 7) -> pd.DataFrame:
+    """Labels that arrive early for defaults: of a tenth of the repaid loans, and most others."""
+    rng = np.random.default_rng(seed)
+    sex, x = rng.choice(["f", "m"], rows), rng.normal(size=rows)
+    y = rng.random(rows) < 1 / (1 + np.exp(-(1.3 * x - 0.3)))
+    score = 1 / (1 + np.exp(-(1.3 * x - 0.3 - 0.9 * (sex == "f") + rng.normal(0, 0.4, rows))))
+    known = rng.random(rows) < np.where(y, 0.1, 0.7)
+    labels = np.where(known, y, np.nan)
+    return pd.DataFrame({"sex": sex, "p": score.round(4), "y": labels, "truth": y.astype(int)})
+
+
+def test_labels_that_are_no_random_part_decide_nothing() -> None:
+    table = early(20_000)
+    gates = ["equalized_odds_difference>0.9", "accuracy<0.1", "demographic_parity_difference>0.01"]
+    audit = rf.audit(table.drop(columns="truth"), **SOME).judged(gates)
+    accuracy = audit.rows.query("metric == 'accuracy'").iloc[0]
+    true = ((table["p"] >= 0.5) == table["truth"]).mean()
+    assert not accuracy["low"] < true < accuracy["high"]  # which no interval can know
+    labelled = table["p"][table["y"].notna()].mean()
+    said = next(text for text in audit.label_selection if text.startswith("mean score"))
+    assert f"{labelled:.3f} of labelled, {table['p'].mean():.3f} of all rows (p < 1e-16)" in said
+    verdicts = {each.gate.metric: each.verdict for each in audit.judgements}
+    assert verdicts == {
+        "equalized_odds_difference": "INCONCLUSIVE", "accuracy": "INCONCLUSIVE",
+        "demographic_parity_difference": "FAIL",  # of all rows
+    }  # fmt: skip
+    (answer,) = answers(audit)
+    assert answer.startswith("Unknown: the labelled rows are no random part of the table: ")
+    assert audit.assumption.startswith("the labelled rows are no random part of the table: mean")
+    assert "no test can see" in rf.audit(few(people(2000), 300), **SOME).assumption
+
+
+def labels_tested(draws: int, rows: int, labels: int, chosen: str) -> float:
+    """How often labels of a random part, or of one that depends on a column, are doubted."""
+    doubted = 0
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        table = people(rows, seed)
+        chance = {
+            "at random": np.ones(rows),
+            "with known probabilities": rng.choice([1.0, 4.0], rows) * (1 + (table["sex"] == "f")),
+            "by score": 0.2 + table["p"], "by group": np.where(table["sex"] == "f", 0.4, 1.0),
+            "by class": np.where(table["y"] == 1, 0.2, 1.0),
+        }[chosen]  # fmt: skip
+        chance = np.asarray(chance * labels / chance.sum())
+        table = table.assign(chance=chance, y=table["y"].where(rng.random(rows) < chance))
+        options = Options("y", "p", ["sex"], labels="some",
+                          label_probability="chance" if "known" in chosen else None)  # fmt: skip
+        doubted += bool(label_selection(check(table, options)))
+    return doubted / draws
+
+
+@pytest.mark.parametrize(
+    ("draws", "rows", "labels"),
+    [(60, 1000, 100), *(pytest.param(1000, *of, marks=pytest.mark.slow)
+                        for of in ((1000, 100), (5000, 300), (5000, 1000)))],
+)  # fmt: skip
+def test_random_labels_are_seldom_doubted_and_others_often(draws, rows, labels) -> None:
+    for chosen in ("at random", "with known probabilities"):
+        assert (
+            labels_tested(draws, rows, labels, chosen) <= stats.binom.ppf(0.99, draws, 0.05) / draws
+        )
+    for chosen in ("by score", "by group", "by class"):
+        assert labels_tested(draws, rows, labels, chosen) >= 0.5, chosen

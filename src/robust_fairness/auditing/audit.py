@@ -17,6 +17,7 @@ from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.intervals import Compared
+from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
@@ -231,14 +232,15 @@ def audited(
     gaps = gap_names(current.rows)
     attributes = {*now.groups(options.intersections), *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
-    labels = "" if now.known is None else of_labels(now, options)
+    selection = label_selection(now)
+    labels = "" if now.known is None else of_labels(now, options, selection)
     shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
     strata = in_strata(now, options.intersections, shown)
     if then is None:
         power = power_of(alone, alone, gaps)
         return Audit(
             current.rows, now, options, name, assumption=labels, between=current.between,
-            power=power, worst=worst, strata=strata,
+            power=power, worst=worst, strata=strata, label_selection=selection,
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
@@ -246,7 +248,7 @@ def audited(
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
-        strata=strata,
+        strata=strata, label_selection=selection,
     )  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """A few labels among many rows: what the scores of the others add, and which rows to label."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.labelled import NO_PART, UNSEEN
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import scored
 from robust_fairness.core.errors import InputError
@@ -109,8 +110,11 @@ def _probabilities(share: np.ndarray, rows: int) -> np.ndarray:
     return np.asarray(probability)
 
 
-def of_labels(predictions: Predictions, options: Options) -> str:
-    """What is assumed of the labelled rows, and what the scores of the others add."""
+def of_labels(predictions: Predictions, options: Options, selection: Sequence[str]) -> str:
+    """What is assumed of the labelled rows, and what the scores of the others add.
+
+    ``selection`` is what ``label_selection`` finds, which is said first.
+    """
     assert predictions.known is not None
     chosen = "drawn at random"
     if options.label_probability is not None:
@@ -127,7 +131,8 @@ def of_labels(predictions: Predictions, options: Options) -> str:
     ):
         if len(rows):
             text += f"; {words}: {', '.join(_texts(rows))}"
-    return text
+    text += f"; {UNSEEN}"
+    return f"{NO_PART}: {'; '.join(selection)}; {text}" if selection else text
 
 
 def _widths(predictions: Predictions, options: Options) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.naming import as_category
 from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
-from robust_fairness.auditing.scores import offered_names
+from robust_fairness.auditing.scores import SELECTIONS, offered_names
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
 from robust_fairness.auditing.trivial import trivial_predictor
@@ -45,6 +45,7 @@ class AuditFindings:
         between: differences of groups that are others within strata of the control features.
         worst: the worst subgroup of every rate, where one was searched for.
         strata: largest gaps in a stratum of the control features.
+        label_selection: what shows that the labelled rows are no random part of all.
     """
 
     rows: pd.DataFrame
@@ -62,6 +63,7 @@ class AuditFindings:
     power: Sequence[Power] = ()
     worst: Sequence[Worst] = ()
     strata: Sequence[InStrata] = ()
+    label_selection: Sequence[str] = ()
 
     def changes(self) -> pd.DataFrame:
         """Every value then and now, and its change, with the columns ``changes.CHANGES``.
@@ -85,7 +87,9 @@ class AuditFindings:
             rows = gates.as_values(self.changes()) if gate.change else self.rows
             if gate.attribute in {each.name for each in self.strata}:
                 rows = as_rows(self.strata)
-            judgements += gate.judgements(rows, rule, self.without_groups)
+            judged = gate.judgements(rows, rule, self.without_groups)
+            of_labels = self.label_selection and gate.metric not in SELECTIONS
+            judgements += map(Judgement.undecided, judged) if of_labels else judged
         judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
         return replace(self, judgements=judgements)
 

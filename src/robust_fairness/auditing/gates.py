@@ -6,13 +6,14 @@ A condition on a change is ``change(equalized_odds_difference[sex])>0.05``, one 
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.digits import number, within
+from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.core.errors import InputError, unknown_name
 
 FORM = re.compile(
@@ -192,6 +193,13 @@ class Judgement:
     reason: str
     row: Judged = Judged()
     evident: bool = True
+
+    def undecided(self) -> "Judgement":
+        """The same of a value that rests on labels which are no random part of the rows."""
+        if not self.row.applies:
+            return self
+        reason = f"{self.reason}; {NO_PART}"
+        return replace(self, verdict="INCONCLUSIVE", reason=reason, evident=False)
 
 
 def as_values(changes: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.intervals import ALL_VALUES
+from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.core.numbers import exact
@@ -45,6 +46,8 @@ def answers(audit: AuditFindings) -> list[str]:
     About gates first, then about changes; an audit with neither is answered by a gate on its first
     gap, whose evidence decides.
     """
+    if audit.label_selection:
+        return [f"Unknown: {NO_PART}: {audit.label_selection[0]}"]
     said = [grew_in(*alarm) for alarm in audit.monitor.alarms[:1]] if audit.monitor else []
     if audit.judgements:
         said = [_of_gates(audit.judgements), *said, *_of_changes(audit)]
