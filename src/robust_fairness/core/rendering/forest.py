@@ -98,7 +98,7 @@ def _rows(
     rows = []
     for place, mark in enumerate(marks):
         head = f"<th scope=row rowspan={len(marks)}>{escape(name)}</th>" if not place else ""
-        model = f"<td class=name>{_dot(mark.look)}{broken(mark.name)}</td>" if named else ""
+        model = f"<td class=name>{_dot(mark.look)}{escape(mark.name)}</td>" if named else ""
         strong = " worse" if mark.worse else ""
         heard = f"<span class=unseen>{escape(mark.words)}</span>" if mark.words else ""
         hidden = " aria-hidden=true" if mark.words else ""
@@ -109,15 +109,6 @@ def _rows(
             f"<td class='what{strong}'><span{hidden}>{escape(mark.text)}</span>{heard}</td></tr>"
         )
     return "".join(rows)
-
-
-def broken(name: str) -> str:
-    """A name as HTML, with breaks after the underscores where it has too little room.
-
-    >>> broken("group_dro")
-    'group_<wbr>dro'
-    """
-    return str(escape(name)).replace("_", "_<wbr>")
 
 
 def _said(mark: Mark, write: Callable[[float], str]) -> str:
