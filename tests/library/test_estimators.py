@@ -1,6 +1,8 @@
 """Every classifier of ``rf``: the library's own fits, what ``fit`` takes, and its checks."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -123,17 +125,58 @@ def test_a_reduction_is_fairlearns_own(name, network, table):
     np.testing.assert_allclose(model.predict_proba(x)[:, 1], expected, atol=1e-6)
 
 
+WITHOUT_TORCH = """
+import sys, numpy as np, robust_fairness as rf
+from sklearn.datasets import load_breast_cancer
+x, y = load_breast_cancer(return_X_y=True)
+group = (x[:, 0] > np.median(x[:, 0])).astype(int)
+few = {"name": "boosted_trees", "params": {"max_iter": 3}}
+for model in (rf.Erm(network=few), rf.ExponentiatedGradient(network=few, iterations=2),
+              rf.GridSearch(network=few, grid_size=2)):
+    print(model.fit(x, y, sensitive_features=group).score(x, y) > 0.8)
+print("torch" in sys.modules)
+"""
+
+
+def test_reductions_and_estimators_load_no_torch():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_TORCH],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["True", "True", "True", "False"], done.stderr
+
+
+@pytest.mark.parametrize("network", ["default", "bayes"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_estimator_without_torch_is_that_of_a_run(network, weighted):
+    """``rf.train`` of the same rows, standardised and weighted."""
+    x, y = (part[:REDUCED] for part in made())
+    rng = np.random.default_rng(0)
+    given = {"sensitive_features": rng.integers(0, 2, len(y))}
+    if weighted:
+        given["sample_weight"] = rng.integers(0, 3, len(y)).astype(float)
+    options = {"network": NETWORKS[network][0]}
+    for name, fields in {"Erm": {}, "ExponentiatedGradient": {"iterations": 3}}.items():
+        model = getattr(rf, name)(**options, **fields).fit(x, y, **given)
+        ours, samples = model.predict_proba(x), model.trained_.samples
+        model.trained_ = rf.train(samples, model.method, seeds=[0], **options, **fields)
+        np.testing.assert_allclose(ours, model.predict_proba(x), atol=1e-5)
+
+
 def test_a_default_is_never_a_choice():
     """The learning rate of networks reaches no estimator; a given one reaches the part it is of."""
     x, y = made()
 
     def params(**options):
-        return rf.Erm(**options).fit(x, y).trained_.fitted[0].network["params"]
+        return rf.Erm(**options).fit(x, y).trained_
 
-    assert params(network="boosted_trees") == {"early_stopping": False}
-    assert params(network="boosted_trees", learning_rate=0.05)["learning_rate"] == 0.05
+    trees = params(network="boosted_trees").members[0]
+    assert (trees.early_stopping, trees.learning_rate) == (False, 0.1)
+    by_training = params(network="boosted_trees", learning_rate=0.05)
+    assert by_training.fitted[0].network["params"]["learning_rate"] == 0.05
     named = {"name": "boosted_trees", "params": {"learning_rate": 0.05}}
-    assert params(network=named) == {"early_stopping": False, "learning_rate": 0.05}
+    trees = params(network=named).members[0]
+    assert (trees.early_stopping, trees.learning_rate) == (False, 0.05)
     (replica,) = rf.Erm(epochs=1, learning_rate=0.05).fit(x, y).trained_.cell.replicas()
     assert replica.protocol.learning_rate == 0.05
     (replica,) = rf.Erm(epochs=1).fit(x, y).trained_.cell.replicas()

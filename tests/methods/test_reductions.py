@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from robust_fairness.bench import training
 from robust_fairness.bench.experiment.experiment import Cell
-from robust_fairness.bench.methods.reductions import CONSTRAINTS, moment
+from robust_fairness.bench.methods._reductions import CONSTRAINTS, moment
 from robust_fairness.bench.training import prediction
 from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
 from robust_fairness.core.errors import InputError

@@ -29,7 +29,6 @@ from sklearn.utils.validation import (
 )
 
 from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
-from robust_fairness.auditing.trivial import CONSTANT
 from robust_fairness.core.arrays import (
     as_rows,
     as_weights,
@@ -45,6 +44,7 @@ from robust_fairness.core.frames import (
     rows_of,
     sensitive_columns,
 )
+from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.registry import find, names
 from robust_fairness.core.scikit_learn import weight_argument
 from robust_fairness.inference import FEWEST_ROWS, POWER, Estimate

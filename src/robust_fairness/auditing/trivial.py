@@ -3,10 +3,9 @@
 import numpy as np
 
 from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.metrics import Undefined
 from robust_fairness.metrics.macro_averages import balanced_accuracy
-
-CONSTANT = 0.99  # share of the rows with the same predicted class
 
 
 def trivial_predictor(predictions: Predictions) -> str:

@@ -8,24 +8,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import torch
 from pydantic import BaseModel
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from robust_fairness.auditing.read.columns import attribute
-from robust_fairness.auditing.trivial import CONSTANT
-from robust_fairness.bench.experiment.plugins import Named
-from robust_fairness.bench.library import Trained, network_of, train
+from robust_fairness.bench import one_call
+from robust_fairness.bench.estimators import EstimatorParameters
+from robust_fairness.bench.experiment.plugins import Named, validated
 from robust_fairness.bench.listing import class_names
-from robust_fairness.bench.methods.base import Information
-from robust_fairness.bench.training.prediction import Predictor
+from robust_fairness.bench.methods._parameters import Declaration, ErmDeclaration, Information
+from robust_fairness.bench.methods._reductions import (
+    ExponentiatedGradientDeclaration,
+    GridSearchDeclaration,
+    ReductionParameters,
+)
+from robust_fairness.bench.networks import network_of
 from robust_fairness.core import registry
 from robust_fairness.core.arrays import as_rows, as_weights, require_same_rows, require_unmasked
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.frames import dense, is_indexed, naming_text, rows_of, sensitive_columns
+from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 SPLIT, DOMAIN = "split_0", "domain"
@@ -36,6 +41,12 @@ FAR = 1_000  # times its range, a feature is from 0 where float32 keeps four dig
 LARGEST_SEED = 2**31 - 1
 COMMON = {"network": None, "random_state": 0, "validation_fraction": 0.2}
 OF_PROTOCOL = ("epochs", "batch_size", "learning_rate", "weight_decay", "preprocessing")
+# Methods that may fit estimators without torch.
+DECLARED: dict[str, type[Declaration]] = {
+    "erm": ErmDeclaration,
+    "exponentiated_gradient": ExponentiatedGradientDeclaration,
+    "grid_search": GridSearchDeclaration,
+}
 # Arguments of ``fit`` by what a method reads besides features and labels.
 READ: dict[Information, tuple[str, str]] = {
     "groups": ("sensitive_features", "one label per row or a frame of several columns"),
@@ -94,7 +105,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             InputError: the method needs an argument that is missing, or arrays do not fit one
                 another.
         """
-        plugin = registry.find("method", self.method)
+        plugin = declared(self.method)
         settings = self.get_params(deep=False)
         options = {name: settings[name] for name in plugin.Parameters.model_fields}
         given = {
@@ -102,7 +113,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
             "domain": domain,
             "X_target": X_target,
         }
-        for information in Named(kind="method", name=self.method, options=options).parameters.sees:
+        hparams = validated("method", self.method, plugin.Parameters, options)
+        for information in hparams.sees:
             argument, meaning = READ[information]
             if given[argument] is None:
                 raise InputError(f"method {self.method}: needs {argument} in fit: {meaning}")
@@ -154,26 +166,50 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         x = samples.arrays["x"]
         if np.isnan(x).any():
             protocol["imputation"] = "none"
-        self.trained_: Trained = train(
-            samples,
-            {"name": self.method, **options},
-            network=self.network,
-            seeds=[seed],
-            **protocol,
-        )
+        self.trained_ = self._trained(samples, hparams, protocol, seed)
         self._warn_of_constant(x[: len(labels)])
         return self
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not registry.find("method", self.method).binary_only
+        tags.classifier_tags.multi_class = not declared(self.method).binary_only
         tags.input_tags.allow_nan = self._takes_missing()
         return tags
+
+    def _estimator(self) -> EstimatorParameters | None:
+        """The estimator that the method fits without torch, if it can."""
+        if self.method not in DECLARED:
+            return None
+        fields = network_of(declared(self.method).default_network, self.network)
+        of_runs = self.epochs or self.batch_size or self.learning_rate or self.weight_decay
+        if fields.pop("name") != "estimator" or fields.get("categories") or of_runs:
+            return None
+        if self.warm_up_epochs or self.preprocessing not in (None, "none", "standardise"):
+            return None
+        estimator: EstimatorParameters = validated(
+            "network", "estimator", EstimatorParameters, fields
+        )
+        return estimator
+
+    def _trained(self, samples: Samples, hparams: Any, protocol: dict[str, Any], seed: int) -> Any:
+        """The trained replica."""
+        if (estimator := self._estimator()) and not getattr(hparams, "explicit", ()):
+            return one_call.fitted(
+                samples, SPLIT, estimator, method=self.method, seed=seed,
+                standardise=self.preprocessing != "none",
+                reduction=hparams if isinstance(hparams, ReductionParameters) else None,
+            )  # fmt: skip
+        from robust_fairness.bench.library import train
+
+        method = {"name": self.method, **hparams.model_dump(exclude_unset=True)}
+        return train(samples, method, network=self.network, seeds=[seed], **protocol)
 
     def _takes_missing(self) -> bool:
         """Whether the network takes missing features; training says what is wrong with another."""
         try:
-            fields = network_of(self.method, self.network)
+            if estimator := self._estimator():
+                return bool(get_tags(estimator.built()).input_tags.allow_nan)
+            fields = network_of(declared(self.method).default_network, self.network)
             network = Named(kind="network", name=fields.pop("name"), options=fields)
             plugin = registry.find("network", network.name)
             return bool(plugin.takes_missing(network.parameters))
@@ -239,6 +275,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):
         return converted
 
     def _probabilities(self, x: np.ndarray) -> np.ndarray:
+        if isinstance(self.trained_, one_call.FittedOnce):
+            return self.trained_.probabilities(x)
+        import torch
+
+        from robust_fairness.bench.training.prediction import Predictor
+
         samples = Samples.unlabelled(x, self.trained_.samples.classes)
         predict = Predictor(self.trained_.fitted, samples, torch.device("cpu"))
         (logits,) = predict(samples)
@@ -283,6 +325,14 @@ def origin(features: np.ndarray) -> np.ndarray:
     return np.where((high > low) & (np.abs(low) > FAR * (high - low)), low, 0.0)
 
 
+def declared(method: str) -> type[Declaration]:
+    """What is known of a method before it is trained."""
+    if method in DECLARED:
+        return DECLARED[method]
+    plugin: type[Declaration] = registry.find("method", method)
+    return plugin
+
+
 def __getattr__(name: str) -> type[FairClassifier]:
     """The class of a method, by which copies in other processes find it."""
     return estimator_class(name)
@@ -299,7 +349,7 @@ def estimator_class(name: str) -> type[FairClassifier]:
     if name not in methods:
         raise AttributeError(str(unknown_name("estimator", name, methods)))
     method = methods[name]
-    plugin = registry.find("method", method)
+    plugin = declared(method)
     fields = plugin.Parameters.model_fields
     hparams = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
     defaults = {**COMMON, **dict.fromkeys(OF_PROTOCOL), **hparams}

@@ -2,27 +2,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from robust_fairness.bench import training
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.datasets.fetch import dataset_files, require_official
 from robust_fairness.bench.experiment.experiment import Cell, TestSet
 from robust_fairness.bench.experiment.plugins import Named
+from robust_fairness.bench.networks import configured, named, network_of
 from robust_fairness.bench.shifts.base import SampleShift
 from robust_fairness.bench.training.records import Fitted
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import CONF
 from robust_fairness.core.registry import find
 from robust_fairness.core.samples import Samples
 
-NAMED = CONF / "base" / "parameters.yml"
 METRICS = (
     "accuracy",
     "worst_group_accuracy",
@@ -54,47 +51,13 @@ def load(
         InputError: no such dataset or parameter, or a file is missing, does not fit or differs
             from the official one, whose checksum is known.
     """
-    parameters = {**_configured("datasets", name), **options}
+    parameters = {**configured("datasets", name), **options}
     source = Named(kind="dataset", name=parameters.pop("source", name), options=parameters)
     files = dataset_files(None if data is None else Path(data))
     samples: Samples = find("dataset", source.name)(source.parameters).load(files, splits)
     if not allow_modified_data:
         require_official(samples.sources, "pass allow_modified_data=True")
     return samples
-
-
-def _configured(kind: str, name: str) -> dict[str, Any]:
-    """What the default configuration says of a name; nothing of a plug-in that it does not name."""
-    return _definitions()[kind].get(name) or {}
-
-
-@cache
-def _definitions() -> dict[str, Any]:
-    """The names that the default configuration defines, by kind."""
-    definitions: dict[str, Any] = yaml.safe_load(NAMED.read_text(encoding="utf-8"))
-    return definitions
-
-
-def network_of(method: str, network: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The name and fields of a network as configuration writes them; None: the method's default.
-
-    ``params`` of an estimator are added to those of the default configuration.
-    """
-    default = find("method", method).default_network
-    fields = _named("network", default if network is None else network)
-    name = fields.pop("name")
-    result = {"name": name, **_configured("networks", name), **fields}
-    if isinstance(fields.get("params"), Mapping):
-        result["params"] = {**_configured("networks", name).get("params", {}), **fields["params"]}
-    return result
-
-
-def _named(kind: str, value: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a plug-in, its name among them."""
-    fields = dict(value) if isinstance(value, Mapping) else {"name": value}
-    if not isinstance(fields.get("name"), str):
-        raise InputError(f"{kind} {value!r}, allowed: a name, or {{'name': ..., further fields}}")
-    return fields
 
 
 @dataclass(frozen=True)
@@ -138,13 +101,13 @@ def train(
             f"samples of type {type(samples).__name__}, allowed: what load returns; tables and "
             "arrays are for the classifiers, such as Erm().fit(X, y)"
         )
-    method = _named("method", method)
+    method = named("method", method)
     cell = Cell.model_validate(
         {
             "dataset": name,
             "label": method["name"],
             "method": method,
-            "network": network_of(method["name"], network),
+            "network": network_of(find("method", method["name"]).default_network, network),
             "settings": settings,
             "seeds": tuple(range(seeds) if isinstance(seeds, int) else seeds),
             "selections": ("accuracy" if samples.classes else "mean_squared_error",),

@@ -7,6 +7,7 @@ from numbers import Number
 import numpy as np
 
 MOST_COUNT = 10**9  # of anything that a configuration counts
+CONSTANT = 0.99  # share of rows with one predicted class, from which a predictor is constant
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,3})?")
 
 

@@ -6,6 +6,7 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -66,7 +67,7 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
         shifted = shifted[severity == largest]
         result[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
         means = shifted.groupby(level=["dataset", "seed"], sort=False)
-        result[f"{measure} under shift"] = means.agg(lambda values: values.mean(skipna=False))
+        result[f"{measure} under shift"] = means.agg(partial(pd.Series.mean, skipna=False))
     return {name: frame for name, frame in result.items() if len(frame)}
 
 

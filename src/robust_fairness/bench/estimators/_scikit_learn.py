@@ -1,8 +1,12 @@
 """Estimators of scikit-learn and of compatible packages: by name, and stored without pickle."""
 
 import json
+import logging
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, signature
 from io import BytesIO
@@ -13,15 +17,19 @@ from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, is_classifier
+from pydantic import model_validator
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from threadpoolctl import threadpool_limits
 
 from robust_fairness.core.errors import InputError, first_line, unknown_name
+from robust_fairness.core.registry import PluginParameters
 from robust_fairness.core.scikit_learn import weight_argument
 
 # Packages that estimators are imported from. A name is imported, so that further ones are named by
 # the environment only, never by a file of a run.
 PACKAGES = ("sklearn", "lightgbm", "xgboost", "robust_fairness")
 FURTHER_PACKAGES = "ROBUST_FAIRNESS_ESTIMATORS"
+LOGGER = logging.getLogger(__name__)
 SCHEMA = "schema.json"  # of an archive of skops
 # Types of fitted estimators that skops does not trust of itself.
 TRUSTED = frozenset((
@@ -123,6 +131,64 @@ def _resolved(value: Any) -> Any:
     return value
 
 
+class EstimatorParameters(PluginParameters):
+    """The class of the estimator by its full name, and the arguments of its constructor.
+
+    Estimators within it, such as the steps of a pipeline, are written likewise:
+    ``{estimator: sklearn.preprocessing.StandardScaler, params: {}}``. Trials change
+    parameters of the estimator by their own names.
+
+    ``categories``: whether a categorical column is one column of pandas' type ``category``
+    instead of an indicator for each category. HistGradientBoosting and LightGBM take them,
+    XGBoost with ``enable_categorical``. Needs preprocessing ``standardise`` or ``none``.
+    """
+
+    estimator: str = "sklearn.ensemble.HistGradientBoostingClassifier"
+    params: dict[str, Any] = {}
+    categories: bool = False
+
+    @model_validator(mode="after")
+    def _usable(self) -> "EstimatorParameters":
+        result = self.built()
+        if decides(result) and not hasattr(result, "decision_function"):
+            raise InputError(
+                f"estimator {self.estimator}: has neither predict_proba nor decision_function"
+            )
+        if not (is_classifier(result) or is_regressor(result)):
+            raise InputError(f"estimator {self.estimator}: allowed: a classifier or a regressor")
+        return self
+
+    def built(self) -> BaseEstimator:
+        """The unfitted estimator."""
+        return built(self.estimator, self.params)
+
+    @property
+    def searched(self) -> set[str]:
+        return {*super().searched, *self.built().get_params()}
+
+    def changed(self, name: str, value: Any) -> Any:
+        if name in type(self).model_fields:
+            return super().changed(name, value)
+        return super().changed("params", {**self.params, name: value})
+
+
+@contextmanager
+def calling(what: str, threads: int) -> Iterator[None]:
+    """Limit threads, log warnings, and say of errors whose they are."""
+    with warnings.catch_warnings(record=True) as noted, threadpool_limits(threads):
+        warnings.simplefilter("default")
+        for category in (DeprecationWarning, FutureWarning):  # for developers of packages
+            warnings.simplefilter("ignore", category)
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(f"{what}: {first_line(error)}") from error
+    for line in dict.fromkeys(str(item.message) for item in noted):
+        LOGGER.warning("%s: %s", what, line)
+
+
 def prepared(estimator: BaseEstimator, seed: int, threads: int) -> BaseEstimator:
     """The estimator with a seed where ``random_state`` is not given, and that many threads."""
     changes: dict[str, int] = {}
@@ -153,6 +219,21 @@ def prediction_of(estimator: BaseEstimator) -> Predict:
         return values if values.ndim > 1 else np.stack([-values, values], axis=1) / 2
 
     return decisions
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Fitted classifiers of two classes, one of which decides on a row at random.
+
+    Attributes:
+        members: the fitted classifiers.
+        share: probability of each member.
+        always: probability that class 1 is decided without any of them.
+    """
+
+    members: Sequence[Any]
+    share: Sequence[float]
+    always: float = 0.0
 
 
 class Oracle:

@@ -2,8 +2,7 @@
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import prod
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from robust_fairness.bench.estimators._scikit_learn import Mixture
 from robust_fairness.bench.models.base import SingleModel
 from robust_fairness.bench.models.losses import ABSENT
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
@@ -18,21 +18,6 @@ from robust_fairness.core.errors import InputError
 
 LEAST_PROBABILITY = torch.finfo(torch.float32).tiny  # replaces 0 in logarithms
 LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Fitted classifiers of two classes, one of which decides on a row at random.
-
-    Attributes:
-        members: the classifiers, as a reduction was given them, fitted.
-        share: probability of each member.
-        always: probability that class 1 is decided without any of them.
-    """
-
-    members: Sequence[Any]
-    share: Sequence[float]
-    always: float = 0.0
 
 
 # Inputs [m, d], classes [m] and an unfitted classifier with ``fit(x, y, sample_weight)`` and

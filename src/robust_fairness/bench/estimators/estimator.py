@@ -1,25 +1,23 @@
 """Any estimator of scikit-learn, or of a package with its interface, such as boosted trees."""
 
 import logging
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar
 
 import numpy as np
 import sklearn
 import torch
-from pydantic import model_validator
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import get_tags
-from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from robust_fairness.bench.estimators._scikit_learn import (
+    EstimatorParameters,
     Oracle,
     Predict,
     Rows,
-    built,
+    calling,
     decides,
     format_of,
     mixture_of,
@@ -29,8 +27,7 @@ from robust_fairness.bench.estimators._scikit_learn import (
 )
 from robust_fairness.bench.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
-from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.registry import PluginParameters
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.scikit_learn import weight_argument
 
 LOGGER = logging.getLogger(__name__)
@@ -47,48 +44,7 @@ class ScikitLearn(Estimator):
     not given, and ``n_jobs`` is the protocol's number of threads. Weights of rows have mean 1.
     """
 
-    class Parameters(PluginParameters):
-        """The class of the estimator by its full name, and the arguments of its constructor.
-
-        Estimators within it, such as the steps of a pipeline, are written likewise:
-        ``{estimator: sklearn.preprocessing.StandardScaler, params: {}}``. Trials change
-        parameters of the estimator by their own names.
-
-        ``categories``: whether a categorical column is one column of pandas' type ``category``
-        instead of an indicator for each category. HistGradientBoosting and LightGBM take them,
-        XGBoost with ``enable_categorical``. Needs preprocessing ``standardise`` or ``none``.
-        """
-
-        estimator: str = "sklearn.ensemble.HistGradientBoostingClassifier"
-        params: dict[str, Any] = {}
-        categories: bool = False
-
-        @model_validator(mode="after")
-        def _usable(self) -> "ScikitLearn.Parameters":
-            result = self.built()
-            if decides(result) and not hasattr(result, "decision_function"):
-                raise InputError(
-                    f"estimator {self.estimator}: has neither predict_proba nor decision_function"
-                )
-            if not (is_classifier(result) or is_regressor(result)):
-                raise InputError(
-                    f"estimator {self.estimator}: allowed: a classifier or a regressor"
-                )
-            return self
-
-        def built(self) -> BaseEstimator:
-            """The unfitted estimator."""
-            return built(self.estimator, self.params)
-
-        @property
-        def searched(self) -> set[str]:
-            return {*super().searched, *self.built().get_params()}
-
-        def changed(self, name: str, value: Any) -> Any:
-            if name in type(self).model_fields:
-                return super().changed(name, value)
-            return super().changed("params", {**self.params, name: value})
-
+    Parameters = EstimatorParameters
     name = "estimator"
     seeds: ClassVar[int] = 2**31  # below which ``random_state`` is
     keeps_training_rows = True  # nearest neighbours and machines do
@@ -108,7 +64,11 @@ class ScikitLearn(Estimator):
     columns: Tensor  # of the table, of each feature; empty unless they are given as categories
 
     def __init__(
-        self, hparams: Parameters, inputs: tuple[int, ...], outputs: int, randomness: Randomness
+        self,
+        hparams: EstimatorParameters,
+        inputs: tuple[int, ...],
+        outputs: int,
+        randomness: Randomness,
     ) -> None:
         super().__init__(hparams, inputs, outputs, randomness)
         if is_classifier(hparams.built()) != (outputs > 1):
@@ -117,15 +77,15 @@ class ScikitLearn(Estimator):
         self._predict: Predict | None = None
 
     @classmethod
-    def describe(cls, hparams: Parameters) -> str:
+    def describe(cls, hparams: EstimatorParameters) -> str:
         return hparams.estimator.rpartition(".")[2]
 
     @classmethod
-    def takes_sample_weight(cls, hparams: Parameters) -> bool:
+    def takes_sample_weight(cls, hparams: EstimatorParameters) -> bool:
         return bool(weight_argument(hparams.built()))
 
     @classmethod
-    def takes_missing(cls, hparams: Parameters) -> bool:
+    def takes_missing(cls, hparams: EstimatorParameters) -> bool:
         return bool(get_tags(hparams.built()).input_tags.allow_nan)
 
     def _rows(self, x: np.ndarray) -> Rows:
@@ -162,10 +122,10 @@ class ScikitLearn(Estimator):
             result = reduction(
                 Oracle(self._unfitted(), self._rows), inputs.numpy(), outcome.numpy()
             )
-            self._store([member.machine for member in result.members])
+            self._store(result.members)
         share = torch.tensor(result.share, dtype=torch.float64)
         self.keep(share=share, always=torch.tensor([result.always], dtype=torch.float64))
-        members = [prediction_of(member.machine) for member in result.members]
+        members = [prediction_of(member) for member in result.members]
         self._predict = mixture_of(members, result.share, result.always)
 
     def _unfitted(self) -> BaseEstimator:
@@ -222,23 +182,9 @@ class ScikitLearn(Estimator):
         share, always = self.share.tolist(), self.always.item()
         return mixture_of(result, share, always)
 
-    @contextmanager
-    def _calling(self) -> Iterator[None]:
-        """Limit threads, log warnings, and say of errors whose they are."""
+    def _calling(self) -> AbstractContextManager[None]:
         what = f"network {self.name}: {self.hparams.estimator}"
-        threads = threadpool_limits(torch.get_num_threads())
-        with warnings.catch_warnings(record=True) as noted, threads:
-            warnings.simplefilter("default")
-            for category in (DeprecationWarning, FutureWarning):  # for developers of packages
-                warnings.simplefilter("ignore", category)
-            try:
-                yield
-            except InputError:
-                raise
-            except Exception as error:
-                raise InputError(f"{what}: {first_line(error)}") from error
-        for line in dict.fromkeys(str(item.message) for item in noted):
-            LOGGER.warning("%s: %s", what, line)
+        return calling(what, torch.get_num_threads())
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, *options: Any, **more: Any

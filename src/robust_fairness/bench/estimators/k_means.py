@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans as Clusters
 
+from robust_fairness.bench.estimators import EstimatorParameters
 from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 
@@ -43,7 +44,7 @@ class KMeansClassifier(ClassifierMixin, BaseEstimator):
 class KMeans(ScikitLearn):
     """The network ``estimator`` with ``KMeansClassifier``; its outputs are decision values."""
 
-    class Parameters(ScikitLearn.Parameters):
+    class Parameters(EstimatorParameters):
         """Options of ``KMeansClassifier``."""
 
         estimator: str = f"{__name__}.KMeansClassifier"

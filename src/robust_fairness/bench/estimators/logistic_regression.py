@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from robust_fairness.bench.estimators import EstimatorParameters
 from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 
 class LogisticRegression(ScikitLearn):
     """The network ``estimator`` with ``LogisticRegression``."""
 
-    class Parameters(ScikitLearn.Parameters):
+    class Parameters(EstimatorParameters):
         """Options of ``LogisticRegression``."""
 
         estimator: str = "sklearn.linear_model.LogisticRegression"

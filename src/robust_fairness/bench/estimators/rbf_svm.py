@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from robust_fairness.bench.estimators import EstimatorParameters
 from robust_fairness.bench.estimators.estimator import ScikitLearn
 
 
 class RbfSvm(ScikitLearn):
     """The network ``estimator`` with ``SVC``; its outputs are decision values."""
 
-    class Parameters(ScikitLearn.Parameters):
+    class Parameters(EstimatorParameters):
         """Options of ``SVC``."""
 
         estimator: str = "sklearn.svm.SVC"

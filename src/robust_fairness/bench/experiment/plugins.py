@@ -60,6 +60,19 @@ def message(error: ErrorDetails) -> str:
     return text if isinstance(error["input"], dict) else f"{text} (got {error['input']!r:.80})"
 
 
+def validated(kind: str, name: str, parameters: type[BaseModel], options: dict[str, Any]) -> Any:
+    """Parameters of a plug-in; errors name it."""
+    try:
+        made = parameters.model_validate(options)
+    except ValidationError as error:
+        raise InputError(f"{kind} {name}: {one_line(error, options)}") from None
+    for field in made.model_fields_set:
+        value = getattr(made, field)
+        if isinstance(value, int) and not field.endswith("seed") and value > MOST_COUNT:
+            raise InputError(f"{kind} {name}: {field}: {value}, allowed: up to {MOST_COUNT:,}")
+    return made
+
+
 class Named(BaseModel, frozen=True):
     """A plug-in by name."""
 
@@ -70,17 +83,8 @@ class Named(BaseModel, frozen=True):
     @cached_property
     def parameters(self) -> Any:
         """Its parameters, of its class ``Parameters``."""
-        try:
-            made = registry.find(self.kind, self.name).Parameters.model_validate(self.options)
-        except ValidationError as error:
-            raise InputError(f"{self.kind} {self.name}: {one_line(error, self.options)}") from None
-        for name in made.model_fields_set:
-            value = getattr(made, name)
-            if isinstance(value, int) and not name.endswith("seed") and value > MOST_COUNT:
-                raise InputError(
-                    f"{self.kind} {self.name}: {name}: {value}, allowed: up to {MOST_COUNT:,}"
-                )
-        return made
+        plugin = registry.find(self.kind, self.name)
+        return validated(self.kind, self.name, plugin.Parameters, self.options)
 
     @model_serializer
     def _as_written(self) -> dict[str, Any]:

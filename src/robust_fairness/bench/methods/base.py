@@ -1,105 +1,31 @@
 """The base class of training methods, and what the training loop passes to them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
-from pydantic import BaseModel, Field, model_validator
 from torch import Tensor, nn
 
 from robust_fairness.bench.estimators.base import Estimator
+from robust_fairness.bench.methods._parameters import (
+    Declaration,
+    GroupMethodParameters,
+    Information,
+    MethodParameters,
+    SubgroupMethodParameters,
+    Subgroups,
+)
 from robust_fairness.bench.models.base import Model
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.registry import Plugin, PluginParameters
 
-Subgroups = Literal["group_and_class", "group", "class", "domain"]
-Information = Literal["groups", "domains", "target rows"]
-
-# What a method must read in order to know the subgroups.
-SEEN: dict[Subgroups, tuple[Information, ...]] = {
-    "group_and_class": ("groups",),
-    "group": ("groups",),
-    "class": (),
-    "domain": ("domains",),
-}
-
-
-class MethodParameters(PluginParameters):
-    """Hyperparameters of a method.
-
-    Float fields may differ between the replicas of a stack: the method receives them as tensors
-    ``[replica]``. Replicas that differ in any other field train in separate stacks.
-
-    ``warm_up_epochs``: epochs of plain training at the start, with a learning rate schedule of
-    their own; the method continues with the trained network.
-    """
-
-    warm_up_epochs: int = Field(0, ge=0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, values: Any) -> Any:
-        if "cells" in values:
-            raise InputError("hyperparameter 'cells' is now called 'subgroups'")
-        return values
-
-    @property
-    def bias_variables(self) -> tuple[str, ...]:
-        """Names of the attributes to mitigate; empty for the dataset's sensitive ones."""
-        return ()
-
-    @property
-    def subgroup_definition(self) -> Subgroups:
-        """What a subgroup is: a group and a class together, or one of group, class and domain."""
-        return "group_and_class"
-
-    @property
-    def sees(self) -> tuple[Information, ...]:
-        """What the method reads besides inputs and labels of the training rows.
-
-        ``groups`` and ``domains`` are those of training rows; ``target rows`` are inputs of rows
-        out of distribution, without labels.
-        """
-        return ()
-
-
-class GroupMethodParameters(MethodParameters):
-    """Hyperparameters of a group-aware method.
-
-    ``explicit`` names the attributes that define the groups (b_expl of the bias mitigation study);
-    default: the dataset's ``sensitive`` ones.
-    """
-
-    explicit: tuple[str, ...] = ()
-
-    @property
-    def bias_variables(self) -> tuple[str, ...]:
-        return self.explicit
-
-    @property
-    def sees(self) -> tuple[Information, ...]:
-        return ("groups",)
-
-
-class SubgroupMethodParameters(GroupMethodParameters):
-    """Hyperparameters of a method that weights or draws rows by subgroup.
-
-    ``subgroups``: a group and a class together, or one of group, class and domain. Methods that
-    need environments take the subgroups.
-    """
-
-    subgroups: Subgroups = "group_and_class"
-
-    @property
-    def subgroup_definition(self) -> Subgroups:
-        return self.subgroups
-
-    @property
-    def sees(self) -> tuple[Information, ...]:
-        return SEEN[self.subgroups]
+__all__ = [
+    "Batch", "GroupMethodParameters", "Information", "Method", "MethodParameters", "Problem",
+    "Step", "SubgroupMethodParameters", "Subgroups", "TrainingRows", "plain_steps",
+    "require_softmax", "row_weights", "shuffled", "weighted_loss",
+]  # fmt: skip
 
 
 @dataclass
@@ -236,7 +162,7 @@ class Problem:
             raise InputError(f"method {method}: the attribute to mitigate must not be the class")
 
 
-class Method(Plugin, nn.Module, ABC):
+class Method(Declaration, nn.Module, ABC):
     """A training method: yields the updates of every batch.
 
     The training loop owns optimisers, schedules, devices, replicas and checkpoints. Networks and
@@ -264,12 +190,7 @@ class Method(Plugin, nn.Module, ABC):
         problem: the task.
     """
 
-    Parameters: ClassVar[type[BaseModel]] = MethodParameters
     trains_head: ClassVar[bool] = True
-    estimators: ClassVar[Literal["no", "also", "only"]] = "no"
-    binary_only: ClassVar[bool] = False
-    default_network: ClassVar[str | Mapping[str, Any]] = "mlp"
-    reads: ClassVar[tuple[Literal["sample_weight", "attributes"], ...]] = ()
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__()

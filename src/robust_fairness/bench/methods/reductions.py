@@ -1,62 +1,28 @@
 """Fair classification by reductions to weighted classification (Agarwal et al. 2018)."""
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pandas as pd
-from pydantic import Field
 from torch import Tensor
 
-from robust_fairness.bench.estimators.base import Estimator, Mixture
-from robust_fairness.bench.methods.base import Batch, GroupMethodParameters, Method, Problem, Step
+from robust_fairness.bench.estimators import Mixture, Oracle
+from robust_fairness.bench.estimators.base import Estimator
+from robust_fairness.bench.methods._reductions import (
+    ExponentiatedGradientDeclaration,
+    GridSearchDeclaration,
+    ReductionDeclaration,
+)
+from robust_fairness.bench.methods.base import Batch, Method, Problem, Step
 from robust_fairness.bench.models.base import Model
 from robust_fairness.core.errors import InputError
 
 if TYPE_CHECKING:
-    from robust_fairness.bench.estimators._scikit_learn import Oracle
     from robust_fairness.bench.estimators.estimator import ScikitLearn
 
-CONSTRAINTS = {
-    "demographic_parity": "DemographicParity",
-    "equalized_odds": "EqualizedOdds",
-    "true_positive_rate_parity": "TruePositiveRateParity",
-    "false_positive_rate_parity": "FalsePositiveRateParity",
-}
-MOST_MULTIPLIERS = 4  # fairlearn advises against grids of more axes
 
-
-class ReductionParameters(GroupMethodParameters):
-    """Hyperparameters of a reduction.
-
-    ``constraint`` is on the rates of every group against those of all rows: of decisions for class
-    1 (``demographic_parity``), or of these given the label.
-    """
-
-    constraint: Literal[
-        "demographic_parity",
-        "equalized_odds",
-        "true_positive_rate_parity",
-        "false_positive_rate_parity",
-    ] = "equalized_odds"
-
-
-class Reduction(Method):
-    """Fit any estimator that takes weights many times, with labels and weights by a constraint.
-
-    Training rows of unknown group or of weight 0 are left out. Predictions are decisions, without
-    scores. With ``sample_weight`` error and rates are those of the weighted rows.
-
-    Source: Agarwal, Beygelzimer, Dudik, Langford and Wallach, "A Reductions Approach to Fair
-    Classification" (ICML 2018), as in fairlearn.
-    """
-
-    Parameters = ReductionParameters
-    estimators = "only"
-    binary_only = True
-    default_network = "estimator"
-    reads = ("sample_weight",)
+class Reduction(ReductionDeclaration, Method):
+    """The reductions in runs."""
 
     def __init__(self, hparams: Any, model: Model, problem: Problem) -> None:
         super().__init__(hparams, model, problem)
@@ -64,169 +30,28 @@ class Reduction(Method):
             raise InputError(f"method {self.name}: defined for two classes")
         problem.require_attributes(self.name)
 
-    @abstractmethod
-    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
-        """The reduction of fairlearn, of a classifier and of weights ``[m]`` with mean 1."""
-
-    @abstractmethod
-    def shares(self, fitted: Any) -> Iterable[float]:
-        """The share of every one of its ``predictors_`` in the mixture."""
-
     def fit(self, model: Estimator, batch: Batch, weight: Tensor | None) -> None:
         known = batch.group[0] >= 0
         if weight is not None:
             known &= weight[0] > 0
         group = batch.group[0, known].cpu().numpy()
-        self._require_rates(group, batch.y[0, known].cpu().numpy())
         each = np.ones(len(group)) if weight is None else weight[0, known].cpu().double().numpy()
 
-        def reduction(oracle: "Oracle", x: np.ndarray, y: np.ndarray) -> Mixture:
-            made = self.unfitted(oracle, each / each.mean(), len(np.unique(group)))
-            made.fit(x, y, sensitive_features=group)
-            members = zip(self.shares(made), made.predictors_, strict=True)
-            result = [(float(share), item) for share, item in members if share > 0]
-            # fairlearn replaces the classifier where all rows have the same label
-            fitted = [item for item in result if isinstance(item[1], type(oracle))]
-            constant = [item for item in result if not isinstance(item[1], type(oracle))]
-            return Mixture(
-                [classifier for _, classifier in fitted],
-                [share for share, _ in fitted],
-                sum((share * float(item.predict(x[:1])[0]) for share, item in constant), 0.0),
-            )
+        def reduction(oracle: Oracle, x: np.ndarray, y: np.ndarray) -> Mixture:
+            mixture: Mixture = self.hparams.mixture(oracle, x, y, group, each)
+            return mixture
 
         cast("ScikitLearn", model).fit_reduction(batch.x[:, known], batch.y[:, known], reduction)
-
-    def _require_rates(self, group: np.ndarray, y: np.ndarray) -> None:
-        """Raise if a group has one class only, without which its rates are undefined."""
-        cells = np.unique(np.stack([group, y]), axis=1).shape[1]
-        if self.hparams.constraint != "demographic_parity" and cells < 2 * len(np.unique(group)):
-            raise InputError(
-                f"method {self.name}: a group has training rows of one class only, allowed: groups "
-                "with both, or constraint demographic_parity"
-            )
 
     def steps(self, model: Model, batch: Batch) -> Iterator[Step]:
         return iter(())  # classifiers are fitted in one call
 
 
-def moment(constraint: str, weight: np.ndarray, **options: float) -> Any:
-    """The constraint of fairlearn between rows of these weights, with mean 1.
-
-    fairlearn's moments count rows. They are linear in the contributions of rows, in ``U`` for the
-    constraint and in the errors for the objective, which are multiplied by the weights here.
-    """
-    from fairlearn import reductions
-
-    base: Any = getattr(reductions, CONSTRAINTS[constraint])
-    error: Any = reductions.ErrorRate
-    if (weight == 1).all():
-        return base(**options)
-
-    class WeightedError(error):
-        def gamma(self, predictor: Any) -> Any:
-            wrong = (self.tags["label"] - np.squeeze(predictor(self.X))).abs()
-            return pd.Series((weight * wrong).mean(), index=self.index)
-
-        def signed_weights(self, lambda_vec: Any = None) -> Any:
-            return weight * super().signed_weights(lambda_vec)
-
-    class Weighted(base):
-        def default_objective(self) -> Any:
-            return WeightedError()
-
-        def load_data(self, X: Any, y: Any, *, sensitive_features: Any) -> None:
-            super().load_data(X, y, sensitive_features=sensitive_features)
-            rows = self.tags.assign(weight=weight)
-            event = rows.groupby("event")["weight"].sum() / self.total_samples
-            group = rows.groupby(["event", "group_id"])["weight"].sum() / self.total_samples
-            for sign, factor in (("+", 1), ("-", -1)):
-                for of in group.index:
-                    inside = (rows["event"] == of[0]).to_numpy()
-                    among = inside & (rows["group_id"] == of[1]).to_numpy()
-                    row = inside / event[of[0]] - among / group[of]
-                    self.U[(sign, *of)] = factor * weight * row
-            self.prob_event, self.prob_group_event = event, group
-
-    return Weighted(**options)
-
-
-class ExponentiatedGradient(Reduction):
-    r"""The exponentiated gradient reduction (Agarwal et al. 2018).
-
-    The mixture of classifiers with the least error subject to the constraint.
-
-    .. math:: \min_Q \max_{\|\lambda\|_1 \le 1/\epsilon}
-              err(Q) + \lambda^\top (\gamma(Q) - bound)
-
-    A row is decided by a member that is drawn at random, and is scored by the expectation.
-    ``difference_bound`` is on the difference between a group and all rows: two groups may differ
-    by up to twice as much. It holds on training rows.
-
-    Fails if the classifier overfits: the constraint then holds on training rows alone.
-
-    Source: "A Reductions Approach to Fair Classification" (ICML 2018), Algorithm 1.
-    """
-
+class ExponentiatedGradient(ExponentiatedGradientDeclaration, Reduction):  # noqa: D101
+    __doc__ = ExponentiatedGradientDeclaration.__doc__
     name = "exponentiated_gradient"
 
-    class Parameters(ReductionParameters):
-        """Bound of the constraint and end of the iteration, as in fairlearn."""
 
-        difference_bound: float = Field(0.01, gt=0, le=1, description="of a group to all rows")
-        eps: float = Field(0.01, gt=0, description="inverse bound of the multipliers")
-        iterations: int = Field(50, ge=1, description="at most")
-
-    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
-        from fairlearn.reductions import ExponentiatedGradient as Fairlearn
-
-        bound = self.hparams.difference_bound.item()
-        constraint = moment(self.hparams.constraint, weight, difference_bound=bound)
-        eps, most = self.hparams.eps.item(), self.hparams.iterations
-        return Fairlearn(oracle, constraint, eps=eps, max_iter=most)
-
-    def shares(self, fitted: Any) -> Iterable[float]:
-        return fitted.weights_
-
-
-class GridSearch(Reduction):
-    """The grid search reduction (Agarwal et al. 2018).
-
-    The classifier of a grid of multipliers with the best trade-off on training rows.
-
-    The trade-off is ``(1 - constraint_weight)`` times the error plus ``constraint_weight`` times
-    the largest violation of the constraint. The grid has an axis for each group but one, and twice
-    as many for ``equalized_odds``.
-
-    Fails if there are many groups: the grid is then too coarse.
-
-    Source: "A Reductions Approach to Fair Classification" (ICML 2018), section 3.4.
-    """
-
+class GridSearch(GridSearchDeclaration, Reduction):  # noqa: D101
+    __doc__ = GridSearchDeclaration.__doc__
     name = "grid_search"
-
-    class Parameters(ReductionParameters):
-        """Size of the grid and weight of the violation, as in fairlearn."""
-
-        constraint_weight: float = Field(0.5, ge=0, le=1, description="of the violation")
-        grid_size: int = Field(10, ge=1, description="multipliers, each a fit")
-        grid_limit: float = Field(2.0, gt=0, description="largest multiplier")
-
-    def unfitted(self, oracle: "Oracle", weight: np.ndarray, groups: int) -> Any:
-        from fairlearn.reductions import GridSearch as Fairlearn
-
-        axes = (groups - 1) * (2 if self.hparams.constraint == "equalized_odds" else 1)
-        if axes > MOST_MULTIPLIERS:
-            raise InputError(
-                f"method grid_search: {groups} groups make a grid of {axes} axes, allowed: up to "
-                f"{MOST_MULTIPLIERS}, or method exponentiated_gradient"
-            )
-        return Fairlearn(
-            oracle,
-            moment(self.hparams.constraint, weight),
-            constraint_weight=self.hparams.constraint_weight.item(),
-            grid_size=self.hparams.grid_size,
-            grid_limit=self.hparams.grid_limit.item(),
-        )
-
-    def shares(self, fitted: Any) -> Iterable[float]:
-        return [number == fitted.best_idx_ for number in range(len(fitted.predictors_))]
