@@ -117,7 +117,7 @@ check-docs: $(INSTALLED) ## build the documentation without executing notebooks
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 $(EXECUTED): $(INSTALLED) $(wildcard notebooks/*.ipynb)
-	$(BIN)/python docs/execute_notebooks.py $(@D)
+	$(BIN)/python -m tools.execute_notebooks $(@D)
 
 lock: $(INSTALLED) ## resolve pyproject.toml into requirements.lock (UPGRADE=1: newest versions)
 	$(UV) pip compile pyproject.toml --quiet $(if $(UPGRADE),--upgrade) \
@@ -133,7 +133,7 @@ sbom: $(INSTALLED) ## list the installed packages (CycloneDX) and their licences
 	@mkdir -p build
 	$(BIN)/cyclonedx-py environment --no-validate --output-reproducible \
 		--pyproject pyproject.toml --output-file build/sbom.json $(BIN)/python
-	$(BIN)/python docs/licences.py build/sbom.json > build/licences.md
+	$(BIN)/python -m tools.licences build/sbom.json > build/licences.md
 
 bench: $(INSTALLED) ## measure speed and memory
 	@set -e; for script in benchmarks/[a-z]*.py; do \
@@ -145,13 +145,13 @@ QUICK := bias_mitigation commands growth nearest_neighbours own_table peers rand
 bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures into docs/performance.md
 	@set -e; for script in $(QUICK); do \
 		echo "== $$script"; $(BIN)/python benchmarks/$$script.py; done
-	$(BIN)/python docs/benchmark_tables.py
+	$(BIN)/python -m tools.benchmark_tables
 
 gpu: $(INSTALLED) ## check and measure the training loop on a GPU, in less than ten minutes
 	$(BIN)/python benchmarks/gpu.py
 
 gpu-paper: $(INSTALLED) ## train a slice of the papers' tables (MINUTES=20 WORKERS=1; again: continue)
-	$(BIN)/python docs/paper_slice.py build/paper --minutes $(or $(MINUTES),20) \
+	$(BIN)/python -m studies.bias_mitigation.papers_size build/paper --minutes $(or $(MINUTES),20) \
 		--workers $(or $(WORKERS),1)
 
 release: $(INSTALLED) ## build sdist and wheel in dist/ from the last commit, reproducibly, and install them

@@ -2,7 +2,7 @@
 
 Families of changes of gaps between two groups are drawn with rows, refits that vary .25 to 4 times
 as much as rows (with unequal variances), and domains. The tables are written into
-benchmarks/results, from which docs/benchmark_tables.py makes those of docs/inference.md.
+benchmarks/results, from which tools/benchmark_tables.py makes those of docs/inference.md.
 
     python benchmarks/inference.py --families 400
 """

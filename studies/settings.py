@@ -1,31 +1,32 @@
-"""Write the tables of deviations of papers/*.md from ``papers/deviations.yml``.
-
-    python docs/deviation_tables.py
-
-What a table says of our configuration is read from ``conf/paper``.
-"""
+"""Settings of papers beside ours, from their ``settings.yml`` and from ``conf/paper``."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache
 from typing import Any
 
 import pandas as pd
 import yaml
-from pages import DOCS, Page
 from pydantic import BaseModel
 
 from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig, Experiment
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
-
-PAPERS = DOCS / "papers"
-SETTINGS = PAPERS / "deviations.yml"
+from tools.pages import ROOT, STUDIES
 
 
+@cache
 def configured() -> Experiment:
     """The experiment of ``conf/paper``."""
-    conf = DOCS.parent / "conf"
-    return ConfigLoader(str(conf), "paper", **CONFIG_LOADER_ARGS).validated_experiment
+    loader = ConfigLoader(str(ROOT / "conf"), "paper", **CONFIG_LOADER_ARGS)
+    return loader.validated_experiment
+
+
+@cache
+def written(paper: str) -> list[dict[str, Any]]:
+    """The rows of its ``settings.yml``."""
+    text = (STUDIES / paper / "settings.yml").read_text(encoding="utf-8")
+    rows: list[dict[str, Any]] = yaml.safe_load(text)
+    return rows
 
 
 def value_at(experiment: Experiment, path: str) -> Any:
@@ -59,12 +60,12 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def table(paper: str) -> pd.DataFrame:
     """Setting, the paper's value with its place, ours and the reason, a row per setting."""
     settings = []
-    for row in rows:
+    for row in written(paper):
         values = [
-            f"`{path.rsplit('.', 1)[1]}` {shown(value_at(experiment, path))}"
+            f"`{path.rsplit('.', 1)[1]}` {shown(value_at(configured(), path))}"
             for path in row.get("paths", ())
         ]
         names = ("setting", "paper", "place")
@@ -74,24 +75,7 @@ def table(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFram
     return pd.DataFrame(settings)
 
 
-def deviations(experiment: Experiment, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def deviations(paper: str) -> pd.DataFrame:
     """The settings that differ from the paper or that it leaves open, which have a reason."""
-    return table(experiment, [row for row in rows if row["reason"]]).drop(columns="place")
-
-
-def pages(experiment: Experiment) -> list[Page]:
-    """The pages of papers: deviations, and all settings as CSV."""
-    settings: dict[str, Any] = yaml.safe_load(SETTINGS.read_text())
-    makers = {"deviations": deviations, "settings": table}
-    return [
-        Page(
-            PAPERS / f"{paper}.md",
-            {name: partial(make, experiment, rows) for name, make in makers.items()},
-        )
-        for paper, rows in settings.items()
-    ]
-
-
-if __name__ == "__main__":
-    for page in pages(configured()):
-        page.write()
+    rows = table(paper)
+    return rows[rows["reason"] != ""].drop(columns="place")

@@ -28,14 +28,20 @@ from robust_fairness.bench.experiment.reading import layered, read
 from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import fitting
-from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
+from studies import papers, settings
+from studies.audit import tables as audit
+from studies.bias_mitigation import papers_size
+from studies.bias_mitigation import tables as bias_mitigation
+from studies.estimators import tables as estimators
+from studies.natural_shift import tables as natural_shift
 from tests.modules import module
 from tests.project import ROOT, Project
+from tools import benchmark_tables, plugin_tables
 
 DOCUMENTS = ROOT / "docs"
 PLUGINS = Path("plugins")
@@ -275,21 +281,19 @@ def test_the_search_of_the_page_runs(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "script",
-    ["paper_tables", "estimators_tables", "../studies/natural_shift/tables",
-     "audit_tables", "benchmark_tables", "plugin_tables"],
+    "page",
+    [*papers.PAGES, *estimators.PAGES, *natural_shift.PAGES, *audit.PAGES, *benchmark_tables.PAGES,
+     *plugin_tables.PAGES],
+    ids=lambda page: f"{page.path.parent.name}-{page.path.stem}",
 )  # fmt: skip
-def test_pages_are_those_of_the_data_beside_them(script):
+def test_a_page_is_that_of_the_data_beside_it(page):
     """Page, tables and figures; each is shown or linked, and no table is left over."""
-    for page in module(DOCUMENTS / f"{script}.py").PAGES:
-        assert_up_to_date(page)
-        stems = [path.stem for path in page.path.parent.glob(f"tables/{page.path.stem}_*.csv")]
-        text = page.path.read_text()
-        assert all(f"tables/{stem}.csv" in text for stem in stems)
-        assert text.count("<!-- table: ") == text.count("<!-- end -->")
-        assert len(set(shown := re.findall(r"<!-- table: (\w+) -->", text))) == len(shown)
-        left = {*stems} - {page.csv(name).stem for name in page.tables}
-        assert not {stem for stem in left if not stem.endswith("_older")}
+    assert_up_to_date(page)
+    stems = [path.stem for path in page.csv("*").parent.glob(page.csv("*").name)]
+    text = page.path.read_text()
+    assert all(f"tables/{stem}.csv" in text for stem in stems)
+    left = {*stems} - {page.csv(name).stem for name in page.tables}
+    assert not {stem for stem in left if not stem.endswith("_older")}
 
 
 def assert_up_to_date(page) -> None:
@@ -302,8 +306,8 @@ def assert_up_to_date(page) -> None:
 
 def test_tuned_settings_are_those_with_the_best_validation_score():
     """Of the tables of the tuning beside the page of bias mitigation."""
-    made = module(DOCUMENTS / "paper_tables.py")
-    best = made.best_trials(made.results_of("bias_mitigation"))
+    made = bias_mitigation
+    best = made.best_trials(made.STUDY.results)
     written = yaml.safe_load((ROOT / "conf" / "reduced" / "experiment.yml").read_text())
     tried, tuned = (written["datasets"][name]["methods"] for name in (made.TRIED, made.TUNED))
     assert set(best.index) == set(tuned)
@@ -319,13 +323,13 @@ def test_tuned_settings_are_those_with_the_best_validation_score():
 @pytest.fixture(scope="module")
 def paper() -> Experiment:
     """The experiment of ``conf/paper``, which takes seconds to read."""
-    return module(DOCUMENTS / "deviation_tables.py").configured()
+    return settings.configured()
 
 
 @pytest.fixture
 def paper_slice(paper, monkeypatch) -> ModuleType:
-    """``docs/paper_slice.py`` with two methods."""
-    made = module(DOCUMENTS / "paper_slice.py")
+    """The slice at the papers' size with two methods."""
+    made = papers_size
     monkeypatch.setenv(checkpoints.ROOT_VARIABLE, "")  # which it sets
     monkeypatch.setattr(
         made, "datasets", lambda: {dataset.name: dataset for dataset in paper.datasets}
@@ -356,36 +360,33 @@ def test_slice_of_the_papers_stops_and_continues(paper_slice, tmp_path, monkeypa
         assert paper_slice.run(twice, 60, toy=True)
     assert trained[3:] == [0]
     together = tmp_path / "together"
-    command = [sys.executable, paper_slice.__file__, together, "--toy", "--workers", "2"]
-    subprocess.run(command, check=True)
+    command = [sys.executable, "-m", papers_size.__name__, together, "--toy", "--workers", "2"]
+    subprocess.run(command, check=True, cwd=ROOT)
     for path, folder in product(once.glob("*.parquet"), (twice, together)):
         pd.testing.assert_frame_equal(pd.read_parquet(path), pd.read_parquet(folder / path.name))
     with pytest.raises(paper_slice.OutOfTime), paper_slice.limited(0.01):
         threading.Event().wait()
     with pytest.raises(InputError, match="scores of a toy"):
         paper_slice.main([str(once), "--merge"])
-    page, scores = tmp_path / "page.md", tmp_path / "scores.parquet"
-    page.write_text(paper_slice.PAGE.read_text())
-    paper_slice.merge(once, page, scores)
+    scores = tmp_path / "scores.parquet"
+    paper_slice.merge(once, scores)
     lff = pd.read_parquet(once / "biased_mnist.lff.0.parquet")
     (value,) = lff.query("metric == 'unbiased_accuracy'")["value"].unique()
-    assert f"| lff | 56.6 | {100 * value:.1f} |  | 1 |" in page.read_text()
-    paper_slice.merge(once, page, scores)  # adds nothing
+    table = paper_slice.TABLES["biased_mnist_at_the_papers_size"](paper_slice.known(scores))
+    (row,) = table.query("method == 'lff'").to_dict("records")
+    assert (row["published"], row["ours"], row["seeds"]) == ("56.6", f"{100 * value:.1f}", 1)
+    paper_slice.merge(once, scores)  # adds nothing
     assert len(pd.read_parquet(scores)) == sum(map(len, map(pd.read_parquet, once.glob("*.pa*"))))
 
 
-def test_tables_at_the_papers_size_are_those_of_the_scores_beside_the_page():
+def test_tables_at_the_papers_size_are_those_of_the_print():
     """Explicit methods beside the runs of Table A4 with the same variable, read off the print."""
-    made = module(DOCUMENTS / "paper_slice.py")
-    page, known = made.PAGE.read_text(), made.known()
-    written = made.page_tables(known)
-    assert tables.in_page(page, written) == page
-    assert all(f"<!-- table: {name} -->" in page for name in written)
-    accuracies = written["biased_mnist_at_the_papers_size"]().set_index("method")
+    known, written = papers_size.known(), papers_size.TABLES
+    accuracies = written["biased_mnist_at_the_papers_size"](known).set_index("method")
     printed = {"erm": "42.0", "group_upweighting": "21.5", "group_dro": "25.2", "rubi": "34.5",
                "irmv1": "38.3", "lff": "56.6", "spectral_decoupling": "41.3"}  # fmt: skip
     assert accuracies["published"].to_dict() == printed
-    differences = written["by_variable_at_the_papers_size"]().set_index("variable")
+    differences = written["by_variable_at_the_papers_size"](known).set_index("variable")
     assert [text.rpartition(" ")[2] for text in differences["erm"]] == [
         "(31.2)", "(35.9)", "(6.7)", "(30.0)", "(29.5)", "(30.3)", "(25.5)"
     ]  # fmt: skip
@@ -397,16 +398,11 @@ def test_tables_at_the_papers_size_are_those_of_the_scores_beside_the_page():
 
 
 def test_the_slice_has_cells_of_the_papers(paper):
-    slice_ = module(DOCUMENTS / "paper_slice.py").SLICE
     cells = {(cell.dataset, cell.label) for cell in paper.cells}
-    assert {(dataset, method) for dataset, method, _ in slice_} <= cells
+    assert {(dataset, method) for dataset, method, _ in papers_size.SLICE} <= cells
 
 
-def test_tables_of_deviations_are_those_of_the_configuration(paper):
-    """``docs/deviation_tables.py`` leaves every page as it is, and fails on unknown fields."""
-    made, experiment = module(DOCUMENTS / "deviation_tables.py"), paper
-    for page in made.pages(experiment):
-        assert_up_to_date(page)
-    assert made.value_at(experiment, "adult.source.train_rows") == 37_500
+def test_settings_of_papers_are_fields_of_the_configuration(paper):
+    assert settings.value_at(paper, "adult.source.train_rows") == 37_500
     with pytest.raises(AttributeError):
-        made.value_at(experiment, "adult.source.rows")
+        settings.value_at(paper, "adult.source.rows")

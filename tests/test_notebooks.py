@@ -18,7 +18,7 @@ from tests.forking import Forked
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
-SITE = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "execute_notebooks.py")))
+SITE = SimpleNamespace(**runpy.run_path(str(ROOT / "tools" / "execute_notebooks.py")))
 FIGURE = re.compile(r'const figure = (.*); Plotly\.newPlot\("([\w-]+)"')
 
 
@@ -145,7 +145,7 @@ def ran(request, tmp_path_factory):
     )
     notebook = ROOT / "notebooks" / f"{request.param}.ipynb"
     last = f"import json\n{printing(request.param)}"
-    words = [sys.executable, "-c", code, str(ROOT / "docs" / "execute_notebooks.py")]
+    words = [sys.executable, "-c", code, str(ROOT / "tools" / "execute_notebooks.py")]
     done = subprocess.run(
         [*words, str(notebook), last],
         cwd=tmp_path_factory.mktemp("elsewhere"),
@@ -266,7 +266,7 @@ def test_a_cell_that_fails_stops_the_site_and_nothing_is_written(tmp_path):
         "site.main()"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(ROOT / "docs"), "pages"],
+        [sys.executable, "-c", code, str(ROOT / "tools"), "pages"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -19,8 +19,8 @@ pytest.importorskip("mkdocs", reason="documents are built with the extra `docs`"
 
 @cache
 def of_site(name: str) -> ModuleType:
-    """A module of docs/site."""
-    return module(ROOT / "docs" / "site" / f"{name}.py")
+    """A module of the site."""
+    return module(ROOT / "tools" / f"{name}.py")
 
 
 def test_a_page_that_asks_another_host_is_an_error(tmp_path):

@@ -2,7 +2,7 @@
 
 The archives are those of ``robust-fairness fetch acs``:
 
-    python docs/acs_states.py
+    python -m tools.acs_states
 """
 
 from pathlib import Path

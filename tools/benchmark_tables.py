@@ -1,6 +1,6 @@
 """Write the tables of performance.md, inference.md and repair.md from benchmarks/results.
 
-python docs/benchmark_tables.py
+python -m tools.benchmark_tables
 """
 
 import json
@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
-from pages import DOCS, Page
 
-RESULTS = DOCS.parent / "benchmarks" / "results"
+from tools.pages import DOCS, ROOT, Page
+
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def measured() -> dict[str, dict[str, Any]]:

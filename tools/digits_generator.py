@@ -1,6 +1,6 @@
 """Train the generator of digits that the package contains, about a minute of one core.
 
-    python docs/digits_generator.py [FILE]    # by default over the package's own
+    python -m tools.digits_generator [FILE]    # by default over the package's own
 
 scikit-learn's digits, the training rows of the first split. Weights are stored with half precision,
 which changes few pixels, and by one level. Another processor rounds differently and trains other

@@ -1,7 +1,7 @@
 """Draw report.png and report_dark.png, the first screen of the report of ``robust-fairness demo``.
 
 robust-fairness demo demo
-python docs/images/draw_report.py demo/report.html chromium
+python -m tools.draw_report demo/report.html chromium
 """
 
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-FOLDER = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 SCHEMES = {"report.png": 1, "report_dark.png": 0}  # Chromium's preferredColorScheme
 OPTIONS = (
     "--headless",

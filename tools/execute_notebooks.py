@@ -1,6 +1,6 @@
 """Execute the notebooks and write them as Markdown pages, with everything that they show.
 
-    python docs/execute_notebooks.py FOLDER [--plotly ADDRESS]
+    python -m tools.execute_notebooks FOLDER [--plotly ADDRESS]
 
 The notebooks are committed without outputs; the site shows them executed. Each runs in a kernel of
 its own, in the folder it lies in, on bundled data and without MLflow. Nothing is written unless all

@@ -1,8 +1,8 @@
 """What the documentation site adds to the folder of documents.
 
-README, CONTRIBUTING, CHANGELOG and the notebooks become pages as well. Links are written for the
-repository, where they lead from file to file; here they are turned to the pages of the site. A
-site that would ask another host for anything is an error.
+README, CONTRIBUTING, CHANGELOG, the READMEs of studies and the notebooks become pages as well.
+Links are written for the repository, where they lead from file to file; here they are turned to the
+pages of the site. A site that would ask another host for anything is an error.
 """
 
 import json
@@ -15,21 +15,20 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "notebooks/README.md": "notebooks/index.md",
-    "studies/natural_shift/README.md": "studies/natural_shift.md",
-    "studies/natural_shift/plan.md": "studies/natural_shift_plan.md",
     "LICENSE": "LICENSE.txt",
     "CITATION.cff": "CITATION.txt",
 }
 LINK = re.compile(r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset="))[^)"#\s]+(?=[)"#])""")
 NAMED = re.compile(r"\[([\w./]+\.md)\]\(([^)#\s]+)(?=[)#])")  # a link that shows a file's name
 TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-EXECUTED = ROOT / "build" / "notebooks"  # of docs/execute_notebooks.py
+LINKED = (".csv", ".svg")  # of studies
+EXECUTED = ROOT / "build" / "notebooks"  # of tools/execute_notebooks.py
 FENCE = re.compile(r"(^[ ]*```.*?^[ ]*```[ ]*$)", re.DOTALL | re.MULTILINE)
 # what a browser loads by itself: scripts, images, frames, style sheets; not links that one clicks
 LOADED = re.compile(
@@ -43,7 +42,12 @@ LOADED = re.compile(
 def pages() -> dict[str, str]:
     """Place in the site of every file outside of ``docs`` that is a page, by its own place."""
     notebooks = sorted(path.stem for path in ROOT.glob("notebooks/*.ipynb"))
-    return PAGES | {f"notebooks/{name}.ipynb": f"notebooks/{name}.md" for name in notebooks}
+    studies = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("studies/**/*.md"))
+    return (
+        PAGES
+        | {f"notebooks/{name}.ipynb": f"notebooks/{name}.md" for name in notebooks}
+        | {place: place.replace("README.md", "index.md") for place in studies}
+    )
 
 
 def text_of(path: Path) -> str:
@@ -71,9 +75,12 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add the pages that lie outside of ``docs``."""
     for source, target in pages().items():
         files.append(File.generated(config, target, content=text_of(ROOT / source)))
-    # what their pages show beside text
+    # what their pages show or link beside text
     for shown in sorted(path for path in EXECUTED.glob("*") if path.suffix != ".md"):
         files.append(File.generated(config, f"notebooks/{shown.name}", abs_src_path=str(shown)))
+    for shown in sorted(path for path in ROOT.glob("studies/**/*") if path.suffix in LINKED):
+        place = shown.relative_to(ROOT).as_posix()
+        files.append(File.generated(config, place, abs_src_path=str(shown)))
     return files
 
 

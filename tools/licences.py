@@ -1,6 +1,6 @@
 """Print the licences of the packages of a CycloneDX file as a Markdown table, one row a licence.
 
-python docs/licences.py build/sbom.json
+python -m tools.licences build/sbom.json
 """
 
 import json

@@ -1,11 +1,9 @@
-"""What scripts of this folder share: pages with generated tables, and formats of numbers."""
+"""Pages with generated tables, and formats of numbers, for scripts here and in ``studies``."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from pandas.api.types import is_float
@@ -13,8 +11,9 @@ from pandas.api.types import is_float
 from robust_fairness.core import tables
 from robust_fairness.report.statistics import over_seeds
 
-DOCS = Path(__file__).resolve().parent
-RESULTS = DOCS / "results"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, STUDIES = ROOT / "docs", ROOT / "studies"
+README = "README.md"
 
 
 @dataclass(frozen=True)
@@ -25,25 +24,21 @@ class Page:
         path: the page.
         tables: functions that make its tables, by name. A table without a place in the page,
             ``<!-- table: name -->``, is a CSV file in the folder ``tables`` beside the page.
-        data: reads what the functions of tables take; by default they take nothing.
         figures: functions that make files that the page shows.
         sentences: functions that make its sentences between ``<!-- sentence: name -->`` and
             ``<!-- end of sentence -->``, by name.
     """
 
     path: Path
-    tables: Mapping[str, Callable[..., pd.DataFrame]]
-    data: Callable[[], Any] | None = None
+    tables: Mapping[str, Callable[[], pd.DataFrame]]
     figures: Mapping[Path, Callable[[], str]] = field(default_factory=dict)
     sentences: Mapping[str, Callable[[], str]] = field(default_factory=dict)
 
     def files(self) -> dict[Path, str]:
         """The page and the files of its other tables and figures, as they have to be."""
         text = self.path.read_text()
-        given = [self.data()] if self.data else []
-        made = {name: partial(make, *given) for name, make in self.tables.items()}
-        files = {self.path: self._said(tables.in_page(text, made))}
-        for name, make in made.items():
+        files = {self.path: self._said(tables.in_page(text, self.tables))}
+        for name, make in self.tables.items():
             if f"<!-- table: {name} -->" not in text:
                 files[self.csv(name)] = as_csv(make())
         return files | {path: draw() for path, draw in self.figures.items()}
@@ -57,8 +52,9 @@ class Page:
         return text
 
     def csv(self, name: str) -> Path:
-        """The file of a table that is not in the page."""
-        return self.path.parent / "tables" / f"{self.path.stem}_{name}.csv"
+        """The file of a table that is not in the page, a README has the folder for itself."""
+        stem = name if self.path.name == README else f"{self.path.stem}_{name}"
+        return self.path.parent / "tables" / f"{stem}.csv"
 
     def write(self) -> None:
         """Write the page and its files."""

@@ -1,6 +1,6 @@
 """Write the tables of methods, shifts, measures and the tables of a run from their declarations.
 
-    python docs/plugin_tables.py
+    python -m tools.plugin_tables
 
 The first sentence of a method's docstring says what it optimises, the one that begins with "Fails"
 when it fails, and the docstring of its module may name the source. Ranges for a search are those of
@@ -14,14 +14,14 @@ from math import inf
 
 import pandas as pd
 import yaml
-from pages import DOCS, Page
 
 from robust_fairness.core import registry
 from robust_fairness.core.tables import TABLES
 from robust_fairness.metrics import metric_names
 from robust_fairness.numbers.quantities import DEFINITIONS
+from tools.pages import DOCS, ROOT, Page
 
-PARAMETERS = DOCS.parent / "conf" / "base" / "parameters.yml"
+PARAMETERS = ROOT / "conf" / "base" / "parameters.yml"
 SOURCE = re.compile(r"\(([^()]*\d{4}[^()]*)\)")
 FAILS = re.compile(r"^Fails .*?\.$", re.MULTILINE | re.DOTALL)
 SIDES = {224: "ImageNet-C, 224", 64: "64 x 64", 32: "CIFAR-10-C, 32"}

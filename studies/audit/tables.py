@@ -1,6 +1,6 @@
-"""Write the tables of audit.md from the values in results/label_free.csv and iowa_audit.csv.
+"""Write the tables of docs/audit.md from label_free.csv and iowa.csv.
 
-    python docs/audit_tables.py [iowa]
+    python -m studies.audit.tables [iowa]
 
 With ``iowa`` the second file is made first. It is a monthly audit over real years: a model of 2010
 and the prison releases of 2011 to 2014 in Iowa.
@@ -36,15 +36,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
-from pages import DOCS, RESULTS, Page
 
 from robust_fairness.auditing.digits import estimate
+from tools.pages import DOCS, ROOT, STUDIES, Page
 
-SIMULATED = DOCS.parent / "benchmarks" / "results" / "simulated"
+SIMULATED = ROOT / "benchmarks" / "results" / "simulated"
 IN_STATES = (
     "accuracy", "true_positive_rate", "equal_opportunity_difference", "equalized_odds_difference",
 )  # fmt: skip
-LABEL_FREE, IOWA = RESULTS / "label_free.csv", RESULTS / "iowa_audit.csv"
+LABEL_FREE, IOWA = (STUDIES / "audit" / f"{name}.csv" for name in ("label_free", "iowa"))
 SHOWN = "NE"  # the state whose table is shown with intervals
 METRICS = ("accuracy", "equalized_odds_difference")
 PAIRS, CONTROL = "another state", "same state, drawn by age and schooling"

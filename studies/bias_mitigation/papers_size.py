@@ -1,7 +1,7 @@
 """Train a slice of the papers' tables in limited time, in an order of worth.
 
-    python docs/paper_slice.py FOLDER --minutes 20    # again: continues where it stopped
-    python docs/paper_slice.py FOLDER --merge         # its scores into docs/results
+    python -m studies.bias_mitigation.papers_size FOLDER --minutes 20    # again: continues
+    python -m studies.bias_mitigation.papers_size FOLDER --merge         # stores its scores here
 
 Trainings are cells of ``conf/paper`` with one seed and without their search. FOLDER gets the scores
 of every finished one and checkpoints of the one that time did not suffice for. Datasets whose files
@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pages import RESULTS, spread
 
 from robust_fairness.bench import training
 from robust_fairness.bench.compute import checkpoints
@@ -44,9 +43,9 @@ from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import published
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
+from tools.pages import ROOT, spread
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE, SCORES = RESULTS / "bias_mitigation.md", RESULTS / "paper_scores.parquet"
+SCORES = Path(__file__).with_name("papers_size.parquet")
 METHODS = (STANDARD, *IMPLICIT, *EXPLICIT)
 # Dataset, method and seed; a group-aware method has the dataset's own bias variable.
 FIRST = tuple(("biased_mnist", method, 0) for method in METHODS)
@@ -240,30 +239,25 @@ def by_variable(metrics: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(VARIABLES, columns=trained).fillna("").reset_index()
 
 
-def page_tables(metrics: pd.DataFrame) -> dict[str, Callable[[], pd.DataFrame]]:
-    """The tables of the page by name."""
-    beside: dict[str, Callable[[], pd.DataFrame]] = {
-        f"{name}_at_the_papers_size": partial(beside_published, metrics, name) for name in VIEWS
-    }
-    return beside | {"by_variable_at_the_papers_size": partial(by_variable, metrics)}
+TABLES: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    **{f"{name}_at_the_papers_size": partial(beside_published, dataset=name) for name in VIEWS},
+    "by_variable_at_the_papers_size": by_variable,
+}
 
 
 def known(path: Path = SCORES) -> pd.DataFrame:
-    """The scores beside the page, ``tables.METRICS``; none before the first merge."""
+    """The stored scores, ``tables.METRICS``; none before the first merge."""
     return pd.read_parquet(path) if path.exists() else tables.table(tables.METRICS, [])
 
 
-def merge(folder: Path, page: Path = PAGE, to: Path = SCORES) -> None:
-    """Add the scores of a folder to those beside the page, whose tables are made anew."""
+def merge(folder: Path, to: Path = SCORES) -> None:
+    """Add the scores of a folder to the stored ones."""
     finished = [pd.read_parquet(path) for path in sorted(folder.glob("*.parquet"))]
     if not finished:
         raise InputError(f"{folder}: no scores")
     rows = pd.concat([table for table in (known(to), *finished) if len(table)], ignore_index=True)
     rows = rows.drop_duplicates(KEYS, keep="last").astype(tables.METRICS)
     rows.to_parquet(to)
-    page.write_text(
-        tables.in_page(page.read_text(encoding="utf-8"), page_tables(rows)), encoding="utf-8"
-    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

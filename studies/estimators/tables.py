@@ -1,6 +1,6 @@
-"""Write the tables of results/estimators.md from the scores that lie beside it.
+"""Write the tables of the README from the scores that lie beside it.
 
-    python docs/estimators_tables.py [--runs ID]
+    python -m studies.estimators.tables [--runs ID]
 
 With a run of ``adult_budget``, ``acs_income_budget`` and ``readmission_budget``, its scores and the
 numbers of its trials are put there first.
@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
-from pages import RESULTS, Page, intervals, main
 
 from robust_fairness.catalog import files
 from robust_fairness.report.views import published
 from robust_fairness.runs import provenance
+from tools.pages import STUDIES, Page, intervals, main
 
-SCORES, BUDGETS = (RESULTS / f"estimators_{name}.csv" for name in ("scores", "budgets"))
+FOLDER = STUDIES / "estimators"
+SCORES, BUDGETS = (FOLDER / f"{name}.csv" for name in ("scores", "budgets"))
 GAP, ACCURACY = "equalized_odds_difference", "accuracy"
 BY_ACCURACY = "accuracy"
 BY_GAP = "equalized_odds_difference subject to 0.97 of the best accuracy"
@@ -101,7 +102,7 @@ TABLES = {
 }
 
 
-PAGES = [Page(RESULTS / "estimators.md", TABLES)]
+PAGES = [Page(FOLDER / "README.md", TABLES)]
 
 if __name__ == "__main__":
     main(PAGES, take)

@@ -1,8 +1,8 @@
-"""Write the tables and the figure of docs/results/natural_shift.md from ``counts``.
+"""Write the tables and the figure of the README from ``counts``.
 
-python studies/natural_shift/tables.py               # the page
-python studies/natural_shift/tables.py distances     # first how far states lie apart
-python studies/natural_shift/tables.py further DE    # how often predictions hold in this state
+python -m studies.natural_shift.tables               # the page
+python -m studies.natural_shift.tables distances     # first how far states lie apart
+python -m studies.natural_shift.tables further DE    # how often predictions hold in this state
 """
 
 import io
@@ -10,20 +10,15 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-HERE = Path(__file__).resolve().parent
-DOCS = HERE.parents[1] / "docs"
-sys.path += [str(folder) for folder in (HERE, DOCS) if str(folder) not in sys.path]
+from robust_fairness.report import Results, natural_shift
+from studies.natural_shift import answers as study
+from tools.pages import STUDIES, Page, intervals, percent, plain, signed
 
-import answers as study  # noqa: E402
-from pages import RESULTS, Page, intervals, percent, plain, signed  # noqa: E402
-
-from robust_fairness.report import Results, natural_shift  # noqa: E402
-
+HERE = STUDIES / "natural_shift"
 COUNTS, DISTANCES = HERE / "counts", HERE / "distances.csv"
 PRIMARY, RACE = "income_40", "income_race_40"
 REFITS = {PRIMARY: 10, "public_coverage_40": 10}  # otherwise ``study.FEWEST_REFITS``
@@ -282,8 +277,8 @@ def draw_kept(figure: object) -> None:
 @cache
 def plain_training() -> Results:
     """The scores of plain training in eight states."""
-    cells = pd.read_csv(RESULTS / "natural_cells.csv", keep_default_na=False)
-    return Results.of(pd.read_parquet(RESULTS / "natural_scores.parquet"), cells=cells)
+    cells = pd.read_csv(HERE / "scores" / "cells.csv", keep_default_na=False)
+    return Results.of(pd.read_parquet(HERE / "scores" / "metrics.parquet"), cells=cells)
 
 
 def square(data: str, metric: str) -> pd.DataFrame:
@@ -357,8 +352,8 @@ TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "plain_changes": partial(short, changes),
     "plain_gaps": partial(short, natural_shift.gaps),
 }
-FIGURE = DOCS / "images" / "natural_study.svg"
-PAGES = [Page(RESULTS / "natural_shift.md", TABLES, figures={FIGURE: partial(_figure, draw_kept)})]
+FIGURES = {HERE / "study.svg": partial(_figure, draw_kept)}
+PAGES = [Page(HERE / "README.md", TABLES, FIGURES)]
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["distances"]:

@@ -1,7 +1,7 @@
 """Train the models of grid.yml in every domain, and count their decisions in all.
 
-    python studies/natural_shift/train.py --data income_40 --refits 10
-    python studies/natural_shift/train.py --data income_40 --refits 5 --further DE
+    python -m studies.natural_shift.train --data income_40 --refits 10
+    python -m studies.natural_shift.train --data income_40 --refits 5 --further DE
 
 Counts of a training are written when it is done, so that the command can be stopped and repeated.
 With ``--further`` the models are tested in this state alone, in a folder of its own.

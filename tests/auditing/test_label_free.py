@@ -1,14 +1,10 @@
 """The tables of docs/audit.md follow from the scores beside them."""
 
-from pathlib import Path
-
-from tests.modules import module
-
-DOCS = Path(__file__).parents[2] / "docs"
+from studies.audit import tables as made
+from tools.pages import DOCS
 
 
 def test_the_text_is_that_of_the_scores():
-    made = module(DOCS / "audit_tables.py")
     every = made.label_free()
     pairs = every[every["design"] == made.PAIRS]
     page = (DOCS / "audit.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from robust_fairness.bench.generation.generator import BUNDLED, load
 from tests.generation.conftest import recognised
 from tests.modules import module
 
-SCRIPT = Path(__file__).resolve().parents[2] / "docs" / "digits_generator.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "digits_generator.py"
 
 
 @pytest.fixture

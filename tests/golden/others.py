@@ -16,12 +16,11 @@ from robust_fairness.metrics import Metric, all_metrics, metric_function
 from robust_fairness.report.results import Results
 from robust_fairness.report.views import section
 from tests.golden.audits import SEED
-from tests.project import ROOT
+from tools.pages import STUDIES
 
 GROUPS = (["f", "m"], ["a", "b", "c"], ["I", "II", "V", "VI"])  # skin types, too
 PAPERS = ("latent_shift", "bias_mitigation", "fair_metric_learning", "equalized_robustness",
           "kernel_fairness")  # fmt: skip
-BESIDE = ROOT / "docs" / "results"
 
 
 def arrays(number: int) -> tuple[str, bool, dict[str, Any]]:
@@ -117,10 +116,9 @@ def monitor(number: int) -> pd.DataFrame:
 
 @cache
 def results_of(paper: str) -> Results:
-    """The scores beside the page of a paper."""
+    """The stored scores of a paper."""
     tables = {
-        path.stem.removeprefix(f"{paper}_"): pd.read_parquet(path)
-        for path in BESIDE.glob(f"{paper}_*.parquet")
+        path.stem: pd.read_parquet(path) for path in (STUDIES / paper / "scores").glob("*.parquet")
     }
     return Results.of(tables.pop("metrics"), **tables)
 

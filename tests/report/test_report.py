@@ -196,7 +196,7 @@ def test_headings_follow_each_other_and_the_contents_lead_to_them(text):
     assert all(b <= a + 1 for a, b in pairwise(levels))
     links = {link for link in page.links if link and not link.startswith("data:")}
     documents = {link for link in links if link.startswith(PROJECT)}
-    assert "docs/papers/equalized_robustness.md" in {
+    assert "studies/equalized_robustness/README.md" in {
         link.removeprefix(PROJECT) for link in documents
     }
     assert all((ROOT / link.removeprefix(PROJECT)).is_file() for link in documents)

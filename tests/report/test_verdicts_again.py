@@ -2,10 +2,8 @@
 
 Rows are selected with pandas, tails are integrated with scipy, and the corrections and the table of
 decisions are written down once more; nothing of ``inference.claims`` is called. Compared are the
-tables of effects beside the results pages.
+tables of effects of the studies.
 """
-
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,12 +12,12 @@ import yaml
 from scipy import integrate, stats
 
 from robust_fairness.report.views import section
-from tests.modules import module
+from studies import papers
 from tests.project import ROOT
+from tools.pages import STUDIES
 
 PAPERS = ("equalized_robustness", "bias_mitigation", "kernel_fairness", "latent_shift",
           "fair_metric_learning")  # fmt: skip
-BESIDE = ROOT / "docs" / "results"
 LEVEL = 0.05
 ROOM_BELOW = ("delta_eo", "delta_er", "accuracy", "unbiased_accuracy", "accuracy_by_subgroup",
               "unshifted", "recall_at", "disparate_impact", "unexplained_variance", "faircocco_dp",
@@ -27,11 +25,6 @@ ROOM_BELOW = ("delta_eo", "delta_er", "accuracy", "unbiased_accuracy", "accuracy
               "macro_recall_worst_gap", "nmi_worst_gap")  # fmt: skip
 ROOM_ABOVE = ("accuracy", "unbiased_accuracy", "accuracy_by_subgroup", "unshifted", "recall_at",
               "disparate_impact", "faircocco_eo_p_value", "faircocco_dp_p_value")  # fmt: skip
-
-
-@cache
-def tables():
-    return module(ROOT / "docs" / "paper_tables.py")
 
 
 def tail(distance, rows, refits, df):
@@ -236,7 +229,7 @@ def state(part, effect, significant):
 def test_every_verdict_by_other_code(paper):
     text = (ROOT / "src/robust_fairness/papers" / paper / "claims.yml").read_text()
     parts, claim_of = parts_of([c for c in yaml.safe_load(text) if not c.get("apart")])
-    results = tables().results_of(paper)
+    results = papers.PAPERS[paper].results
     rows = section(paper).measured(results)
     sizes = results.splits.groupby("dataset")[["train_rows", "test_rows"]].mean()
     shared = results.sizes_of_splits["ratio"].fillna(0) > 0
@@ -256,7 +249,7 @@ def test_every_verdict_by_other_code(paper):
         state(part, effect, [k in some for some in yes])
         for k, (part, effect) in enumerate(zip(parts, effects, strict=True))
     ]
-    stored = pd.read_csv(BESIDE / "tables" / f"{paper}_effects.csv", keep_default_na=False)
+    stored = pd.read_csv(STUDIES / paper / "tables" / "effects.csv", keep_default_na=False)
     assert stored["state"].tolist() == states
     assert stored["known_before"].tolist() == [part["known_before"] for part in parts]
     for name, of_claim in claim_of.items():

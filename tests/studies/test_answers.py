@@ -4,10 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.modules import module
-from tests.project import ROOT
+from studies.natural_shift import answers as study
 
-study = module(ROOT / "studies" / "natural_shift" / "answers.py")
 FAIR, MEASURES, RATES, Scores = study.FAIR, study.MEASURES, study.RATES, study.Scores
 
 DOMAINS, REFITS = 8, 5

@@ -10,10 +10,10 @@ import yaml
 import robust_fairness as rf
 from robust_fairness.bench import training
 from robust_fairness.bench.samples.domains import hold_out_domains
-from tests.modules import module
+from studies.natural_shift import answers
+from studies.natural_shift import train as study
 from tests.project import ROOT
 
-study = module(ROOT / "studies" / "natural_shift" / "train.py")
 LOAD = {"name": "heart", "sensitive": ["age_group"], "train_rows": 0.5, "val_fraction": 0.4}
 RATES = [{"learning_rate": 0.3}]
 GRID = {
@@ -178,6 +178,5 @@ def test_the_grid_names_what_there_is():
     cells = [study.cell_of(grid, "income_40", name, range(10)) for name in grid["methods"]]
     assert {cell.budget for cell in cells} == {4}
     rules = {name for of in grid["methods"].values() for name in of.get("thresholds", ())}
-    answers = module(ROOT / "studies" / "natural_shift" / "answers.py")
     needed = {name for of in answers.FAMILIES.values() for pair in of.items() for name in pair}
     assert needed | {*answers.QUARTER.values()} <= {cell.label for cell in cells} | rules

@@ -1,6 +1,6 @@
 """The five papers: a folder each, with its claims and the numbers that it printed.
 
-``<paper>/claims.yml`` lists claims, each as an effect that decides it (docs/results/claims.md):
+``<paper>/claims.yml`` lists claims, each as an effect that decides it (studies/README.md):
 
 - ``claim``, ``at``: what the paper says, and where.
 - ``effect``: the number in words: mean of ``first`` minus mean of ``second``, paired by seed, in
@@ -20,7 +20,7 @@
   That shifts harm has half of the paper's own example.
 - ``published``, ``std``: the paper's own effect, and the standard deviation of the printed means
   that have one; parts have their own. ``note`` says more about it.
-- ``known_before``: whether the scores that decide a part lay in docs/results when it was written:
+- ``known_before``: whether the scores that decide a part lay in studies when it was written:
   yes, no, or partly, where earlier seeds or draws did. ``known`` is what they said.
 - ``cost``, ``command``: of what would decide more.
 - ``apart``: why a claim cannot fail at our size; it is then listed apart and not counted.

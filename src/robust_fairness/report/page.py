@@ -143,7 +143,7 @@ def _section(results: Results, shown: Section) -> dict[str, Any]:
         "title": shown.title,
         "published": shown.measured is not None,
         "main": claims.main_claim(shown.name, parts) if run else {},
-        "document": f"docs/papers/{shown.name}.md",
+        "document": f"studies/{shown.name}/README.md",
         "verdicts": claims.drawn({"": parts}) if run else "",
         "views": [
             {

@@ -24,7 +24,7 @@ KIND = "generator"
 # How files of torch.save, of pickle and of numpy begin. None of them is ever read.
 FOREIGN = {b"PK\x03\x04": "a zip archive", b"\x80": "a pickle", b"\x93NUMPY": "a numpy file"}
 LONGEST_MESSAGE = 200  # letters of a library's own words
-# Generators of this package (docs/digits_generator.py), by the name that replaces a file.
+# Generators of this package (tools/digits_generator.py), by the name that replaces a file.
 BUNDLED = {"digits": Path(__file__).with_name("digits.safetensors")}
 
 Device = Literal["auto", "cpu", "cuda"]

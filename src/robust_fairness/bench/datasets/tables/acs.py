@@ -277,7 +277,7 @@ class AcsStates(TableDataset):
     """Income in eight states, from the American Community Survey 2018; bundled.
 
     The rows, features, attributes and households of ``acs`` for Income in its default states, in a
-    file that ``docs/acs_states.py`` makes from the archives that ``acs`` reads. ``id`` is the
+    file that ``tools/acs_states.py`` makes from the archives that ``acs`` reads. ``id`` is the
     number of the row in it, from 0.
 
     Source: US Census Bureau, American Community Survey 2018, 1-Year Public Use Microdata Sample;

@@ -1,0 +1,1 @@
+"""Scripts of the documentation: its site, generated tables and pictures."""
