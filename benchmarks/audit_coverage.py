@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing import intervals
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.control import ControlStrata, within
-from robust_fairness.auditing.intervals import Compared, compared_in_counts
 from robust_fairness.auditing.power import power_of
 from robust_fairness.inference import Rates
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import Compared
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4
@@ -65,7 +65,7 @@ def drawn(rng: np.random.Generator, rows: tuple[int, int], gap: float, positive:
 
 def together(name: str, cells: list[Counts]) -> tuple[Compared | None, np.ndarray]:
     """What a metric compares in tables, as tests of a family, and which tables ``[m]`` have it."""
-    comparisons = [compared_in_counts(find_metric(name), table) for table in cells]
+    comparisons = [intervals.compared(find_metric(name), table) for table in cells]
     known = [comparison for comparison in comparisons if comparison is not None]
     place = np.flatnonzero([comparison is not None for comparison in comparisons])
     if not known:
@@ -87,7 +87,7 @@ def of_ratios(name: str, cells: list[Counts]) -> tuple[np.ndarray, ...]:
     for table in cells:
         metric = find_metric(name)
         assert metric.gap is not None
-        bound = intervals.ratio_in_counts(metric, table)
+        bound = intervals.ratio_of(metric.gap, table)
         selected = table.values(metric.gap.of[0]).value
         value = selected.min() / selected.max()
         ratios.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
@@ -219,9 +219,9 @@ def strata(count: int) -> pd.DataFrame:
         n_by_cell = np.zeros((2 * number, 2, 2), np.int64)
         n_by_cell[:, 0, 0], n_by_cell[:, 0, 1] = (sizes - hits).ravel(), hits.ravel()
         counts = Counts.of_rows(n_by_cell)
-        known = ControlStrata("", "", ("a", "b"), np.empty(0), number, None)  # type: ignore[arg-type]
+        known = ControlStrata("", "", ("a", "b"), np.empty(0), number, counts)
         k = sizes.prod(1) / np.maximum(sizes.sum(1), 1)
-        return within(gap, known, counts).compared, abs(k @ gaps / k.sum())
+        return within(gap, known).compared, abs(k @ gaps / k.sum())
 
     def of(number: int, n: tuple[int, int]) -> dict[str, str]:
         shares: dict[str, list[float]] = {"value": [], "change": []}
@@ -252,7 +252,7 @@ def power(count: int) -> pd.DataFrame:
 
     def expected(rows: tuple[int, int]) -> Compared:
         n = [np.round(size * shares(0.0, POSITIVE)) for size in rows]
-        made = compared_in_counts(find_metric(name), Counts.of_rows(np.reshape(n, (2, 2, 2))))
+        made = intervals.compared(find_metric(name), Counts.of_rows(np.reshape(n, (2, 2, 2))))
         assert made is not None
         return made
 

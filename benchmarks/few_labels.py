@@ -29,11 +29,12 @@ from _results import FOLDER, Row, rounded, save
 import robust_fairness as rf
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.few_labels import planned
-from robust_fairness.auditing.intervals import ALL_VALUES, Compared, compared_in_counts, wilson
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import ALL_VALUES, Compared, wilson
 from robust_fairness.numbers.partly import partly_labelled
 
 ROWS, POPULATION, RARE = 20_000, 2_000_000, 0.3
@@ -86,7 +87,7 @@ def values(counts: Counts) -> dict[str, tuple[float, float, float]]:
     for name in METRICS:
         metric = find_metric(name)
         if metric.aggregation or metric.is_measure:
-            made[name] = of_gap(compared_in_counts(metric, counts))
+            made[name] = of_gap(intervals.compared(metric, counts))
             continue
         means = counts.everyone.values(metric.definition)
         value, low, high = wilson(means.value, means.effective)

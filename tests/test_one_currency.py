@@ -169,3 +169,36 @@ def test_a_gap_of_a_plug_in_works_everywhere(plugged, tmp_path):
     (matrix,) = [rows for name, rows in matrices(run).items() if name == plugged]
     assert matrix["state"].tolist() == ["grew"]
     assert matrix["away"].item() == pytest.approx(expected(away))
+
+
+def test_a_gap_of_a_plug_in_works_in_strata_with_few_labels_and_in_why(plugged):
+    home, away = rows_of("two groups", 4000, False), rows_of("two groups", 4000, True)
+
+    def expected(frame: pd.DataFrame, by: str) -> pd.Series:
+        wrong = 1 - frame[frame["p"] == 1].groupby(by)["y"].mean()
+        return np.abs(pd.DataFrame({"wrong": wrong, "p": frame.groupby(by)["p"].mean()}).diff())
+
+    of = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"], "metrics": [plugged]}
+    parts = [rows.assign(race=name) for name, rows in away.groupby("race")]
+    audit = rf.audit(pd.concat(parts), control_features=["race"], **of)
+    within = audit.to_frame().set_index(["attribute", "metric"]).loc[("sex | race", plugged)]
+    in_strata = [expected(part, "sex").iloc[-1].max() for part in parts]
+    assert min(in_strata) <= within["value"] <= max(in_strata) + 0.01
+    assert within["low"] < within["value"] < within["high"]
+
+    few = away.assign(p=np.where(away["p"] == 1, 0.8, 0.2))
+    few["y"] = few["y"].mask(np.random.default_rng(0).random(len(few)) < 0.5)
+    some = rf.audit(few, labels="some", **of).to_frame().set_index("metric").loc[plugged]
+    truth = expected(away, "sex").iloc[-1].max()
+    assert some["low"] < truth < some["high"] and abs(some["value"] - truth) < 0.05
+
+    both = [frame.assign(x=np.arange(len(frame)) % 7) for frame in (home, away)]
+    why = rf.audit(both[1], reference=both[0], features=["x"], **of).why.rows
+    change = why[why["metric"].eq("false_discovery_rate") & why["part"].eq("all")]
+    of_both = [expected(frame, "sex")["wrong"].iloc[-1] for frame in both]
+    assert change["attribute"].tolist() == ["sex"]
+    assert abs(change["change"].item()) == pytest.approx(abs(of_both[1] - of_both[0]), abs=0.06)
+    own = rf.metrics.false_discovery_rate_by_group(
+        away["y"], away["p"], sensitive_features=away["sex"]
+    )
+    assert abs(own["f"] - own["m"]) == pytest.approx(of_both[1])

@@ -15,7 +15,7 @@ import sklearn.metrics
 from click.testing import CliRunner
 from scipy import stats
 
-from robust_fairness.auditing import AUDIT, Options, intervals
+from robust_fairness.auditing import AUDIT, Options
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.door import check
@@ -24,7 +24,8 @@ from robust_fairness.auditing.verdict import gaps
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.metrics import evaluate, find_metric
+from robust_fairness.metrics import Score, evaluate, find_metric
+from robust_fairness.numbers import intervals
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups, groups_of
@@ -179,18 +180,10 @@ def test_a_table_by_hand() -> None:
     assert small[["metric", "group", "n"]].to_numpy().tolist() == [["precision_by_group", "f", 1]]
 
 
-def bounds_of(counts: np.ndarray, names: tuple[str, ...]) -> dict[str, intervals.Bound]:
+def bounds_of(counts: np.ndarray, names: tuple[str, ...]) -> dict[str, Score]:
     """Intervals of metrics of counts by group, class and prediction."""
-    cells = counts_from(counts)
-    bounds = {}
-    for name in names:
-        compared = intervals.compared_in_counts(find_metric(name), cells)
-        bound = (
-            compared.bound() if compared else intervals.ratio_in_counts(find_metric(name), cells)
-        )
-        if bound is not None:
-            bounds[name] = bound
-    return bounds
+    made = {name: intervals.estimated(find_metric(name), counts_from(counts)) for name in names}
+    return {name: scores[""] for name, (scores, _) in made.items() if scores[""].interval}
 
 
 def counts_from(counts: np.ndarray) -> Counts:
@@ -234,7 +227,7 @@ def test_cells_have_the_metrics_of_rows_and_intervals_contain_them(
             assert find_metric(name).of(counts_from(counts))[""].value == pytest.approx(value)
             assert 0 <= bound.low <= value + 1e-12 and value - 1e-12 <= bound.high, name
             assert bound.low < bound.high, name
-            compared = intervals.compared_in_counts(find_metric(name), counts_from(counts))
+            compared = intervals.compared(find_metric(name), counts_from(counts))
             if compared is not None:
                 gap = compared.gap.of(compared.rates.mean)[0]
                 assert (1 - gap if compared.turned else gap) == pytest.approx(value), name

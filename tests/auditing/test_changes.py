@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.auditing import Options, intervals
+from robust_fairness.auditing import Options
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.gates import as_values, parse
@@ -18,6 +18,7 @@ from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
 from tests.auditing.tables import audit, failures
 

@@ -6,10 +6,10 @@ import pytest
 
 import robust_fairness as rf
 from robust_fairness.auditing.export import record
-from robust_fairness.auditing.intervals import bounds_of_gap
 from robust_fairness.auditing.verdict import console
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.intervals import bounds_of_gap
 
 COLUMNS = {"y_true": "y", "y_pred": "p", "sensitive_features": ["sex"]}
 METRIC = "demographic_parity_difference"

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize_scalar
 
-from robust_fairness.auditing.intervals import compared_in_counts, wilson
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import compared, wilson
 from robust_fairness.numbers.partly import PartlyLabelled, partly_labelled
 from robust_fairness.numbers.variance import student_factor
 from tests.auditing.tables import few, people
@@ -175,7 +175,7 @@ def covered(kind: str, tables: int) -> Iterator[tuple[bool, ...]]:
         yield (bool(low[0] <= true.value[0] <= high[0]), *(
             bool(ends[0][0] <= gap.gap.of(gap.rates.mean)[0] <= ends[1][0])
             for metric in metrics
-            for gap, made in [(compared_in_counts(metric, c) for c in (full, some))]
+            for gap, made in [(compared(metric, c) for c in (full, some))]
             if gap and made
             for ends in [made.ends()]
         ))  # fmt: skip

@@ -16,7 +16,6 @@ from robust_fairness.auditing.door import check, with_bins_of
 from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
-from robust_fairness.auditing.intervals import Compared
 from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
@@ -25,6 +24,7 @@ from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import in_strata
 from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
+from robust_fairness.numbers.intervals import Compared
 
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.intervals import difference_of
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.read.columns import require_same_spelling
 from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.numbers.intervals import difference_of
 from robust_fairness.numbers.verdicts import judged
 
 CHANGES = {

@@ -14,7 +14,7 @@ its interval, its tests and its changes are the same functions of rates. Strata 
 of both groups have no weight.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -23,13 +23,15 @@ from scipy import sparse
 
 from robust_fairness import inference
 from robust_fairness.auditing.digits import number
-from robust_fairness.auditing.intervals import Bound, Compared, ratio, widened
 from robust_fairness.auditing.predictions import Predictions, attribute_name
 from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.metrics import Gap
-from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import Groups, groups_of, shown
-from robust_fairness.numbers.quantities import Means, Quantity, means_of_rows
+from robust_fairness.numbers.intervals import Compared, Interval, ratio
+from robust_fairness.numbers.quantities import Means
+from robust_fairness.numbers.rows import Source
+from robust_fairness.numbers.variance import student_factor
 
 MOST_GROUPS = 30  # that are compared in pairs
 COMBINED = ("largest", "sum", "ratio")  # kinds of gaps
@@ -47,7 +49,7 @@ class ControlStrata:
         groups: the groups that have rows.
         codes: number of stratum and group of every row, stratum first; -1 without one.
         number: of strata.
-        predictions: the rows.
+        source: the rows by stratum and group.
     """
 
     name: str
@@ -55,12 +57,7 @@ class ControlStrata:
     groups: tuple[str, ...]
     codes: np.ndarray
     number: int
-    predictions: Predictions
-
-    @property
-    def cells(self) -> Groups:
-        """ControlStrata and groups as groups of rows."""
-        return Groups.named(self.codes, map(str, range(self.number * len(self.groups))))
+    source: Source
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Within:
     value: float
     note: str = ""
     compared: Compared | None = None
-    bound: Bound | None = None
+    bound: Interval | None = None
     differences: np.ndarray | None = None
 
 
@@ -102,30 +99,26 @@ def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[s
         names = tuple(np.array(groups.names, dtype=object)[present])
         codes = np.full(len(both), -1)
         codes[both] = strata.index[both] * len(names) + place[groups.index[both]]
-        name = controlled_name(attribute, columns, existing)
-        yield (
-            attribute,
-            ControlStrata(
-                name, attribute_name(columns, ()), names, codes, len(strata.values), predictions
-            ),
-        )
+        name, number = controlled_name(attribute, columns, existing), len(strata.values)
+        cells = Groups.named(codes, map(str, range(number * len(names))))
+        control, source = attribute_name(columns, ()), predictions.source_of(cells)
+        yield attribute, ControlStrata(name, control, names, codes, number, source)
 
 
-def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
+def within(gap: Gap, strata: ControlStrata) -> Within:
     """A gap within strata.
 
     Args:
         gap: of a kind ``COMBINED``.
         strata: groups within strata.
-        counts: of ``strata.cells``; None of a continuous target.
     """
     groups = len(strata.groups)
     if not TWO <= groups <= MOST_GROUPS:
         few = "fewer than two groups with rows"
         return Within(np.nan, few if groups < TWO else f"more than {MOST_GROUPS} groups")
     pairs = np.array(list(combinations(range(groups), TWO)))
-    parts, weights = zip(*(cell_means(item, strata, counts) for item in gap.of), strict=True)
-    shares = [_shares(weight.reshape(strata.number, groups), pairs) for weight in weights]
+    parts = [strata.source.values(item) for item in gap.of]
+    shares = [_shares(part.weight.reshape(strata.number, groups), pairs) for part in parts]
     for quantity, share in zip(gap.of, shares, strict=True):
         absent = np.flatnonzero(~np.isfinite(share.sum(0)))
         if len(absent):
@@ -134,7 +127,8 @@ def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
                 np.nan, f"no stratum of {strata.control} has rows of {names} for the "
                 f"{quantity.words}",
             )  # fmt: skip
-    rates = _rates(parts, shares, pairs, counts is not None)
+    bounded = parts[0].bounded
+    rates = _rates(parts, shares, pairs, bounded)
     mean = rates.mean[0].reshape(len(parts), len(pairs), TWO)
     differences = mean[..., 0] - mean[..., 1]
     if gap.how == "ratio":
@@ -155,32 +149,13 @@ def within(gap: Gap, strata: ControlStrata, counts: Counts | None) -> Within:
         size = len(parts) * len(pairs)
         signs = np.kron(np.eye(size), np.array([[1.0, -1.0], [-1.0, 1.0]]))
         of = LinearGap(signs)
-    most = np.inf if counts is None else float(len(parts)) if gap.how == "sum" else 1.0
+    most = np.inf if not bounded else float(len(parts)) if gap.how == "sum" else 1.0
     compared = Compared(strata.groups, rates, of, most)
     value = float(of.of(rates.mean)[0])
     place = np.unravel_index(np.abs(differences).argmax(), differences.shape)
     ends = [strata.groups[group] for group in pairs[place[1]]]
     note = " less ".join(ends if differences[place] >= 0 else ends[::-1]) if groups > TWO else ""
     return Within(value, note, compared, compared.bound(), differences)
-
-
-def cell_means(
-    quantity: Quantity, strata: ControlStrata, counts: Counts | None
-) -> tuple[Means, np.ndarray]:  # fmt: skip
-    """Means by stratum and group, with the sums of the weights of their rows."""
-    if counts is not None:
-        values, among = counts.row_values(quantity)
-        of = np.ones(values.shape) if among is None else among
-        return counts.means(values, among), (counts.weight[:-1] * of).sum((1, 2))
-    assert quantity.rows is not None
-    predictions = strata.predictions
-    rows = quantity.rows(predictions.samples.y, predictions.prediction, **quantity.options)
-    known = strata.codes >= 0
-    weight = np.ones(len(known)) if predictions.weight is None else predictions.weight
-    number = strata.number * len(strata.groups)
-    codes, weight = strata.codes[known], weight[known]
-    means = means_of_rows(codes, rows.values[known], number, weight)
-    return means, np.bincount(codes, weight, number)
 
 
 def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -193,7 +168,7 @@ def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _rates(
-    parts: tuple[Means, ...], shares: list[np.ndarray], pairs: np.ndarray, bounded: bool
+    parts: Sequence[Means], shares: list[np.ndarray], pairs: np.ndarray, bounded: bool
 ) -> Rates:
     """Standardised rates in the order rate, pair, end."""
     values, variances, rows, deviations = [], [], [], []
@@ -228,7 +203,7 @@ def _rates(
         covariance[:, size, size] = variance
     n = n.astype(np.float64)
     if not bounded:
-        return Rates(value[..., None], widened(variance, n), n, bounded=False)
+        return Rates(value[..., None], variance * student_factor(n - 1), n, bounded=False)
     return Rates(value[..., None], variance, n, covariance=covariance)
 
 
@@ -289,7 +264,6 @@ def between(
     gap: Gap,
     attribute: str,
     strata: ControlStrata,
-    counts: Counts | None,
     inside: Within,
     known: bool,
 ) -> Between | None:
@@ -304,7 +278,8 @@ def between(
     pairs = np.array(list(combinations(range(groups), TWO)))
     means = []
     for quantity in gap.of:
-        of_cells, weight = cell_means(quantity, strata, counts)
+        of_cells = strata.source.values(quantity)
+        weight = of_cells.weight
         hits = (np.nan_to_num(of_cells.value) * weight).reshape(-1, groups).sum(0)
         means.append(hits / weight.reshape(-1, groups).sum(0))
     overall = np.stack([mean[pairs[:, 0]] - mean[pairs[:, 1]] for mean in means])

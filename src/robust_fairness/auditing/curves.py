@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.intervals import wilson
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import wilson
 
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep

@@ -78,7 +78,9 @@ def _quantity(name: str, function: Callable[..., float]) -> Quantity:
     if not _takes_weights(function):
         del of_all.__annotations__[WEIGHTS]
     of_all.__doc__ = function.__doc__ or f"{name}, a function of the audit."
-    return Quantity(name=name, function=of_all, better="higher", task="any", by_groups=by_groups)
+    return Quantity(
+        name=name, function=of_all, better="higher", task="any", by_groups=by_groups, signed=True
+    )
 
 
 def _takes_weights(function: Callable[..., Any]) -> bool:

@@ -24,7 +24,6 @@ from pydantic import BaseModel, Field, model_validator
 from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import estimate, number
-from robust_fairness.auditing.intervals import bounds_of_gap
 from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.read.cleaning import plain_code
@@ -45,6 +44,7 @@ from robust_fairness.inference.sequential import (
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import bounds_of_gap
 
 VERSION = 1
 FORMAT = "robust-fairness monitor"

@@ -13,6 +13,8 @@ from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.partly import partly_labelled
+from robust_fairness.numbers.quantities import WEIGHTS
+from robust_fairness.numbers.rows import Rows
 
 THRESHOLD = 0.5  # of a probability
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
@@ -228,6 +230,13 @@ class Predictions:
             groups, self.samples.y, self.prediction, self.samples.classes, weight, replicates,
             share, self.units,
         )  # fmt: skip
+
+    def source_of(self, groups: Groups) -> Counts | Rows:
+        """Counts of groups of the rows, or of a continuous target the rows."""
+        if self.samples.classes:
+            return self.counts_of(groups)
+        weight = {} if self.weight is None else {WEIGHTS: self.weight}
+        return Rows({"y_true": self.samples.y, "y_pred": self.prediction, **weight}, groups)
 
     @property
     def weight(self) -> np.ndarray | None:

@@ -3,15 +3,14 @@
 The uncertainty depends on the metric:
 
 - a proportion (accuracies, rates, the size of a group): Wilson's 95 % interval;
-- a difference, a ratio or a worst group: the interval of ``auditing.intervals``, computed from the
+- a difference, a ratio or a worst group: the interval of ``numbers.intervals``, computed from the
   table of counts by group, class and prediction, at a cost that does not grow with the rows;
 - a mean error: Student's 95 % interval;
 - a FairCOCCO score: a permutation p-value, and that p-value after Holm's correction for all
   p-values of the audit.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,34 +18,31 @@ import pandas as pd
 
 from robust_fairness.auditing import control
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
+from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.functions import metrics_of_functions
-from robust_fairness.auditing.intervals import (
-    Compared,
-    compared_in_counts,
-    compared_in_scores,
-    ratio_in_counts,
-    wilson,
-)
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.intervals import half_width
 from robust_fairness.metrics import (
     Gap,
     Metric,
     NotApplicable,
-    Score,
     all_metrics,
     evaluate,
     find_metric,
 )
 from robust_fairness.metrics.evaluation import rows_of
+from robust_fairness.metrics.evaluation import sources as sources_of
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import Compared, estimated, wilson
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
+from robust_fairness.numbers.rows import Rows
+from robust_fairness.numbers.variance import FEWEST_ROWS
 
+NAMED = 3  # groups of which a note says why they are not known
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
 AUDIT = {
     "dataset": "str", "attribute": "str", "group": "str", "metric": "str", "value": "float64",
@@ -55,9 +51,6 @@ AUDIT = {
 }  # fmt: skip
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
 MISSING, SHARE = "missing_attribute", "group_share"
-# Of which neither end is the better one.
-SIGNED = ("mean_prediction", "mean_error", "mean_calibration_error")
-OF_TAIL = ("head_accuracy", "tail_accuracy")
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
     "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
@@ -116,7 +109,7 @@ def metrics_of(continuous: bool) -> list[str]:
 
 def _aggregations(metric: Metric) -> tuple[str, ...]:
     """The aggregations of a quantity that all audits show."""
-    if metric.quantity in SIGNED:
+    if metric.is_signed:
         return ("", "by_group", "difference")
     if metric.task == "regression" and metric.is_mean:
         return (*AGGREGATIONS, "difference")
@@ -216,18 +209,19 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         for attribute, (_, share) in predictions.membership.items()
         if samples.classes
     }
-    of_rows = [key for key in metrics if not (samples.classes and metrics[key].is_counted)]
-    evaluated = _evaluated(predictions, [metrics[key] for key in of_rows], options.intersections)
-    compared = dict(_compared_rows(evaluated, metrics))
+    compared: dict[tuple[str, str], Compared] = {}
     rows: list[dict[str, Any]] = []
+    of_rows = _by_rows(predictions, metrics.values(), options.intersections)
     for key, metric in metrics.items():
-        if key in of_rows:
-            of_metric = [row for row in evaluated if row["metric"] == key]
-            rows += [_with_mean_interval(row, metric, compared) for row in of_metric]
-            continue
-        for attribute, counts in (cells if GROUPED in metric.needs else everyone).items():
+        sources: Mapping[str, Counts | Rows | NotApplicable] = of_rows.get(key, {})
+        if samples.classes and metric.is_counted:
+            sources = cells if GROUPED in metric.needs else everyone
+        for attribute, source in sources.items():
+            if isinstance(source, NotApplicable):
+                rows += rows_of(key, attribute, {"": source.score(len(samples))})
+                continue
             of_strata = strata.get(attribute)
-            rows += _rows_in_counts(metric, attribute, counts, compared, of_strata, options.small)
+            rows += _rows(metric, attribute, source, compared, of_strata, options.small)
     inside, between = _within_strata(predictions, options, metrics, rows, compared)
     rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
@@ -263,141 +257,107 @@ def _within_strata(
     lacking = int(predictions.control.isna().any(axis=1).sum())
     note = f"{lacking:,} rows without {', '.join(options.control_features)} are left out"
     for attribute, strata in control.strata_of(predictions, options.intersections):
-        counts = predictions.counts_of(strata.cells) if predictions.samples.classes else None
         for key, metric in metrics.items():
             gap, whole = metric.gap, overall.get((attribute, key))
             if gap is None or gap.how not in control.COMBINED or whole is None:
                 continue
             if not whole.get("applies", True) or (gap.how == "sum" and len(strata.groups) != TWO):
                 continue
-            made = control.within(gap, strata, counts)
+            made = control.within(gap, strata)
             row = {
                 "attribute": strata.name, "group": "", "metric": key,
                 "value": None if np.isnan(made.value) else made.value,
                 "n": int((strata.codes >= 0).sum()),
                 "note": "; ".join(filter(None, (made.note, note if lacking else ""))),
-                **(asdict(made.bound) if made.bound else {}),
+                **(made.bound._asdict() if made.bound else {}),
             }  # fmt: skip
             inside.append(row)
             if made.compared is not None:
                 compared[strata.name, key] = made.compared
             known = [each.get("low", np.nan) > 0 for each in (row, whole)]
             if gap.how == "largest" and any(known):
-                said = control.between(gap, attribute, strata, counts, made, all(known))
+                said = control.between(gap, attribute, strata, made, all(known))
                 between += [said] if said else []
     return inside, between
 
 
-def _evaluated(
-    predictions: Predictions, metrics: Sequence[Metric], intersections: bool
-) -> list[dict[str, Any]]:
-    """Rows of metrics that are no functions of cells; variances only of independent rows."""
-    if not metrics:
-        return []
+def _by_rows(
+    predictions: Predictions, metrics: Iterable[Metric], intersections: bool
+) -> dict[str, dict[str, Counts | Rows | NotApplicable]]:
+    """Rows by metric and attribute of metrics that are no functions of counts."""
+    samples = predictions.samples
+    some = [metric for metric in metrics if not (samples.classes and metric.is_counted)]
+    result: dict[str, dict[str, Counts | Rows | NotApplicable]]
+    result = {metric.name: {} for metric in some}
+    if not some:
+        return result
     per_row = {"y_pred": predictions.prediction}
     if predictions.weight is not None:
         per_row[WEIGHTS] = predictions.weight
     together = [columns for columns in predictions.groupings(intersections) if len(columns) > 1]
-    rows = evaluate(metrics, predictions.samples, predictions.outputs, per_row, groupings=together)
-    if predictions.units is None and predictions.replicates is None:
-        return rows
-    return [row | {"variance": None} for row in rows]
+    independent = predictions.units is None and predictions.replicates is None
+    for metric, attribute, source in sources_of(
+        some, samples, predictions.outputs, per_row, None, together, independent
+    ):
+        result[metric.name][attribute] = source
+    return result
 
 
-def _rows_in_counts(
+def _rows(
     metric: Metric,
     attribute: str,
-    cells: Counts,
+    source: Counts | Rows,
     compared: dict[tuple[str, str], Compared],
     strata: Strata | None = None,
     small: int = 0,
 ) -> list[dict[str, Any]]:
-    """Rows of a metric of classes, with intervals and bounds; no worst group is ``small``."""
-    if metric.aggregation in WORST and strata is None:
-        large = cells.known() >= small
-        left_out = [name for name, kept in zip(cells.groups, large, strict=True) if not kept]
+    """Rows of a metric with intervals and bounds; no worst group of counts is ``small``."""
+    counts = source if isinstance(source, Counts) else None
+    if counts is not None and metric.aggregation in WORST and strata is None:
+        large = counts.known() >= small
+        left_out = [name for name, kept in zip(counts.groups, large, strict=True) if not kept]
         if left_out and large.any():
-            rows = _rows_in_counts(metric, attribute, cells.take(large), compared)
+            rows = _rows(metric, attribute, counts.take(large), compared)
             note = f"without {', '.join(left_out)}, fewer than {small} rows"
             return [row | {"note": "; ".join(filter(None, (row["note"], note)))} for row in rows]
-    if metric.definition.binary and len(cells.classes) != TWO:
-        reason = NotApplicable(f"{len(cells.classes)} classes, defined for two").score()
-        return rows_of(metric.name, attribute, {"": reason})
-    rows = rows_of(metric.name, attribute, metric.of(cells))
-    if metric.aggregation in ("", "by_group") and not metric.is_measure:
-        if not metric.is_mean:
-            return rows
-        of = cells if metric.aggregation else cells.everyone
-        means = of.values(metric.definition)
-        _, low, high = wilson(means.value, means.effective)
-        for row in rows:
-            if row["value"] is not None:
-                place = of.groups.index(row["group"])
-                row.update(low=low[place], high=high[place], interval="Wilson")
-        return rows
+    scores, comparison = estimated(metric, source)
+    rows = rows_of(metric.name, attribute, scores)
     row, *others = rows
-    if metric.is_measure and not others and row["n"]:
-        row["n"] = int(cells.known().sum())
-    if others or not row["applies"]:  # others: of a measure of every group
-        return rows
-    row["lowest"], row["highest"] = (
-        bounds_in_counts(metric, cells) if strata is None else bounds_in_strata(metric, strata)
-    )
-    comparison = compared_in_counts(metric, cells)
     if comparison is not None:
         compared[attribute, metric.name] = comparison
-    bound = comparison.bound() if comparison else ratio_in_counts(metric, cells)
-    row.update(asdict(bound) if bound else {})
-    if comparison is not None:
-        row["note"] = _with_lacking(row["note"], comparison, metric)
+        row["note"] = "; ".join(filter(None, (row["note"], _lacking(comparison, metric))))
+    if counts is None or others or row["group"]:
+        return rows
+    if metric.is_measure and row["n"]:
+        row["n"] = int(counts.known().sum())
+    if row["applies"] and GROUPED in metric.needs:
+        row["lowest"], row["highest"] = (
+            bounds_in_counts(metric, counts) if strata is None else bounds_in_strata(metric, strata)
+        )
     return rows
 
 
-def _with_lacking(note: str, compared: Compared, metric: Metric) -> str:
-    """A note, and which groups are not known."""
+def _lacking(compared: Compared, metric: Metric) -> str:
+    """Why groups with rows are not known, and the gap without unknown ones; "" if all are."""
     words = [quantity.words for quantity in metric.gap.of] if metric.gap else [metric.quantity]
-    return "; ".join(filter(None, (note, compared.lacking(words))))
-
-
-def _compared_rows(
-    rows: Sequence[Mapping[str, Any]], metrics: Mapping[str, Metric]
-) -> Iterator[tuple[tuple[str, str], Compared]]:
-    """What gaps of means compare, from the values by group of the same quantity."""
-    by_group: dict[tuple[str, str], dict[str, Score]] = {}
-    for row in rows:
-        if row["group"]:
-            score = Score(row["value"], row["n"], variance=row["variance"])
-            key = row["attribute"], metrics[row["metric"]].quantity
-            by_group.setdefault(key, {})[row["group"]] = score
-    for row in rows:
-        metric, key = metrics[row["metric"]], row["attribute"]
-        scores = by_group.get((key, metric.quantity), {})
-        if not row["group"] and row["value"] is not None:
-            gap = compared_in_scores(metric, scores)
-            if gap is not None:
-                yield (key, metric.name), gap
-
-
-def _with_mean_interval(
-    row: dict[str, Any], metric: Metric, compared: Mapping[tuple[str, str], Compared]
-) -> dict[str, Any]:
-    """A row of a mean, with Student's interval if it is an error and Wilson's if it is a share."""
-    gap = compared.get((row["attribute"], row["metric"]))
-    if row["value"] is None:
-        return row
-    if gap is not None and not row["group"]:
-        return row | asdict(gap.bound()) | {"note": _with_lacking(row["note"], gap, metric)}
-    if metric.name in OF_TAIL:
-        _, low, high = wilson(np.array([row["value"]]), np.array([row["n"]]))
-        return row | {"low": low[0], "high": high[0], "interval": "Wilson"}
-    if row["variance"] is None or metric.aggregation not in ("", "by_group"):
-        return row
-    half = half_width(np.sqrt(row["variance"]), row["n"])
-    return row | {
-        "low": row["value"] - half if metric.quantity in SIGNED else max(row["value"] - half, 0.0),
-        "high": row["value"] + half,
-        "interval": "Student's t",
-    }
+    rates, reasons = compared.rates, dict[str, str]()
+    for place in np.flatnonzero(~compared.known[0] & (rates.n[0] > 0)):
+        rate, group = divmod(int(place), len(compared.groups))
+        fewest = FEWEST_ROWS if rates.bounded else TWO
+        n, counted = rates.n[0, place], rates.effective[0, place]
+        text = f"has {n:,.0f} row{'' if n == 1 else 's'} for the {words[rate % len(words)]}"
+        text += f", worth {counted:.1f} of equal weight" if counted < n else ""
+        text += f", {fewest} are needed" if counted < fewest else " and no known variance"
+        reasons.setdefault(compared.groups[group], text)
+    said = [f"{group} {reason}" for group, reason in reasons.items()]
+    said[NAMED:] = [f"and {len(said) - NAMED} more"] if len(said) > NAMED else []
+    rest = compared.among_known()
+    if rest is not None:
+        gap = rest.gap.of(np.where(rest.known, rest.rates.mean, 0.0))[0]
+        gap, bound = 1 - gap if compared.turned else gap, rest.bound()
+        without = "it" if len(compared.unknown) == 1 else "them"
+        said.append(f"without {without} {estimate(gap, bound.low, bound.high)}")
+    return "; ".join(said)
 
 
 def _without_small(

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, cell_means, strata_of
+from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, strata_of
 from robust_fairness.auditing.digits import estimate, p_value
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.inference import LEVEL, holm
@@ -93,7 +93,7 @@ def in_strata(
         for attribute, strata in strata_of(predictions, intersections)
         for name, gap in gaps.items()
         if gap is not None and gap.how == "largest"
-        for made in _largest(name, gap, attribute, strata)
+        for made in _largest(name, gap, attribute, strata, predictions.control)
     ]
     adjusted = holm([each.p for each in found]).tolist()
     return [replace(each, p=p) for each, p in zip(found, adjusted, strict=True)]
@@ -112,15 +112,16 @@ def as_rows(found: Sequence[InStrata]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _largest(name: str, gap: Gap, attribute: str, strata: ControlStrata) -> Iterator[InStrata]:
+def _largest(
+    name: str, gap: Gap, attribute: str, strata: ControlStrata, control: pd.DataFrame
+) -> Iterator[InStrata]:
     """The largest difference of a gap's rates in a stratum, if two groups have rows in one."""
-    groups, predictions = len(strata.groups), strata.predictions
+    groups = len(strata.groups)
     if not TWO <= groups <= MOST_GROUPS:
         return
     first, second = np.array(list(combinations(range(groups), TWO))).T
-    counts = predictions.counts_of(strata.cells)
     shape = (len(gap.of), strata.number, groups)
-    parts = [cell_means(quantity, strata, counts)[0] for quantity in gap.of]
+    parts = [strata.source.values(quantity) for quantity in gap.of]
     rate, variance, n = (
         np.array([getattr(part, field) for part in parts], np.float64).reshape(shape)
         for field in ("value", "variance", "counted")
@@ -137,13 +138,13 @@ def _largest(name: str, gap: Gap, attribute: str, strata: ControlStrata) -> Iter
     size, tail = np.where(known, np.abs(difference), 0.0), LEVEL / TWO
     least = size + special.ndtri(tail / compared.sum()) * error
     most = size - special.ndtri(tail) * error
-    columns = tuple(map(str, predictions.control))
+    columns = tuple(map(str, control))
     ends = [strata.groups[each[place[2]]] for each in (first, second)]
     value = float(abs(raw[place]))
     yield InStrata(
         attribute, strata.control, name_in_each(attribute, columns), name,
         gap.of[int(place[0])].words, tuple(ends if raw[place] >= 0 else ends[::-1]),
-        groups_of(predictions.control, columns).names[int(place[1])], value,
+        groups_of(control, columns).names[int(place[1])], value,
         float(np.clip(np.where(known, least, 0.0).max(), 0.0, value)),
         float(np.clip(np.where(known, most, 1.0)[compared].max(), value, 1.0)),
         int((strata.codes >= 0).sum()), _disagreement(difference, error, known),

@@ -9,7 +9,6 @@ import pandas as pd
 from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
-from robust_fairness.auditing.intervals import ALL_VALUES
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.scores import MISSING, SHARE
@@ -17,6 +16,7 @@ from robust_fairness.core.numbers import exact
 from robust_fairness.inference import LEVEL
 from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.intervals import ALL_VALUES
 
 MOST_GATES = 3  # of each verdict, which the console shows
 MOST_LINES = 4  # of gaps, and of what is missing, which the console shows

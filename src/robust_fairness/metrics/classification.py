@@ -112,7 +112,7 @@ def brier_score(y_true: Array, y_score: Array) -> RowValues:
     return RowValues(np.square(y_score - y_true))
 
 
-@quantity(better="lower", needs=SCORED, binary=True)
+@quantity(better="lower", needs=SCORED, binary=True, signed=True)
 def mean_calibration_error(y_true: Array, y_score: Array) -> RowValues:
     """Mean probability of the positive class less its share: too high is above 0."""
     _require_probabilities(y_score)

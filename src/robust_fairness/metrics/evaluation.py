@@ -1,6 +1,6 @@
 """From predictions to rows of the tidy table."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,7 +11,8 @@ from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.groups import Groups, everyone, groups_of, numbers_of, shown, width_of
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.names import find_metric
-from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, Arrays, NotApplicable, Score
+from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, NotApplicable, Score
+from robust_fairness.numbers.rows import Rows
 
 MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
@@ -61,6 +62,30 @@ def evaluate(
             or is continuous.
     """
     metrics = [find_metric(name) if isinstance(name, str) else name for name in names]
+    rows = []
+    for metric, attribute, source in sources(metrics, samples, outputs, per_row, train, groupings):
+        if isinstance(source, NotApplicable):
+            rows += rows_of(metric.name, attribute, {"": source.score(len(samples))})
+        elif only is None or attribute in only:
+            rows += rows_of(metric.name, attribute, metric.of(source))
+    # the two decisions of a row are not independent
+    random = DECISION in (per_row or {})
+    return [row | {"variance": None, "n": row["n"] // 2} for row in rows] if random else rows
+
+
+def sources(
+    metrics: Sequence[Metric],
+    samples: Samples,
+    outputs: Array,
+    per_row: Mapping[str, Array] | None = None,
+    train: Samples | None = None,
+    groupings: Sequence[Sequence[str]] = (),
+    independent: bool = True,
+) -> Iterator[tuple[Metric, str, Rows | NotApplicable]]:
+    """Every metric with every attribute and the rows that it is computed of, or why it is not.
+
+    The arguments are those of ``evaluate``; ``independent`` is that of ``Rows``.
+    """
     # sensitive attributes first: who shows one attribute shows the first
     order = dict.fromkeys([*samples.sensitive, *samples.attributes])
     samples = replace(samples, attributes=samples.attributes[list(order)])
@@ -72,21 +97,30 @@ def evaluate(
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
     attributes_train = whole.get("attributes_train")
-    grouped = by_attribute(
+    by_group = by_attribute(
         arrays, samples.attributes, whole.get("y_train"), attributes_train, groupings
     )
     columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
     available = {*arrays, *whole, *OF_COLUMNS, *(OF_GROUPS if train is not None else (GROUPED,))}
-    rows = []
+
+    def made(of_known: dict[str, Any]) -> Rows:
+        groups: Groups | None = of_known.get(GROUPED)
+        return Rows({**whole, **of_known}, groups, independent=independent)
+
+    grouped, in_columns, alone = (
+        {name: made(of_known) for name, of_known in parts.items()}
+        for parts in (by_group, columns, {"": arrays})
+    )
     for metric in metrics:
         if reason := _not_applicable(metric, samples, available, random):
-            rows += rows_of(metric.name, "", {"": NotApplicable(reason).score(len(samples))})
+            yield metric, "", NotApplicable(reason)
             continue
-        for attribute, of_known in _by_kind(metric, arrays, grouped, columns).items():
-            if only is None or attribute in only:
-                rows += rows_of(metric.name, attribute, _scores(metric, {**whole, **of_known}))
-    # the two decisions of a row are not independent
-    return [row | {"variance": None, "n": row["n"] // 2} for row in rows] if random else rows
+        parts = alone
+        if OF_GROUPS.intersection(metric.needs):
+            parts = grouped
+        elif OF_COLUMNS.intersection(metric.needs):
+            parts = in_columns
+        yield from ((metric, attribute, source) for attribute, source in parts.items())
 
 
 def count(
@@ -163,25 +197,6 @@ def _predicted(
         decided = {"y_true": twice.y, "y_pred": np.repeat([0, 1], len(positive))}
         return twice, decided | {WEIGHTS: np.concatenate([1 - positive, positive])}
     return samples, _arrays(samples, outputs) | dict(per_row)
-
-
-def _by_kind(
-    metric: Metric,
-    arrays: Arrays,
-    grouped: Mapping[str, Arrays],
-    columns: Mapping[str, Arrays],
-) -> Mapping[str, Arrays]:
-    """The arrays by attribute that a metric needs: of groups, of columns, or of all rows."""
-    if OF_GROUPS.intersection(metric.needs):
-        return grouped
-    return columns if OF_COLUMNS.intersection(metric.needs) else {"": arrays}
-
-
-def _scores(metric: Metric, arrays: Arrays) -> dict[str, Score]:
-    classes = len(arrays["classes"])
-    if metric.definition.binary and classes != 2:
-        return {"": NotApplicable(f"{classes} classes, defined for two").score()}
-    return metric.scores(arrays)
 
 
 def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:

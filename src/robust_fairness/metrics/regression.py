@@ -17,13 +17,13 @@ def mean_absolute_error(y_true: Array, y_pred: Array) -> RowValues:
     return RowValues(np.abs(y_pred - y_true))
 
 
-@quantity(better="lower", task="regression")
+@quantity(better="lower", task="regression", signed=True)
 def mean_error(y_true: Array, y_pred: Array) -> RowValues:
     """Mean of prediction less outcome, in units of the outcome: overestimates are positive."""
     return RowValues(np.subtract(y_pred, y_true, dtype=np.float64))
 
 
-@quantity(better="lower", task="regression")
+@quantity(better="lower", task="regression", signed=True)
 def mean_prediction(y_true: Array, y_pred: Array) -> RowValues:
     """Mean of the predictions, in units of the outcome (fairlearn); neither end is better."""
     return RowValues(np.asarray(y_pred, np.float64))

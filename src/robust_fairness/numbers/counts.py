@@ -146,7 +146,7 @@ class Counts:
                 rows[..., place, :, :] = self.n[..., known[name], :, :]
         return Counts.of_rows(rows, names, self.classes)
 
-    def merged(self, index: Array, names: tuple[str, ...]) -> "Counts":
+    def merged(self, index: Array, names: Sequence[str]) -> "Counts":
         """Groups joined: the known group g becomes part of ``index[g]``; none is unknown.
 
         Sums by unit are left out.
@@ -158,7 +158,7 @@ class Counts:
                 made[..., number, :, :] = sums[..., :-1, :, :][..., index == number, :, :].sum(-3)
             return made
 
-        return self._mapped(joined, names)
+        return self._mapped(joined, tuple(names))
 
     def take(self, kept: Array) -> "Counts":
         """Those of some groups, by bool ``[groups]``, and of the rows without a group."""
@@ -299,7 +299,13 @@ class Counts:
             elif self.units is not None:
                 influence = of * (values - value[:, None, None]) / weight[:, None, None]
                 deviations = self._by_unit(np.nan_to_num(influence))
-            return self._means(value, variance, n, weight**2 / squares, deviations)
+            rows = weight**2 / squares
+            if np.isin(values[of > 0], (0, 1)).all():
+                made = self._means(value, variance, n, rows, deviations)
+                return made._replace(weight=weight, bounded=True)
+        if deviations is not None:
+            variance = np.square(deviations).sum(0)
+        return Means(value, variance, n, rows, rows, deviations, weight=weight)
 
     def _means(
         self, value: Array, variance: Array, n: Array, rows: Array, deviations: Array | None

@@ -25,7 +25,6 @@ POWER = 0.8  # of detectable changes and of numbers that would suffice
 ROWS, REFITS, SPLITS, DOMAINS = "rows", "refits", "splits", "domains"
 LARGE = 1e10  # degrees of freedom of the normal distribution
 NODES = 129  # of the integral over the chi-squared variable
-STEPS = 14  # towards a critical value
 
 Array = np.ndarray
 
@@ -89,20 +88,13 @@ class Estimate:
     def tail(self, distance: Any) -> Array:
         """Probability that the error exceeds a distance of 0 or more."""
         known, estimated = self._parts()
-        distance = np.broadcast_to(np.asarray(distance, np.float64), known.shape)
+        parts = np.broadcast_arrays(distance, known, estimated.variance, estimated.df)
+        distance, known, variance, df = (np.asarray(part, np.float64) for part in parts)
         with np.errstate(divide="ignore", invalid="ignore"):
-            normal = special.ndtr(-distance / np.sqrt(known + estimated.variance))
-            few = np.isfinite(np.broadcast_to(estimated.df, known.shape))
-            if few.any():
-                df = np.broadcast_to(estimated.df, known.shape)[few]
-                # log(chi2_df / df) from where it has no mass, in equal steps
-                left = -60 / df - 8 * np.sqrt(2 / df)
-                right = np.log1p(60 / df + 8 * np.sqrt(2 / df))
-                log = left + (right - left) * np.linspace(0, 1, NODES)[:, None]
-                weight = np.exp(df / 2 * (log - np.expm1(log)))
-                error = np.sqrt(known[few] + np.asarray(estimated.variance)[few] * np.exp(-log))
-                mixed = (weight * special.ndtr(-distance[few] / error)).sum(0) / weight.sum(0)
-                normal[few] = mixed
+            normal = special.ndtr(-distance / np.sqrt(known + variance))
+        few = np.isfinite(df)
+        if few.any():
+            normal[few] = _mixed_tail(distance[few], known[few], variance[few], df[few])
         return normal
 
     def p(self) -> Array:
@@ -123,27 +115,20 @@ class Estimate:
 
     def critical(self, tail: Any) -> Array:
         """The distance that the error exceeds with probability ``tail``, at most a half."""
-        error = np.where(self.variance > 0, self.error, np.nan)
-        # the mixture lies between the normal distribution and t of the estimated part
-        high = error * special.stdtrit(np.minimum(self._parts()[1].df, LARGE), 1 - tail)
-        low = np.zeros(error.shape)
-        # the Illinois variant of false position, on the logarithm of the tail
-        with np.errstate(divide="ignore", invalid="ignore"):
-            above, below = np.log(0.5 / tail) + low, np.log(self.tail(high) / tail)
-            before = np.zeros(error.shape, dtype=bool)
-            for step in range(STEPS):
-                middle = (low * below - high * above) / (below - above)
-                middle = np.where(below < above, middle, high)
-                excess = np.log(self.tail(middle) / tail)
-                too_low = excess > 0
-                twice = (too_low == before) & (step > 0)
-                above, below = (
-                    np.where(too_low, excess, np.where(twice, above / 2, above)),
-                    np.where(too_low, np.where(twice, below / 2, below), excess),
-                )
-                low, high = np.where(too_low, middle, low), np.where(too_low, high, middle)
-                before = too_low
-        return middle
+        known, estimated = self._parts()
+        parts = np.broadcast_arrays(tail, known, estimated.variance, estimated.df)
+        tail, known, variance, df = (np.asarray(part, np.float64) for part in parts)
+        error = np.sqrt(np.where(known + variance > 0, known + variance, np.nan))
+        distance = -special.ndtri(tail) * error
+        few = np.isfinite(df) & np.isfinite(error)
+        if few.any():
+            from scipy.optimize.elementwise import find_root
+
+            # the mixture lies between the normal distribution and t of the estimated part
+            most = 1.01 * error[few] * special.stdtrit(np.minimum(df[few], LARGE), 1 - tail[few])
+            args = known[few], variance[few], df[few], tail[few]
+            distance[few] = find_root(_excess, (np.zeros_like(most), most), args=args).x
+        return distance
 
     def interval(self, level: float = LEVEL) -> tuple[Array, Array]:
         """Bounds that cover the true value with probability 1 - ``level``."""
@@ -157,3 +142,22 @@ class Estimate:
     def detectable(self, power: float = POWER, level: float = LEVEL) -> Array:
         """The true value that a two-sided test at ``level`` finds with this power."""
         return self.critical(level / 2) + self.critical(1 - power)
+
+
+def _mixed_tail(distance: Array, known: Array, variance: Array, df: Array) -> Array:
+    """The tail of the mixture at distances ``[n]``, as a sum over equal steps of log(chi2_df / df).
+
+    The steps are where the chi-squared variable has any mass.
+    """
+    left = -60 / df - 8 * np.sqrt(2 / df)
+    right = np.log1p(60 / df + 8 * np.sqrt(2 / df))
+    log = left + (right - left) * np.linspace(0, 1, NODES)[:, None]
+    weight = np.exp(df / 2 * (log - np.expm1(log)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = special.ndtr(-distance / np.sqrt(known + variance * np.exp(-log)))
+    return np.asarray((weight * each).sum(0) / weight.sum(0))
+
+
+def _excess(distance: Array, known: Array, variance: Array, df: Array, tail: Array) -> Array:
+    """How much the logarithm of the tail at a distance is above that of ``tail``."""
+    return np.asarray(np.log(_mixed_tail(distance, known, variance, df) / tail))

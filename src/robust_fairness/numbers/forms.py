@@ -103,8 +103,9 @@ def majority_gap(means: Means, names: Names, training: Array) -> Score:
     if reason := _no_gap(means, names):
         return reason
     present = np.flatnonzero(means.shown)
-    minority = present[::-1][training[present][::-1].argmin()]
-    return _gap(means, names, [present[training[present].argmax()]], [minority])
+    majority = int(present[training[present].argmax()])
+    minority = int(present[::-1][training[present][::-1].argmin()])
+    return _gap(means, names, [majority], [minority])
 
 
 def worst_gap(means: Means, names: Names, higher: bool) -> Score:
@@ -135,7 +136,7 @@ def light_dark_gap(means: Means, names: Names) -> Score:
     """
     if not set(names) <= {*LIGHT, *DARK}:
         return NotApplicable("groups that are no skin types I to VI").score()
-    present = {names[place]: place for place in np.flatnonzero(means.shown)}
+    present = {names[place]: place for place in np.flatnonzero(means.shown).tolist()}
     light, dark = ([present[name] for name in side if name in present] for side in (LIGHT, DARK))
     for side, item in ((LIGHT, light), (DARK, dark)):
         if not item:
@@ -250,7 +251,7 @@ def _one_vs_rest(quantity: Quantity, source: Source, options: Options) -> dict[s
         names = (name, f"not {name}")
         inside = source.merged((codes != code).astype(np.int64), names)
         means = inside.values(quantity, options)
-        if means.rows is not None and means.rows.all():
+        if means.rows.all():
             gaps.append(difference(means, names))
     undefined = [score for score in gaps if score.value is None]
     if undefined or not gaps:

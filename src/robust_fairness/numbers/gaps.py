@@ -52,7 +52,7 @@ class Gap(Definition):
             return NotApplicable(f"{len(source.names)} groups, defined for two").score()
         parts = [source.values(quantity) for quantity in self.of]
         rows = parts[0].rows
-        if self.groups and rows is not None and (absent := missing(rows, source.names)):
+        if self.groups and (absent := missing(rows, source.names)):
             return absent
         compare = ratio if self.how == "ratio" else difference
         scores = [compare(part, source.names) for part in parts]

@@ -22,6 +22,7 @@ from robust_fairness.numbers.quantities import (
     Arrays,
     Better,
     Definition,
+    NotApplicable,
     Options,
     Quantity,
     Score,
@@ -29,6 +30,7 @@ from robust_fairness.numbers.quantities import (
 )
 from robust_fairness.numbers.rows import Rows, Source
 
+TWO = 2
 VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]
 CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
@@ -80,12 +82,19 @@ class Metric:
         return isinstance(self.definition, Quantity) and self.definition.rows is not None
 
     @cached_property
+    def is_signed(self) -> bool:
+        """Whether it is made of values on either side of 0, of which neither end is better."""
+        return isinstance(self.definition, Quantity) and self.definition.signed
+
+    @cached_property
     def gap(self) -> Gap | None:
         """The gap between groups that it is, named or a form of a mean; None of others."""
         definition = self.definition
         if isinstance(definition, Gap):
             return definition
-        if self.form.how is None or self.options or not self.is_mean:
+        if self.form.how is None or self.options or not isinstance(definition, Quantity):
+            return None
+        if definition.rows is None:
             return None
         return Gap(
             name=self.name, function=definition.function, better=self.better, how=self.form.how,
@@ -124,6 +133,9 @@ class Metric:
 
     def of(self, source: Source) -> dict[str, Score]:
         """Scores by group from rows or counts; ``""`` is a score of all groups."""
+        if self.definition.binary and len(source.classes) not in (0, TWO):
+            reason = f"{len(source.classes)} classes, defined for two"
+            return {"": NotApplicable(reason).score()}
         if isinstance(self.definition, Quantity):
             return self.form.scores(self.definition, source, self.options)
         if isinstance(self.definition, Gap):

@@ -113,7 +113,7 @@ class PartlyLabelled(Counts):
             least = np.minimum(alone.effective, alone.n)
             made = self._means(value, variance, alone.n, least, self._deviations(influence))
             variance = np.where(rows >= FEWEST_ROWS, made.variance, np.nan)
-            return made._replace(variance=variance, counted=rows)
+            return made._replace(variance=variance, counted=rows, weight=weight, bounded=True)
 
     def _parts(self, table: Array) -> tuple[Array, Array]:
         """Means of values by class and decision ``[..., classes, classes]``, and their influence.

@@ -20,7 +20,7 @@ Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
@@ -54,6 +54,9 @@ class Score:
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
         variance: sampling variance of the value by its rows; None where it is not known.
+        low: lower bound of its 95 % interval; NaN without one.
+        high: upper bound.
+        interval: name of its construction.
     """
 
     value: float | None
@@ -61,11 +64,20 @@ class Score:
     note: str = ""
     applies: bool = True
     variance: float | None = field(default=None, compare=False)
+    low: float = field(default=np.nan, compare=False)
+    high: float = field(default=np.nan, compare=False)
+    interval: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.value is not None and np.isnan(self.value):  # no worst group passes it over
             object.__setattr__(self, "value", None)
             object.__setattr__(self, "note", self.note or NO_WEIGHT)
+
+    def within(self, low: float, high: float, interval: str) -> "Score":
+        """The same with an interval; without a value or bounds it has none."""
+        if self.value is None or np.isnan(low):
+            return self
+        return replace(self, low=float(low), high=float(high), interval=interval)
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,9 @@ class NotApplicable(Undefined):
         return Score(None, n, f"not applicable: {self}", applies=False)
 
 
+NOTHING = np.empty(0)
+
+
 class Means(NamedTuple):
     """Values of a quantity within groups, float64 ``[..., groups]`` each, NaN where missing.
 
@@ -114,6 +129,8 @@ class Means(NamedTuple):
         rows: all rows of the groups.
         notes: of every group, why its value is missing, or what it leaves out.
         applies: whether the quantity can have a value there, bool ``[groups]``.
+        weight: sums of weights of the rows that they rest on.
+        bounded: whether they are shares of rows, from 0 to 1, of known numbers of rows.
     """
 
     value: Array
@@ -122,9 +139,11 @@ class Means(NamedTuple):
     effective: Array
     counted: Array
     deviations: Array | None = None
-    rows: Array | None = None
+    rows: Array = NOTHING
     notes: Sequence[str] = ()
     applies: Array | bool = True
+    weight: Array = NOTHING
+    bounded: bool = False
 
     @classmethod
     def of_scores(cls, scores: Sequence[Score]) -> "Means":
@@ -193,7 +212,7 @@ def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = No
         spread = np.bincount(codes, away**2, groups)
         variance = np.where(n > 1, spread * n / (n - 1) / total**2, np.nan)
         rows = n if weight is None else total**2 / np.bincount(codes, weight**2, groups)
-    return Means(value, variance, n, rows, rows)
+    return Means(value, variance, n, rows, rows, weight=total)
 
 
 def means_of(rows: RowValues, groups: Groups, weight: Weights = None) -> Means:
@@ -257,10 +276,12 @@ class Quantity(Definition):
         rows: from the same arrays to the row values whose mean it is, where it is a mean.
         by_groups: from the same arrays and ``sensitive_features`` to the values of groups, where
             those depend on the other rows too.
+        signed: whether values may be on either side of 0, of which neither end is better.
     """
 
     rows: Callable[..., RowValues] | None = None
     by_groups: Callable[..., Means] | None = None
+    signed: bool = False
 
 
 def called(function: Callable[..., Any], arrays: Arrays, n: int, options: Options) -> Any:

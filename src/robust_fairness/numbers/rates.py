@@ -31,6 +31,7 @@ from robust_fairness.numbers.variance import (
     moderated,
     over_refits,
     small_counts,
+    student_factor,
 )
 
 MOST_FUNCTIONS = 20_000  # of a gap
@@ -182,7 +183,10 @@ def rates_of(parts: Sequence[Means], present: Array) -> Rates:
     if all(part.deviations is not None for part in parts):
         drawn = np.concatenate([part.deviations[:, present] for part in parts], axis=1)  # type: ignore[index]
         covariance = (drawn.T @ drawn)[None]
-    return Rates(value[..., None], variance, n, covariance=covariance, counted_rows=counted)
+    bounded = all(part.bounded for part in parts)
+    if not bounded:  # of Student's distribution of each group
+        variance = variance * student_factor(n - 1)
+    return Rates(value[..., None], variance, n, bounded, True, covariance, counted)
 
 
 def contrast(

@@ -34,6 +34,10 @@ class Source(Protocol):
         """Names of the groups."""
 
     @property
+    def classes(self) -> Sequence[str]:
+        """Names of the classes; none of numbers or where they are not known."""
+
+    @property
     def everyone(self) -> Self:
         """All rows as one group."""
 
@@ -58,16 +62,22 @@ class Rows:
         arrays: by name, see ``quantities``; with ``sample_weight`` where rows have weights.
         groups: of the rows; all rows in one group if None.
         stands_for: how many rows each row stands for ``[n]``; one if None.
+        independent: whether rows are; otherwise no variance is known.
     """
 
     arrays: Arrays
     groups: Groups | None = None
     stands_for: Array | None = None
+    independent: bool = True
     made: dict[Any, Means] = field(default_factory=dict, repr=False)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         return ("",) if self.groups is None else self.groups.names
+
+    @property
+    def classes(self) -> Sequence[str]:
+        return tuple(self.arrays.get("classes", ()))
 
     @property
     def everyone(self) -> "Rows":
@@ -77,7 +87,9 @@ class Rows:
         given = {**quantity.options, **(options or {})}
         key = (quantity.name, *given.items())
         if key not in self.made:
-            self.made[key] = self._values(quantity, given)
+            made = self._values(quantity, given)
+            unknown = np.full(len(made.value), np.nan)
+            self.made[key] = made if self.independent else made._replace(variance=unknown)
         return self.made[key]
 
     def _values(self, quantity: Quantity, options: Options) -> Means:

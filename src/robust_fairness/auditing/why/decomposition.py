@@ -17,7 +17,7 @@ Chernozhukov et al. 2018). The intervals of all parts follow from the scores of 
 unit.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -29,14 +29,10 @@ from scipy import special
 from robust_fairness.auditing.why.columns import MOST_LEVELS
 from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, Overlap, cross_fitted
 from robust_fairness.core.intervals import CONFIDENCE
-from robust_fairness.metrics.classification import (
-    false_positive_rate,
-    selection_rate,
-    true_positive_rate,
-)
-from robust_fairness.numbers.quantities import DEFINITIONS, Quantity
+from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.quantities import Quantity
 
-RATES = (selection_rate, true_positive_rate, false_positive_rate)
+RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 EXACT = 12  # decimals of a part that no row has
 STEP = 1e-20  # of complex differentiation, which is exact
 WIDER = 1.15  # of errors, for what models of X add to second order (simulated)
@@ -272,7 +268,10 @@ class ScoredDomains:
 
 
 def changes(
-    scored: ScoredDomains, groups: Mapping[str, Coded], fewest: int = FEWEST
+    scored: ScoredDomains,
+    groups: Mapping[str, Coded],
+    fewest: int = FEWEST,
+    rates: Sequence[str] = RATES,
 ) -> Iterator[DecomposedChange]:
     r"""The changes of a mean and of the largest differences of rates between two groups.
 
@@ -281,13 +280,14 @@ def changes(
 
     .. math:: m_T - m_P = \sum_a p_a (m_{T,a} - m_{P,a}) + \sum_a (t_a - p_a) m_{T,a}
 
-    Of two classes the difference of every rate in ``RATES`` follows, of the two groups whose rates
+    Of two classes the difference of every one of ``rates`` follows, of the two groups whose rates
     differ most in both domains together. Rows of unknown group count overall only.
 
     Args:
         scored: rows of two domains.
         groups: codes ``[n]`` and names by attribute.
         fewest: groups with fewer rows in a domain are left out; of a rate those that it is among.
+        rates: names of means of rows of two classes.
     """
     domains = scored.domains
     every = np.ones(len(domains.away), bool)
@@ -303,8 +303,8 @@ def changes(
         of = np.repeat([mean, ROWS], len(kept), axis=0)
         known = np.any(kept, axis=0)
         yield scored.change(_mean, of, np.array(kept * TWO), known, scored.metric, attribute)
-        for rate in RATES if scored.positive is not None else ():
-            difference = _difference(scored, attribute, masks, rate.__name__, fewest)
+        for rate in rates if scored.positive is not None else ():
+            difference = _difference(scored, attribute, masks, rate, fewest)
             if difference is not None:
                 yield difference
 
@@ -315,7 +315,7 @@ def _difference(
     """The change of the largest difference of a rate; None without two groups of enough rows."""
     domains = scored.domains
     grid: tuple[np.ndarray, ...] = tuple(np.indices((TWO, TWO)).reshape(TWO, -1))
-    quantity = DEFINITIONS[rate]
+    quantity = find_metric(rate).definition
     assert isinstance(quantity, Quantity) and quantity.rows is not None
     mean_of = quantity.rows(*grid)
     among = np.ones(4) if mean_of.among is None else mean_of.among.astype(float)

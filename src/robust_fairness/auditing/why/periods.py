@@ -1,6 +1,6 @@
 """Why the values of an audited model changed between two periods."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from robust_fairness.auditing.change_parts import (
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.why.columns import MOST_LEVELS, Columns
 from robust_fairness.auditing.why.decomposition import (
+    RATES,
     Coded,
     DecomposedChange,
     ScoredDomains,
@@ -32,6 +33,7 @@ from robust_fairness.auditing.why.labels import share_change
 from robust_fairness.auditing.why.regions import ScoredDomain, regions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.metrics import all_metrics
 
 TWO = 2
 LEVELS = 20  # of a category, the most frequent ones, that may bound a region
@@ -58,7 +60,7 @@ def explained(audit: Audit) -> Audit:
     domains, overlap = both.scored.domains, both.scored.overlap
     fewest = max(FEWEST, audit.options.suppress)
     rows: list[Row] = []
-    for change in changes(both.scored, both.groups, fewest):
+    for change in changes(both.scored, both.groups, fewest, _rates(audit.options.metrics)):
         rows += _change(both, change)
         rows += _regions(both, change, fewest) if change.groups else []
     rows += _shares(both, audit.options.suppress)
@@ -71,6 +73,14 @@ def explained(audit: Audit) -> Audit:
     effective = sizes[0] / len(overlap.home), sizes[1] / len(overlap.away)
     why = Why(tables.table(WHY, rows), domains.naming, overlap.auc, effective, overlap.little)
     return replace(audit, why=why)
+
+
+def _rates(names: Iterable[str]) -> list[str]:
+    """The rates that are taken apart: the usual ones, and those of gaps that were asked for."""
+    known = {metric.name: metric.gap for metric in all_metrics()}
+    gaps = [known.get(name) for name in names]
+    asked = [quantity.name for gap in gaps if gap and gap.binary for quantity in gap.of]
+    return [*dict.fromkeys([*RATES, *asked])]
 
 
 @dataclass(frozen=True, eq=False)

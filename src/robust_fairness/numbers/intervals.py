@@ -1,11 +1,11 @@
-r"""95 % intervals of an audit's values: what is compared, for ``inference``, and ratios.
+r"""95 % intervals of values: of means, of gaps from what they compare, and of ratios.
 
 A difference between groups is reported as an absolute value and a worst group is a minimum, so
 resampled values are biased, and percentile and basic bootstrap intervals cover the true value far
 too rarely if groups are small or similar. Each interval is therefore derived from signed parts:
 
 - A gap is the largest of linear functions of the rates of groups; its interval and that of its
-  change are those of ``robust_fairness.inference``.
+  change are those of ``numbers.rates`` and ``numbers.verdicts``.
 - Ratio of two proportions: the MOVER interval from Wilson's two (Donner and Zou 2012); if it
   contains 1, the interval of the smaller over the larger proportion ends at 1.
 - Difference of two independent values with intervals: the square-and-add rule of Zou and Donner
@@ -15,39 +15,43 @@ With weights a proportion has Wilson's interval of its effective number of rows,
 rows of equal weight with the same variance.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness import inference
-from robust_fairness.auditing.digits import estimate
-from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.inference import LinearGap, Rates
-from robust_fairness.metrics import Gap, Score
+from robust_fairness.core.intervals import half_width, wilson_interval
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.metrics import Metric
-from robust_fairness.numbers.rates import MOST_FUNCTIONS, rates_of
-from robust_fairness.numbers.variance import student_factor
+from robust_fairness.numbers.quantities import Array, Means, Quantity, Score
+from robust_fairness.numbers.rates import (
+    MOST_FUNCTIONS,
+    LinearGap,
+    Rates,
+    interval,
+    known_or,
+    linear_gap,
+    rates_of,
+)
+from robust_fairness.numbers.rows import Source
 from robust_fairness.numbers.verdicts import tested
 
 ALL_VALUES = "all possible values"  # an interval of what is not known
 MOST_GROUPS = 100  # that are compared in pairs
-NAMED = 3  # groups of which a note says why they are not known
 ONE_VS_REST = ("delta_dp_one_vs_rest", "delta_eo_one_vs_rest")
 
 
-@dataclass(frozen=True)
-class Bound:
-    """An interval and the name of its construction."""
+class Interval(NamedTuple):
+    """Bounds and the name of their construction; NaN where there is no bound."""
 
-    interval: str
     low: float
     high: float
+    interval: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Compared:
     most: float = 1.0
     turned: bool = False
 
-    def bound(self) -> Bound:
+    def bound(self) -> Interval:
         """Its interval; where a group is not known, others may bound it from one side.
 
         A bound that is not known is an end of what is possible, NaN where that has none.
@@ -77,11 +81,11 @@ class Compared:
         every = (1 - self.most, 1.0) if self.turned else (0.0, self.most)
         kind = ALL_VALUES if (low, high) == every else "linear functions"
         low, high = (end if np.isfinite(end) else np.nan for end in (low, high))
-        return Bound(kind, low, high)
+        return Interval(low, high, kind)
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of every test ``[tests]``."""
-        low, high = inference.interval(self.rates, self.gap)
+        low, high = interval(self.rates, self.gap)
         value = self.gap.among(self.functions_known, self.rates.mean)
         low = np.clip(np.where(value < low, value, low), 0.0, self.most)
         high = np.clip(np.where(value > high, value, high), 0.0, self.most)
@@ -110,31 +114,6 @@ class Compared:
             return None
         return replace(self, gap=replace(self.gap, functions=self.gap.functions[some]))
 
-    def lacking(self, words: Sequence[str]) -> str:
-        """Why groups with rows are not known, and the gap without unknown ones; "" if all are.
-
-        Args:
-            words: names of the rates.
-        """
-        reasons: dict[str, str] = {}
-        for place in np.flatnonzero(~self.known[0] & (self.rates.n[0] > 0)):
-            rate, group = divmod(int(place), len(self.groups))
-            fewest = inference.FEWEST_ROWS if self.rates.bounded else TWO
-            n, counted = self.rates.n[0, place], self.rates.effective[0, place]
-            text = f"has {n:,.0f} row{'' if n == 1 else 's'} for the {words[rate % len(words)]}"
-            text += f", worth {counted:.1f} of equal weight" if counted < n else ""
-            text += f", {fewest} are needed" if counted < fewest else " and no known variance"
-            reasons.setdefault(self.groups[group], text)
-        said = [f"{group} {reason}" for group, reason in reasons.items()]
-        said[NAMED:] = [f"and {len(said) - NAMED} more"] if len(said) > NAMED else []
-        rest = self.among_known()
-        if rest is not None:
-            gap = rest.gap.of(np.where(rest.known, rest.rates.mean, 0.0))[0]
-            gap, bound = 1 - gap if self.turned else gap, rest.bound()
-            without = "it" if len(self.unknown) == 1 else "them"
-            said.append(f"without {without} {estimate(gap, bound.low, bound.high)}")
-        return "; ".join(said)
-
     def tests_from(self, then: "Compared") -> pd.DataFrame | None:
         """Tests of the change since an earlier period (``inference.verdicts``), as of a run.
 
@@ -148,82 +127,94 @@ class Compared:
     def changes(self, tests: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The change among known groups and its bounds, ``[tests]`` each, from ``tests_from``."""
         change, low, high = (tests[name].to_numpy() for name in ("change", "low", "high"))
-        low = inference.known_or(low, -np.inf).clip(-self.most)
-        high = inference.known_or(high, np.inf).clip(max=self.most)
+        low = known_or(low, -np.inf).clip(-self.most)
+        high = known_or(high, np.inf).clip(max=self.most)
         return (-change, -high, -low) if self.turned else (change, low, high)
 
 
-def compared_in_counts(metric: Metric, cells: Counts) -> Compared | None:
-    """What a metric compares; None where it is no gap of rates, or there are too many groups."""
-    present = cells.known() > 0
-    groups = tuple(np.array(cells.groups, dtype=object)[present])
-    if not TWO <= len(groups) <= MOST_GROUPS:
-        return None
-    if metric.name in ONE_VS_REST:
-        return _one_vs_rest(metric.name, cells, present, groups)
-    gap = metric.gap
-    if gap is None or gap.how == "ratio":
-        return None
-    parts = [cells.values(item) for item in gap.of]
-    higher = metric.definition.better == "higher"
-    return _compared(groups, rates_of(parts, present), gap.how, higher, len(parts))
+def estimated(metric: Metric, source: Source) -> tuple[dict[str, Score], Compared | None]:
+    """Scores of a metric by group with their intervals, and what a gap compares."""
+    scores = metric.of(source)
+    if set(scores) == {""} and not scores[""].applies:
+        return scores, None
+    if isinstance(metric.definition, Quantity) and metric.aggregation in ("", "by_group"):
+        of = source if metric.aggregation else source.everyone
+        means = of.values(metric.definition, metric.options)
+        low, high, kind = mean_intervals(metric.definition, means)
+        ends = zip(scores.items(), low, high, strict=True)
+        scores = {name: score.within(lower, upper, kind) for (name, score), lower, upper in ends}
+        return scores, None
+    if set(scores) != {""}:
+        return scores, None
+    compares = compared(metric, source)
+    if compares is not None and not compares.rates.bounded and scores[""].value is None:
+        compares = None
+    bound = compares.bound() if compares else ratio_of(metric.gap, source)
+    return ({"": replace(scores[""], **bound._asdict())} if bound else scores), compares
 
 
-def compared_in_scores(metric: Metric, by_group: Mapping[str, Score]) -> Compared | None:
-    """What a metric compares of means that are no shares, such as errors, from their variances.
+def mean_intervals(quantity: Quantity, means: Means) -> tuple[Array, Array, str]:
+    """Wilson's intervals of shares, Student's of other values whose variance is known."""
+    if means.bounded:
+        return (*wilson(means.value, means.effective)[1:], "Wilson")
+    half = half_width(np.sqrt(means.variance), means.n)
+    low = means.value - half
+    least = -np.inf if quantity.signed else 0.0
+    return np.where(np.isnan(low), low, np.maximum(low, least)), means.value + half, "Student's t"
 
-    Variances are widened from the normal distribution to Student's of each group.
+
+def compared(metric: Metric, source: Source) -> Compared | None:
+    """What a metric compares; None where it is no gap of values with variances.
+
+    Variances of means that are no shares, such as errors, are widened from the normal distribution
+    to Student's of each group. Neither many groups nor ratios are compared.
     """
-    present = {name: score for name, score in by_group.items() if score.n}
-    known = any(score.variance is not None for score in present.values())
-    kind = metric.form.how
-    if kind in (None, "ratio") or not known or not TWO <= len(present) <= MOST_GROUPS:
+    if metric.name in ONE_VS_REST and isinstance(source, Counts):
+        return _one_vs_rest(metric.name, source)
+    definition, how = metric.definition, metric.form.how
+    of: tuple[Any, ...] = (definition,)
+    if isinstance(definition, Gap):
+        of, how = definition.of, definition.how
+    if how in (None, "ratio"):
         return None
-    n = np.array([score.n for score in present.values()], np.float64)[None]
-    variance = np.array([score.variance for score in present.values()], np.float64)[None]
-    value = np.array([score.value for score in present.values()], np.float64)[None, :, None]
-    rates = Rates(value, widened(variance, n), n, bounded=False)
-    higher = metric.definition.better == "higher"
-    compared = _compared(tuple(present), rates, kind, higher, 1)
-    return compared and replace(compared, most=np.inf)
-
-
-def widened(variance: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Variances of means of n rows, widened from the normal distribution to Student's."""
-    return np.asarray(variance * student_factor(n - 1))
-
-
-def _compared(
-    groups: tuple[str, ...], rates: Rates, kind: str, higher: bool, number: int
-) -> Compared | None:
-    """The gap of this kind; None of a sum of more than two groups."""
-    if kind == "sum" and len(groups) != TWO:
+    parts = [source.values(quantity) for quantity in of]
+    present = parts[0].rows > 0
+    if not TWO <= present.sum() <= MOST_GROUPS or (how == "sum" and present.sum() != TWO):
         return None
-    if kind == "worst":
+    if not parts[0].bounded and np.isnan(parts[0].variance).all():
+        return None
+    rates = rates_of(parts, present)
+    groups = tuple(np.array(source.names, dtype=object)[present])
+    higher = definition.better == "higher"
+    if how == "worst":
         size = np.eye(len(groups))
-        worst = LinearGap(-size, 1.0) if higher else LinearGap(size)
-        return Compared(groups, rates, worst, turned=higher)
-    of = inference.linear_gap(kind, len(groups), number)  # type: ignore[arg-type]
-    if kind == "worst_gap" and not higher:
-        of = LinearGap(-of.functions)
-    return Compared(groups, rates, of, float(number) if kind == "sum" else 1.0)
+        form, most = LinearGap(-size, 1.0) if higher else LinearGap(size), 1.0
+    else:
+        form = linear_gap(how, len(groups), len(of))  # type: ignore[arg-type]
+        most = float(len(of)) if how == "sum" else 1.0
+    if how == "worst_gap" and not higher:
+        form = LinearGap(-form.functions)
+    most = most if rates.bounded else np.inf
+    return Compared(groups, rates, form, most, how == "worst" and higher)
 
 
-def _one_vs_rest(
-    name: str, cells: Counts, present: np.ndarray, groups: tuple[str, ...]
-) -> Compared | None:
+def _one_vs_rest(name: str, cells: Counts) -> Compared | None:
     """Differences of a group's rates and those of all others, for given shares of the groups.
 
     ``delta_dp_one_vs_rest`` is the largest over classes and groups, ``delta_eo_one_vs_rest`` the
     largest sum over classes.
     """
+    present = cells.known() > 0
+    groups = tuple(np.array(cells.groups, dtype=object)[present])
+    if not TWO <= len(groups) <= MOST_GROUPS:
+        return None
     y, prediction = cells.grid()
     of_dp = name == ONE_VS_REST[0]
     parts, functions = [], []
     for label in range(len(cells.classes)):
         among = None if of_dp else y == label
         parts.append(cells.means(prediction == label, among))
-        weight = (cells.weight[:-1] * (1 if among is None else among)).sum((1, 2))[present]
+        weight = parts[-1].weight[present]
         rest = weight / np.maximum(weight.sum() - weight, 1e-300)[:, None]
         np.fill_diagonal(rest, -1)
         functions.append(-rest)  # [group, group]
@@ -256,7 +247,7 @@ def bounds_of_gap(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         return np.full(tables, np.nan), np.full(tables, np.nan)
     parts = [counts.values(quantity) for quantity in gap.of]
     rates = rates_of(parts, np.ones(groups, bool))
-    return Compared((), rates, inference.linear_gap("largest", groups, len(parts))).ends()
+    return Compared((), rates, linear_gap("largest", groups, len(parts))).ends()
 
 
 def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[Any, Any]:
@@ -275,7 +266,7 @@ def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[An
     return least, most
 
 
-def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
+def ratio(hits: np.ndarray, rows: np.ndarray) -> Interval:
     """Interval of the smaller over the larger of the proportions ``hits / rows`` ``[2]``.
 
     Equation 8 of Donner and Zou (2012).
@@ -284,7 +275,7 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
     share, low, high = wilson(hits / np.where(rows > 0, rows, np.nan), rows)
     small, large = np.argsort(share, kind="stable")
     if not share[large] > 0:
-        return Bound(kind, np.nan, np.nan)
+        return Interval(np.nan, np.nan, kind)
     product_ = share[small] * share[large]
     above, below = (bound * (2 * share - bound) for bound in (low, high))
     least = 0.0
@@ -293,18 +284,17 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Bound:
     most = (product_ + np.sqrt(product_**2 - below[small] * above[large])) / above[large]
     if most > 1:
         least, most = min(least, 1 / most), 1.0
-    return Bound(kind, float(least), float(most))
+    return Interval(float(least), float(most), kind)
 
 
-def ratio_in_counts(metric: Metric, cells: Counts) -> Bound | None:
+def ratio_of(gap: Gap | None, source: Source) -> Interval | None:
     """Interval of a ratio of a rate of two groups; None for more."""
-    gap = metric.gap
-    if gap is None or gap.how != "ratio" or len(gap.of) > 1:
+    if gap is None or gap.how != "ratio" or len(gap.of) > 1 or len(source.names) != TWO:
         return None
-    if (cells.known() > 0).sum() != TWO or len(cells.groups) != TWO:
+    means = source.values(gap.of[0])
+    if not means.bounded or not means.n.all():
         return None
-    means = cells.values(gap.of[0])
-    return ratio(means.value * means.effective, means.effective) if means.n.all() else None
+    return ratio(means.value * means.effective, means.effective)
 
 
 def wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
