@@ -72,8 +72,11 @@ def worst_group(means: Means, names: Names, higher: bool) -> Score:
         return reason
     worst = present[((1 if higher else -1) * means.value[present]).argmin()]
     note = _note(means, names, f"group {names[worst]}")
-    variance = _variance_of_mean(means, [worst])
-    return Score(float(means.value[worst]), int(means.n[worst]), note, variance=variance)
+    variance = float(means.variance[worst])
+    return Score(
+        float(means.value[worst]), int(means.n[worst]), note,
+        variance=None if np.isnan(variance) else variance,
+    )  # fmt: skip
 
 
 def mean_group(means: Means, names: Names) -> Score:
@@ -251,7 +254,7 @@ def _one_vs_rest(quantity: Quantity, source: Source, options: Options) -> dict[s
         names = (name, f"not {name}")
         inside = source.merged((codes != code).astype(np.int64), names)
         means = inside.values(quantity, options)
-        if means.rows.all():
+        if means.shown.all():
             gaps.append(difference(means, names))
     undefined = [score for score in gaps if score.value is None]
     if undefined or not gaps:

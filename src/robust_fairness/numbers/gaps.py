@@ -51,8 +51,7 @@ class Gap(Definition):
         if self.groups not in (None, len(source.names)):
             return NotApplicable(f"{len(source.names)} groups, defined for two").score()
         parts = [source.values(quantity) for quantity in self.of]
-        rows = parts[0].rows
-        if self.groups and (absent := missing(rows, source.names)):
+        if self.groups and (absent := missing(parts[0].shown, source.names)):
             return absent
         compare = ratio if self.how == "ratio" else difference
         scores = [compare(part, source.names) for part in parts]

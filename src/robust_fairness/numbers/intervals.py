@@ -178,7 +178,7 @@ def compared(metric: Metric, source: Source) -> Compared | None:
     if how in (None, "ratio"):
         return None
     parts = [source.values(quantity) for quantity in of]
-    present = parts[0].rows > 0
+    present = parts[0].shown > 0
     if not TWO <= present.sum() <= MOST_GROUPS or (how == "sum" and present.sum() != TWO):
         return None
     if not parts[0].bounded and np.isnan(parts[0].variance).all():

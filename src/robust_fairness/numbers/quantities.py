@@ -126,7 +126,7 @@ class Means(NamedTuple):
             where they are weighted.
         deviations: ``[m, groups]``, one per set of replicate weights or per unit where there are
             any; the sum of their products is the covariance of the groups.
-        rows: all rows of the groups.
+        shown: rows of the value, or all rows of a group without one, ``[groups]``.
         notes: of every group, why its value is missing, or what it leaves out.
         applies: whether the quantity can have a value there, bool ``[groups]``.
         weight: sums of weights of the rows that they rest on.
@@ -139,7 +139,7 @@ class Means(NamedTuple):
     effective: Array
     counted: Array
     deviations: Array | None = None
-    rows: Array = NOTHING
+    shown: Array = NOTHING
     notes: Sequence[str] = ()
     applies: Array | bool = True
     weight: Array = NOTHING
@@ -167,12 +167,8 @@ class Means(NamedTuple):
         for place in np.flatnonzero(~np.isfinite(self.value)):
             no_mean = NO_WEIGHT if self.n[place] else none.format(*classes)
             notes[place] = no_mean if rows[place] else NO_ROWS
-        return self._replace(rows=rows, notes=notes)
-
-    @property
-    def shown(self) -> Array:
-        """Rows of the value, or all rows of a group without one, ``[groups]``."""
-        return np.where(np.isfinite(self.value), self.n, self.rows)
+        shown = np.where(np.isfinite(self.value), self.n, rows)
+        return self._replace(shown=shown, notes=notes)
 
     def scores(self, names: Sequence[str]) -> dict[str, Score]:
         """A score per group, by name."""
