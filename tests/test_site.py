@@ -48,7 +48,7 @@ def test_the_site_is_built_and_searched_from_disk(tmp_path):
     )
     nowhere = "--host-resolver-rules=MAP * ~NOTFOUND"
     offline = ["--headless", "--no-sandbox", "--disable-gpu", nowhere]
-    address = Path(built, "adding", "method.html").as_uri() + "?q=delta_er"
+    address = Path(built, "adding", "plugins.html").as_uri() + "?q=delta_er"
     done = subprocess.run(
         [browser, *offline, "--virtual-time-budget=20000", "--dump-dom", address],
         capture_output=True,
