@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import robust_fairness as rf
 from robust_fairness.auditing import Options
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
@@ -263,3 +264,24 @@ def test_json_has_every_value_and_the_card_every_group(tmp_path: Path) -> None:
     card = (tmp_path / "now_model_card.md").read_text()
     for group in ("| sex | m |", "| region | west |", "equalized_odds_difference"):
         assert group in card
+
+
+def test_the_answer_is_not_yes_while_a_gap_grew_that_is_shown() -> None:
+    """Equal error rates, and base rates that move apart: parity grows, equalized odds hold."""
+    rng = np.random.default_rng(0)
+
+    def table(gap: float) -> pd.DataFrame:
+        male = rng.random(20_000) < 0.5
+        y = rng.random(20_000) < 0.5 + np.where(male, gap, -gap) / 2
+        p = np.where(rng.random(20_000) < 0.1, ~y, y)
+        sex = np.where(male, "m", "f")
+        return pd.DataFrame({"sex": sex, "y": y.astype(int), "p": p.astype(int)})
+
+    then, now = table(0.0), table(0.42)
+    made = rf.audit(now, y_true="y", y_pred="p", sensitive_features="sex", reference=then)
+    parity, odds = answers(made)
+    grown = np.ptp(now.groupby("sex")["p"].mean()) - np.ptp(then.groupby("sex")["p"].mean())
+    said = f"No: the gap by sex grew in table, by {grown:.2f} (demographic parity difference)"
+    assert parity == said
+    assert odds.startswith("Yes: the gap by sex held")
+    assert odds.endswith(" (equalized odds difference)")

@@ -122,19 +122,24 @@ def _without_gates(audit: AuditFindings) -> str:
 
 
 def _of_changes(audit: AuditFindings) -> list[str]:
-    """The answer about the first gap between groups now and then."""
+    """The answer about the first gap between groups now and then, never Yes if another one grew."""
     changes = audit.changed
     if changes is None:
         return []
-    known = changes[(changes["state"] != "") & changes["metric"].isin(list(gap_names(audit.rows)))]
+    words = gap_names(audit.rows)
+    known = changes[(changes["state"] != "") & changes["metric"].isin(list(words))]
     if known.empty:
         return [NOTHING_ESTIMATED]
-    first = next(name for name in gap_names(audit.rows) if (known["metric"] == name).any())
-    pairs = known[known["metric"] == first].assign(
-        data="", place=audit.name, margin=MARGIN, limit="", group="", have=np.nan
-    )
+    pairs = known.assign(data="", place=audit.name, margin=MARGIN, limit="", group="", have=np.nan)
     pairs["bound"] = pairs[["low", "high"]].abs().max(axis=1)
-    return [answer(pairs, in_fractions)]
+    of_gap = {name: pairs[pairs["metric"] == name] for name in words if {name} & {*known["metric"]}}
+    first, *others = of_gap
+    said = answer(of_gap[first], in_fractions)
+    grown = [name for name in others if of_gap[name]["state"].isin(["grew", "reversed"]).any()]
+    if said.startswith("No") or not grown:
+        return [said]
+    of_grown = answer(of_gap[grown[0]], in_fractions)
+    return [f"{of_grown} ({words[grown[0]]})", f"{said} ({words[first]})"]
 
 
 def in_fractions(value: float) -> str:
