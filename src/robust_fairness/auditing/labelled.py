@@ -2,10 +2,11 @@ r"""Whether labelled rows may be a random part of all rows: a test of what is kn
 
 With weights v, 1 over the probability of a row to be labelled, scaled to add up to the number of
 rows, the sum over labelled rows of v d, for deviations d from the mean of all rows, has the mean 0
-and, for independent choices, the covariance :math:`\sum v (v - 1) \, d d^T` over labelled rows
-(Horvitz and Thompson 1952; choices within strata vary less); with equal probabilities,
-:math:`\sum (v - 1) \, d d^T` over all rows. Its square is compared with chi-squared, for the score
-and its ranks, the decision, and the groups of every attribute (Holm 1979 over these).
+and, for independent choices, a covariance of which :math:`\sum v (v - 1) \, d d^T` over labelled
+rows is an estimate (Horvitz and Thompson 1952; choices within strata vary less), and another one
+takes :math:`d d^T` as its mean over all rows, which is exact for equal weights. The squares are
+compared with chi-squared, and the larger p-value counts, for the score and its ranks, the decision,
+and the groups of every attribute (Holm 1979 over these).
 
 Whether labels depend on the true value itself, among rows of the same score, decision and group, no
 test can see.
@@ -47,29 +48,34 @@ def label_selection(predictions: Predictions) -> list[str]:
     chance, rows = predictions.label_probability, len(known)
     weight = np.ones(known.sum()) if chance is None else 1 / chance[known]
     weight = weight * rows / weight.sum()
+    of_rows = weight * np.maximum(weight - 1, 0)
     tested = []
     for values, words in _compared(predictions):
         away = values - values.mean(0)
         total = weight @ away[known]
-        if chance is None:
-            covariance = (rows / known.sum() - 1) * away.T @ away
-        else:
-            covariance = (away[known].T * (weight * np.maximum(weight - 1, 0))) @ away[known]
+        covariance = of_rows.sum() / rows * away.T @ away
         if not covariance.any():
             continue
-        rank = int(np.linalg.matrix_rank(covariance, hermitian=True))
-        square = total @ np.linalg.pinv(covariance, hermitian=True) @ total
+        p = _p_value(total, covariance)
+        if chance is not None:
+            p = max(p, _p_value(total, (away[known].T * of_rows) @ away[known]))
         errors = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
         shown = np.abs(total / errors)[: len(words)].argmax()
         means = number(weight @ values[known, shown] / rows), number(values[:, shown].mean())
-        text = f"{words[shown]}: {means[0]} of labelled, {means[1]} of all rows"
-        tested.append((float(special.chdtrc(rank, square)), text))
+        tested.append((p, f"{words[shown]}: {means[0]} of labelled, {means[1]} of all rows"))
     adjusted = holm([p for p, _ in tested])
     return [
         f"{text} ({p_value(p)})"
         for (_, text), p in zip(tested, adjusted.tolist(), strict=True)
         if p < LEVEL
     ]
+
+
+def _p_value(total: np.ndarray, covariance: np.ndarray) -> float:
+    """That sums of this covariance have the mean 0."""
+    rank = int(np.linalg.matrix_rank(covariance, hermitian=True))
+    square = total @ np.linalg.pinv(covariance, hermitian=True) @ total
+    return float(special.chdtrc(rank, square))
 
 
 def _compared(predictions: Predictions) -> Iterator[tuple[np.ndarray, list[str]]]:
