@@ -1,25 +1,24 @@
 """The answers that every page, console and summary begins with: a closed list of sentences.
 
 Each has at most fifteen words, where a name counts as one. Unknown is never worded as good news:
-"Yes" means that every comparison held within its margin or shrank, "Mostly" that nine of ten did.
+"Yes" means that every comparison held within its margin or shrank, "No" that a gap surely grew or
+reversed its sign.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.numbers.variance import FEWEST_REFITS
 
-MOSTLY = 0.9  # share of comparisons that held from which on the answer is "Mostly"
 NOTHING = "Unknown: no gap was measured both at home and in another test set"
-TWICE = 2  # as much data, from which on one digit says how much
-NAMED = 2  # test sets or methods that a sentence names
+NAMED = 2  # test sets, methods or gaps that a sentence names
 FINE = ("held", "shrank")
+WORSE = {"grew": "grew", "reversed": "reversed its sign"}  # what makes the answer No
 # Columns that a sentence is made of.
 USED = [
-    "data", "attribute", "place", "state", "change", "bound", "margin", "limit", "group", "have",
-    "needed",
+    "data", "attribute", "place", "method", "state", "change", "least", "bound", "margin", "reason",
 ]  # fmt: skip
 # States that are compared, the worst first.
 RANKS = {
@@ -61,70 +60,99 @@ def worst_first(pairs: pd.DataFrame) -> pd.DataFrame:
     known = pairs[pairs["state"].isin(list(RANKS))].reset_index(drop=True)
     rank = known["state"].map(RANKS)
     size = known["bound"].where(rank == RANKS["inconclusive"], known["change"].abs()).fillna(np.inf)
+    if "least" in known:
+        size = known["least"].astype(float).where(rank == RANKS["grew"]).fillna(size)
     order = np.lexsort((-size.to_numpy(np.float64), rank))
     return known.iloc[order]
 
 
-def answer(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> str:
-    """Whether gaps stayed what they are at home, in one sentence of at most fifteen words.
+def answer(
+    pairs: pd.DataFrame, amount: Callable[[float], str] = in_points, gap: str = "gap"
+) -> str:
+    """Whether a gap stayed what it is at home, in one sentence of at most fifteen words.
 
     Args:
         pairs: comparisons of a gap at home and in a test set, by a model; columns data, attribute,
-            place (name of the test set), state, change, bound, margin, limit, group, have and
-            needed (optional), see ``verdicts.tested``. States may also be ``trivial`` and
+            place (name of the test set), method (where there are several), state, change, least
+            (how much it grew at least, optional), bound, margin and reason (why nothing can be
+            said, optional), see ``verdicts.tested``. States may also be ``trivial`` and
             ``missing``, which do not count.
         amount: how a size is written; by default in percentage points.
+        gap: what the gap is called.
 
     Returns:
         A sentence without its full stop.
 
     Examples:
         >>> pairs = pd.DataFrame([
-        ...     {"data": "acs", "attribute": "race", "place": place, "state": state,
-        ...      "change": change, "bound": 0.3, "margin": 0.05, "limit": "refits", "group": "",
-        ...      "have": 5}
-        ...     for place, state, change in
-        ...     [("NM", "grew", 0.2), ("SD", "grew", 0.28), ("WV", "held", 0)]])
+        ...     {"data": "acs", "attribute": "race", "place": place, "method": method,
+        ...      "state": state, "change": change, "least": least, "bound": 0.3, "margin": 0.05}
+        ...     for place, method, state, change, least in
+        ...     [("NM", "erm", "grew", 0.2, 0.184), ("SD", "cuma", "grew", 0.28, 0.09),
+        ...      ("WV", "erm", "held", 0, 0)]])
         >>> answer(pairs)
-        'No: the gap by race grew in SD and NM, by up to 28 points'
+        'No: the gap by race grew by at least 18 points in NM (erm)'
         >>> answer(pairs[pairs["state"] == "held"])
         'Yes: the gap by race held within 5 points in WV'
     """
     known = worst_first(pairs.reindex(columns=USED))
     if known.empty:
         return _nothing(pairs)
-    of = {name: known[known["state"] == name] for name in RANKS}
     fine = known[known["state"].isin(FINE)]
     if len(fine) == len(known):
-        return f"Yes: {_gap(known)} {_held(fine, amount)} {_everywhere(known)}"
-    if len(fine) >= MOSTLY * len(known):
-        verbs = " or ".join(name for name in FINE if len(of[name]))
-        return f"Mostly: {verbs} in {_of(fine, known)}; {_exceptions(of, amount)}"
-    if len(of["grew"]):
-        return f"No: {_grew(of['grew'], known, amount)}"
-    if len(of["reversed"]):
-        return f"No: {_gap(of['reversed'])} reversed {_places(of['reversed'])}"
-    return f"Unknown{_unknown(of, fine, known, amount)}"
+        return f"Yes: {_gap(known, gap)} {_held(fine, amount)} {_everywhere(known)}"
+    worst = known.iloc[0]
+    if worst["state"] in WORSE:
+        return f"No: {_gap(known.iloc[:1], gap)} {_worse(worst, known, amount)}"
+    return f"Unknown{_unknown(fine, known, amount, gap)}"
+
+
+def also(gaps: Mapping[str, pd.DataFrame], leading: str = "") -> str:
+    """What else grew or reversed its sign, of all gaps that are shown; "" if nothing did.
+
+    Args:
+        gaps: rows as for ``answer`` by what the gap is called.
+        leading: the gap whose worst comparison has been named.
+
+    Examples:
+        >>> row = {"data": "d", "attribute": "sex", "state": "grew", "change": 0.1}
+        >>> also({"error of the worst group": pd.DataFrame([row | {"place": "west"}])})
+        'Also: the error of the worst group by sex grew in west'
+    """
+    said = []
+    for name, pairs in gaps.items():
+        known = worst_first(pairs.reindex(columns=USED))
+        if name == leading and len(known):
+            first = known.iloc[0]
+            same = [known[column] == first[column] for column in ("data", "attribute", "place")]
+            known = known[~np.logical_and.reduce([*same, known["state"] == first["state"]])]
+        worse = known[known["state"].isin(list(WORSE))]
+        by = worse.groupby(["data", "attribute", "state"], sort=False)
+        said += [
+            f"{_gap(part, name)} {WORSE[part['state'].iloc[0]]} {_places(part, known)}"
+            for _, part in by
+        ]
+    more = f"; {len(said) - NAMED} more" if len(said) > NAMED else ""
+    return f"Also: {'; '.join(said[:NAMED])}{more}" if said else ""
 
 
 def _unknown(
-    of: dict[str, pd.DataFrame],
-    fine: pd.DataFrame,
-    known: pd.DataFrame,
-    amount: Callable[[float], str],
+    fine: pd.DataFrame, known: pd.DataFrame, amount: Callable[[float], str], gap: str
 ) -> str:
     """What is unknown, and how large changes may be."""
-    bounded = of["inconclusive"]
+    changed, bounded = (known[known["state"] == name] for name in ("changed", "inconclusive"))
     possible = f"changes up to {amount(bounded['bound'].max())} are possible"
-    if len(of["changed"]):
+    if len(changed):
         rest = possible if len(bounded) else "whether the gap grew is unclear"
-        return f": a difference changed {_places(of['changed'])}; {rest}"
+        return f": a difference changed {_places(changed, changed)}; {rest}"
     if len(fine):
         unknown = known.drop(fine.index)
         return f" in {_of(unknown, known)}{f': {possible}' if len(bounded) else ''}"
-    if not len(bounded):
-        return f": {_gap(known)} cannot be estimated{_few(known.iloc[0])}"
-    return f": {possible}{_few(bounded.iloc[0])}"
+    if len(bounded):
+        return f": {possible}"
+    reason = known["reason"].iloc[0]
+    why = f"; {reason}" if isinstance(reason, str) and reason else ""
+    return f": {_gap(known, gap)} cannot be estimated{why}"
 
 
 def _nothing(pairs: pd.DataFrame) -> str:
@@ -136,13 +164,13 @@ def _nothing(pairs: pd.DataFrame) -> str:
     return NOTHING
 
 
-def _gap(pairs: pd.DataFrame) -> str:
+def _gap(pairs: pd.DataFrame, name: str) -> str:
     """The gap of some comparisons, or that there are several."""
     names = pairs[["data", "attribute"]].drop_duplicates()
     if len(names) > 1:
-        return "every gap"
+        return f"every {name}"
     attribute = names["attribute"].iloc[0]
-    return f"the gap by {attribute}" if attribute else "the gap"
+    return f"the {name} by {attribute}" if attribute else f"the {name}"
 
 
 def _held(fine: pd.DataFrame, amount: Callable[[float], str]) -> str:
@@ -162,51 +190,25 @@ def _of(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
     return f"{len(part):,} of {len(pairs):,} comparisons"
 
 
-def _places(pairs: pd.DataFrame) -> str:
+def _places(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
     """The test sets of some comparisons: one or two names, or their number."""
-    names = list(dict.fromkeys(pairs["place"]))
-    return "in " + (" and ".join(names) if len(names) <= NAMED else f"{len(names)} test sets")
+    names = list(dict.fromkeys(part["place"]))
+    data = part["data"].unique()
+    of = f" of {data[0]}" if len(data) == 1 < pairs["data"].nunique() else ""
+    where = " and ".join(names) if len(names) <= NAMED else f"{len(names)} test sets"
+    return f"in {where}{of}"
 
 
-def _grew(grew: pd.DataFrame, known: pd.DataFrame, amount: Callable[[float], str]) -> str:
-    gaps, all_gaps = (len(rows[["data", "attribute"]].drop_duplicates()) for rows in (grew, known))
-    largest = amount(grew["change"].max())
-    if gaps > 1:
-        return f"{gaps} of {all_gaps} gaps grew, by up to {largest} in {grew['place'].iloc[0]}"
-    few = len(grew) <= (1 - MOSTLY) * len(known)
-    unknown = len(known) - len(grew) - known["state"].isin(FINE).sum()
-    if few and unknown:
-        verb = "is" if unknown == 1 else "are"
-        return f"{_gap(grew)} grew in {_of(grew, known)}; {unknown:,} {verb} unknown"
-    return f"{_gap(grew)} grew {_places(grew)}, by {'up to ' if len(grew) > 1 else ''}{largest}"
-
-
-def _exceptions(of: dict[str, pd.DataFrame], amount: Callable[[float], str]) -> str:
-    """What the few comparisons say that did not hold."""
-    grew, bounded = of["grew"], of["inconclusive"]
-    if len(grew) == 1:
-        return f"grew in {grew['place'].iloc[0]}, by {amount(grew['change'].iloc[0])}"
-    if len(grew):
-        return f"grew in {len(grew)}, by up to {amount(grew['change'].max())}"
-    for name, words in (("reversed", "reversed in"), ("changed", "a difference changed in")):
-        if len(of[name]):
-            return f"{words} {len(of[name])}"
-    if len(of["not estimable"]):
-        return f"{len(of['not estimable']) + len(bounded)} cannot be judged"
-    return f"{len(bounded)} may change by up to {amount(bounded['bound'].max())}"
-
-
-def _few(pair: pd.Series) -> str:
-    """What there is too little of for a comparison, where more of it alone would do."""
-    if not np.isfinite(pair["have"]) or np.isinf(pair["needed"]):
-        return ""
-    if pair["limit"] == "refits":
-        return f"; {pair['have']:.0f} refits are too few"
-    where = "at home" if pair["limit"] == "rows at home" else f"in {pair['place']}"
-    if not pair["have"]:
-        return f"; no rows of {pair['group']} {where}"
-    rows = "row" if pair["have"] == 1 else "rows"
-    return f"; only {pair['have']:,.0f} {rows} of {pair['group']} {where}"
+def _worse(worst: pd.Series, known: pd.DataFrame, amount: Callable[[float], str]) -> str:
+    """How much a gap grew at least, or that it reversed its sign, where, and of which model."""
+    place = _places(worst.to_frame().T, known)
+    model = f" ({worst['method']})" if known["method"].nunique() > 1 else ""
+    if worst["state"] != "grew":
+        return f"{WORSE[worst['state']]} {place}{model}"
+    if pd.isna(worst["least"]):
+        return f"grew {place}{model}, by {amount(worst['change'])}"
+    least = np.floor(100 * worst["least"] + 1e-9) / 100
+    return f"grew {f'by at least {amount(least)} ' if least > 0 else ''}{place}{model}"
 
 
 def fairer(methods: pd.DataFrame) -> str:
@@ -257,27 +259,39 @@ def _at_least(bound: float) -> str:
 
 
 def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> str:
-    """What would settle the comparison that is least known, in one short line; "" if all are known.
+    """What would help with the comparison that is least known; "" if all are known.
 
     Args:
-        pairs: as for ``answer``, with the columns needed and needed_factor.
+        pairs: as for ``answer``, with the columns limit, rate, group, have, needed and
+            needed_factor.
         amount: how a size is written.
+
+    Returns:
+        A sentence without its full stop: how many rows of which group, or trainings, or that
+        nothing helps.
     """
     unknown = worst_first(pairs[pairs["state"].isin(["inconclusive", "not estimable"])])
-    known = unknown[np.isfinite(unknown["needed_factor"].astype(float))]
-    if known.empty:
+    unknown = unknown[np.isfinite(unknown["have"].astype(float))]
+    if unknown.empty:
         return ""
-    pair = known.iloc[0]
+    pair = unknown.iloc[0]
     of = f" of {pair['data']}" if pairs["data"].nunique() > 1 else ""
-    where = f"To see a change of {amount(pair['margin'])} in {pair['place']}{of}:"
-    if not np.isfinite(pair["needed"]):
-        times = pair["needed_factor"]
-        text = f"{times:.1f}" if times < TWICE else one_digit(times)
-        return f"{where} about {text} times as much data, at home and there"
+    at = "where it was trained" if pair["limit"] == "rows at home" else f"in {pair['place']}{of}"
+    rows = f"rows of {pair['group']} {at}"
+    now = f"{pair['have']:,.0f} now"
+    if pair["reason"] and pd.notna(pair["reason"]):
+        return f"More rows do not help: {pair['reason']}"
+    if pd.isna(pair["needed_factor"]):
+        return f"It takes more {rows} ({now})"
+    what = f"To see a change of {amount(pair['margin'])} in {pair['place']}{of}, it takes about"
+    if np.isinf(pair["needed_factor"]):
+        return "No number of rows shows that a gap held within a margin of 0"
+    alone = np.isfinite(pair["needed"])
+    needed = one_digit(pair["needed"] if alone else pair["needed_factor"] * pair["have"])
     if pair["limit"] == "refits":
-        return f"{where} about {one_digit(pair['needed'])} refits"
-    at = "at home" if pair["limit"] == "rows at home" else "there"
-    return f"{where} about {one_digit(pair['needed'])} rows of {pair['group']} {at}"
+        rows, now = "trainings of each method", f"{pair['have']:.0f} now"
+    more = "" if alone else ", and as many times more of all others"
+    return f"{what} {needed} {rows} ({now}){more}"
 
 
 def one_digit(value: float) -> str:

@@ -21,7 +21,7 @@ Question = Literal["this model", "this method"]
 STATES = ("grew", "shrank", "reversed", "changed", "held", "inconclusive", "not estimable")
 VERDICTS = {
     "question": "str", "at_home": "float64", "away": "float64", "change": "float64",
-    "low": "float64", "high": "float64", "error": "float64", "df": "float64",
+    "low": "float64", "high": "float64", "least": "float64", "error": "float64", "df": "float64",
     "p": "float64", "p_signed": "float64", "p_held": "float64", "p_reversed": "float64",
     "changed": "bool", "state": "str", "bound": "float64", "between_refits": "float64",
     "limit": "str", "limit_rate": "int64", "have": "float64", "needed": "float64",
@@ -44,6 +44,7 @@ def tested(
     question: Question | None = None,
     ratio: float | Array = 0.0,
     covariance: Array | None = None,
+    family: int = 1,
 ) -> pd.DataFrame:
     """Changes of a gap between home and other rows, a row per test; p-values are not adjusted yet.
 
@@ -56,13 +57,15 @@ def tested(
         ratio: test by training rows of splits that share rows, per test.
         covariance: of each rate away with the same one at home, ``[tests, rates]``, where both
             have the same rows; 0 where they are independent.
+        family: number of tests that are judged together.
 
     Returns:
         What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
 
         - at_home, away, change: gaps of the mean rates, uncorrected, among the functions that are
           known at both ends; low and high: bounds of the change at ``LEVEL``, without adjustment,
-          high being infinite where a function is not known; error and df: of the signed difference
+          high being infinite where a function is not known; least: the lower bound that holds for
+          all tests of the family (Bonferroni); error and df: of the signed difference
           that decides; between_refits: standard deviation of that difference over refits, which
           is reported with a verdict about the model;
         - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
@@ -85,8 +88,8 @@ def tested(
     if covariance is not None and home.bounded:
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
-    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance)
-    columns = ("low", "high", "error", "df", "p_signed")
+    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family)
+    columns = ("low", "high", "least", "error", "df", "p_signed")
     table = pd.DataFrame({name: getattr(tests, name) for name in columns})
     table["question"] = question
     for name, rates in (("at_home", home), ("away", away)):
@@ -183,6 +186,7 @@ class _Tests:
         of: LinearGap,
         ratio: float | Array,
         covariance: Array | None,
+        family: int,
     ) -> None:
         self.home, self.away, self.functions = home, away, of.functions
         self.covariance = covariance
@@ -212,8 +216,14 @@ class _Tests:
         }
         self.p_signed = np.minimum(number * smallest, 1)
         tail = LEVEL / number
-        self.low = np.where(self.known, more.value - more.critical(tail), np.inf).min(-1)
-        self.low = np.where(self.known.any(-1), self.low, -np.inf)
+        self.low, self.least = (
+            np.where(
+                self.known.any(-1),
+                np.where(self.known, more.value - more.critical(level), np.inf).min(-1),
+                -np.inf,
+            )
+            for level in (tail, tail / family)
+        )
         self.high = -np.where(self.known, less.value - less.critical(tail), -np.inf).min(-1)
         self.error = self.signed.error[rows, self.decisive]
         self.df = self.signed.df[rows, self.decisive]

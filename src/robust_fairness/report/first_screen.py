@@ -1,6 +1,6 @@
 """The first screen of the report: the answer, its plot, what limits it, the matrix."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,13 +13,16 @@ from robust_fairness.core.rendering.html import counted, rendered
 from robust_fairness.core.tables import csv
 from robust_fairness.inference.answers import (
     SYMBOLS,
+    also,
     answer,
     fairer,
+    in_points,
     limit,
     points,
     signed,
     worst_first,
 )
+from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.variance import FEWEST_REFITS
 from robust_fairness.report.fairer import advantages
@@ -27,13 +30,14 @@ from robust_fairness.report.matrix import (
     CHANGED,
     METHOD_QUESTION,
     MODEL_QUESTION,
+    PAIR,
     PLACE,
     SMALL,
     STATES,
+    homes,
     is_plain,
     matrices,
     other_networks,
-    preferred,
     test_set_name,
     undefined,
     words_of,
@@ -51,7 +55,7 @@ OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
 # Columns that a line of a plot, and a pair in detail, are made of.
 MARKED = [
-    "method", "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
+    *PAIR, "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
     "at_home", "home_low", "home_high",
 ]  # fmt: skip
 DETAILS = [
@@ -72,12 +76,36 @@ def panels(
     """
     unknown = TRIVIALITY.isdisjoint(results.metrics["metric"])
     by_gap = matrices(results, failed)
-    better = {gap: advantages(rows, gap, results) for gap, rows in by_gap.items()}
+    several = max((rows["seeds"].max() for rows in by_gap.values()), default=0) >= FEWEST_REFITS
+    of_methods = matrices(results, question=METHOD_QUESTION) if several else by_gap
+    better = {gap: advantages(of_methods[gap], gap, results) for gap in by_gap}
     shown = [
         panel(rows, gap, data, results) | {"unknown": unknown, "fairer": _fairer(better[gap], data)}
         for gap, data, rows in _parts(by_gap, results)
     ]
+    if shown:
+        shown[0] |= _headline(by_gap, results)
     return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
+
+
+def _headline(by_gap: Mapping[str, pd.DataFrame], results: Results) -> dict[str, Any]:
+    """The answer of all gaps together: the first one leads, unless another one surely grew."""
+    pairs = {gap: _pairs(rows, gap, ALL, results) for gap, rows in by_gap.items()}
+    said = {gap: answer(part) for gap, part in pairs.items()}
+    first = next(iter(said))
+    leading = next((gap for gap, text in said.items() if text.startswith("No")), first)
+    names = {gap: "gap" if gap == leading == first else words_of(gap) for gap in said}
+    further = [also({names[gap]: part for gap, part in pairs.items()}, names[leading])]
+    if leading != first:
+        further.append(f"The {names[first]} alone: {said[first]}")
+    if said[leading].startswith("Yes"):
+        unknown = [names[gap] for gap, text in said.items() if text.startswith("Unknown")]
+        further.append(f"Unknown of the {_listed(unknown, 'other gaps')}" if unknown else "")
+    return {
+        "answer": answer(pairs[leading], gap=names[leading]),
+        "further": [text for text in further if text],
+        "limit": limit(pairs[leading]) if said[leading].startswith("Unknown") else "",
+    }
 
 
 def _fairer(methods: pd.DataFrame, data: str) -> str:
@@ -86,17 +114,20 @@ def _fairer(methods: pd.DataFrame, data: str) -> str:
 
 
 def answers(results: Results) -> list[str]:
-    """The answer to the preferred gap, and a line for each of several datasets and attributes.
+    """The answer to all gaps, what is said beside it, and a line for each of several parts.
 
     Returns:
-        Sentences of ``inference.answers``; none if the run has no gap.
+        Sentences of ``inference.answers``, the last ones about the first gap by dataset and
+        attribute; none if the run has no gap.
     """
-    gap_and_rows = preferred(results)
-    if gap_and_rows is None:
+    by_gap = matrices(results)
+    if not by_gap:
         return []
-    gap, rows = gap_and_rows
-    overall, told = _answers(rows, gap, ALL, results)
-    return [overall, *((f"{name}: {said}" for name, said in told) if len(told) > 1 else ())]
+    gap, rows = next(iter(by_gap.items()))
+    head, told = _headline(by_gap, results), _answers(rows, gap, ALL, results)
+    lines = [head["answer"], *head["further"], head["limit"], _again(rows, results, gap)]
+    parts = [f"{name}: {said}" for name, said in told] if len(told) > 1 else []
+    return [*(line for line in lines if line), *parts]
 
 
 def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
@@ -125,19 +156,27 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     """Answer, plots and matrices of some rows of a matrix; of all datasets the worst lines."""
     parts = [] if data == ALL else _by_attribute(rows)
     tables = [_matrix(part, place, name, gap) for place, name, part in parts]
-    overall, told = _answers(rows, gap, data, results)
+    pairs, told = _pairs(rows, gap, data, results), _answers(rows, gap, data, results)
+    overall = answer(pairs)
     looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
     titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
-    drawings = [plot(part, title, looks) for title, part in titled or [("", rows)]]
+    at_home, refits = homes(results, gap), _refits(results, gap)
+    drawings = [
+        plot(part, title, looks, _in_home(at_home, part), refits)
+        for title, part in titled or [("", rows)]
+    ]
     return {
         "gap": gap,
         "words": words_of(gap),
         "data": data,
         "answer": overall,
+        "further": [],
+        "warnings": _warnings(rows, at_home),
+        "homes": _listed([*at_home["domain"].unique()], "domains") if len(at_home) else "",
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
         "plots": [drawn for drawn in drawings if drawn],
-        "limit": limit(_compared(rows)) if len(rows) else "",
+        "limit": limit(pairs) if overall.startswith("Unknown") else "",
         "again": _again(rows, results, gap),
         "matrices": tables,
         "margin": margins(rows),
@@ -164,23 +203,79 @@ def _compared(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(place=np.array(names, dtype=object))
 
 
-def _answers(
-    rows: pd.DataFrame, gap: str, data: str, results: Results
-) -> tuple[str, list[tuple[str, str]]]:
-    """The answer, and that of each dataset and attribute, also where nothing can be estimated."""
-    told = {(place, name): answer(_compared(part)) for place, name, part in _by_attribute(rows)}
-    lacking = {
+def _lacking(
+    told: Collection[tuple[str, str]], gap: str, data: str, results: Results
+) -> dict[tuple[str, str], str]:
+    """Why nothing can be said of a dataset and an attribute that are not among those told of."""
+    return {
         key: f"Unknown: the gap cannot be estimated; {why}{_merge(small)}"
         for key, (why, small) in undefined(results, gap).items()
         if data in (ALL, key[0]) and key not in told
     }
+
+
+def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.DataFrame:
+    """Comparisons as ``inference.answers`` takes them, with what cannot be estimated."""
+    told = {
+        (str(place), str(name)) for place, name in zip(rows["data"], rows["attribute"], strict=True)
+    }
     absent = [
-        {"data": place, "attribute": name, "place": "", "state": "not estimable", "have": np.nan}
-        for place, name in lacking
+        {"data": place, "attribute": name, "place": "", "state": "not estimable"}
+        for place, name in _lacking(told, gap, data, results)
     ]
-    pairs = pd.concat([_compared(rows), pd.DataFrame(absent)]) if absent else _compared(rows)
-    named = [(", ".join(filter(None, key)), said) for key, said in (told | lacking).items()]
-    return answer(pairs), named
+    pairs = _compared(rows)
+    return pd.DataFrame([*pairs.to_dict("records"), *absent], columns=pairs.columns)
+
+
+def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[tuple[str, str]]:
+    """The answers of each dataset and attribute, also where nothing can be estimated."""
+    told = {(place, name): answer(_compared(part)) for place, name, part in _by_attribute(rows)}
+    told |= _lacking(told, gap, data, results)
+    return [(", ".join(filter(None, key)), said) for key, said in told.items()]
+
+
+def _in_home(at_home: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The domains of home of some rows of a matrix; none where several sets of domains are."""
+    if rows["dataset"].nunique() != 1:
+        return at_home.iloc[:0]
+    return where(at_home, dataset=rows["dataset"].iloc[0], attribute=rows["attribute"].iloc[0])
+
+
+def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
+    """Where domains of home have another gap than all of them together, or one like that away."""
+    differ = (rows["pooled"] < rows["home_low"]) | (rows["pooled"] > rows["home_high"])
+    apart = rows[differ & (rows["domain"] != "")]
+    apart = apart.assign(by=(apart["pooled"] - apart["at_home"]).abs()).sort_values("by")
+    said = []
+    for row in apart.drop_duplicates(["data", "attribute"], keep="last").to_dict("records"):
+        of_cell = where(at_home, dataset=row["dataset"], attribute=row["attribute"])
+        names = _listed([*of_cell["domain"].unique()], "domains")
+        said.append(
+            f"Warning: with {names} taken together, the gap by {row['attribute']} where the models "
+            f"were trained is {in_points(row['pooled'])}, within them it is "
+            f"{in_points(row['at_home'])} ({row['method']}). Changes are measured within them."
+        )
+    grew = _compared(rows[rows["state"] == "grew"])
+    for row in worst_first(grew).drop_duplicates(["data", "attribute"]).to_dict("records"):
+        of_model = where(
+            at_home, **{name: row[name] for name in ("dataset", "method", "attribute")}
+        )
+        alike = of_model[of_model["away_high"] > row["away_low"]]
+        if len(alike):
+            said.append(
+                f"Warning: the gap by {row['attribute']} may be as large in "
+                f"{_listed([*alike['domain']], 'domains')}, where the models were trained, as in "
+                f"{row['place']} ({row['method']}). It grew against all domains of training "
+                "together."
+            )
+    return said
+
+
+def _refits(results: Results, gap: str) -> Mapping[Any, list[float]]:
+    """The gap of every training, by cell, test set and attribute."""
+    scores = where(results.selected, metric=gap, group="").dropna(subset="value")
+    value = 1 - scores["value"] if find_metric(gap).better == "higher" else scores["value"]
+    return value.groupby([scores[name] for name in PAIR]).agg(list).to_dict()
 
 
 def _merge(small: Sequence[str]) -> str:
@@ -198,11 +293,11 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     """Where the models of a dataset were trained and tested, on how many rows, how often."""
     if rows.empty:
         return ""
-    count = counted({"refits": int(rows["seeds"].max())})
+    first = f" (the first training of {times})" if (times := rows["seeds"].max()) > 1 else ""
     asked = (
-        f"the methods, trained again ({count})"
+        f"the methods, trained again ({times:.0f} trainings)"
         if (rows["question"].dropna() == METHOD_QUESTION).all()
-        else f"the trained models{f' (the first of {count})' if rows['seeds'].max() > 1 else ''}"
+        else f"the trained models{first}"
     )
     if data == ALL:
         sets = rows[["data", *PLACE]].drop_duplicates()
@@ -241,13 +336,18 @@ def _listed(names: Sequence[str], what: str) -> str:
 
 def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
     """The answer about methods, trained again, where that about the trained models is shown."""
-    of_models = rows["question"].eq(MODEL_QUESTION).any()
-    if rows.empty or not of_models or rows["seeds"].max() < FEWEST_REFITS:
+    if rows.empty or not rows["question"].eq(MODEL_QUESTION).any():
         return ""
+    seeds, about = int(rows["seeds"].max()), "If the methods were trained again"
+    if seeds < FEWEST_REFITS:
+        return f"{about}: unknown; it takes {FEWEST_REFITS} trainings of each, here {seeds}"
     matrix = matrices(results, question=METHOD_QUESTION)[gap]
     keys = pd.MultiIndex.from_frame(rows[["data", "attribute"]])
     same = pd.MultiIndex.from_frame(matrix[["data", "attribute"]]).isin(keys)
-    return f"The methods, trained again: {answer(_compared(matrix[same]))}."
+    pairs = _compared(matrix[same])
+    said = answer(pairs)
+    helps = f". {limit(pairs)}" if said.startswith("Unknown") and limit(pairs) else ""
+    return f"{about} ({seeds} trainings of each): {said}{helps}"
 
 
 def margins(rows: pd.DataFrame) -> str:
@@ -263,13 +363,21 @@ def _title(attribute: str, rows: pd.DataFrame, alone: bool) -> str:
     return f"By {attribute}. {said}." if attribute else f"{said}."
 
 
-def plot(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup | None:
+def plot(
+    rows: pd.DataFrame,
+    title: str,
+    looks: Mapping[str, int],
+    at_home: pd.DataFrame,
+    refits: Mapping[Any, list[float]],
+) -> Markup | None:
     """A forest plot of the worst test sets, each with the gaps of its models and those at home.
 
     Args:
         rows: rows of a matrix.
         title: what the plot shows.
         looks: numbers of colours and markers by model.
+        at_home: the gaps in the domains of home, ``matrix.homes``.
+        refits: the gap of every training, by cell, test set and attribute.
     """
     pairs = _compared(rows)
     worst = worst_first(pairs)
@@ -289,17 +397,27 @@ def plot(rows: pd.DataFrame, title: str, looks: Mapping[str, int]) -> Markup | N
     lines = [
         (
             _name(part.iloc[0], several),
-            [_mark(row, looks[row["method"]]) for row in
+            [_mark(row, looks[row["method"]], refits) for row in
              part.iloc[np.argsort(part["method"].map(looks))][MARKED].to_dict("records")],
         )
         for key in sets.head(most).itertuples(index=False, name=None)
         if (part := by_set.get(key)) is not None
     ]  # fmt: skip
+    known = at_home[at_home["method"].isin(models)]
+    homes_of = list(known.groupby("domain", sort=False))
+    lines += [
+        (
+            f"{domain} (trained here)",
+            [_mark(row, looks[row["method"]], refits) for row in
+             part.assign(state="")[MARKED].to_dict("records")],
+        )
+        for domain, part in homes_of[:most]
+    ]  # fmt: skip
     pairs_of = "pairs of attribute and test set" if "attribute" in several else "test sets"
     left = [
         f"the {shown} worst of {total} {what}"
         for shown, total, what in (
-            (len(lines), len(sets), pairs_of),
+            (min(most, len(sets)), len(sets), pairs_of),
             (len(models), len(order), "models"),
         )
         if shown < total
@@ -314,8 +432,14 @@ def _name(row: pd.Series, several: Sequence[str]) -> str:
     return f"{what}{': ' if what else ''}{trained}{row['place']}"
 
 
-def _mark(row: Mapping[Any, Any], look: int) -> Mark:
-    """The gap of a pair with its interval, beside that at home."""
+def _mark(row: Mapping[Any, Any], look: int, refits: Mapping[Any, list[float]]) -> Mark:
+    """The gap of a pair with its interval, beside that at home; of a domain of home alone."""
+    trainings = tuple(refits.get(tuple(row[name] for name in PAIR), ()))
+    trainings = trainings if len(trainings) > 1 else ()
+    value = row["away"], row["away_low"], row["away_high"]
+    if not row["state"]:
+        return Mark(row["method"], value, (np.nan,) * 3, "", look=look, ticks=trainings)
+
     state = row["state"]
     enough = f"{SYMBOLS[state]} {signed(row['change'])}"
     words = f"{state}, {signed(row['change'])} points"
@@ -326,11 +450,9 @@ def _mark(row: Mapping[Any, Any], look: int) -> Mark:
     elif state == "not estimable":
         enough = f"∅ ({row['have']:,.0f})" if row["have"] > 0 else "∅"
         words = state
-    value, before = (
-        (row[of], row[f"{name}_low"], row[f"{name}_high"])
-        for of, name in (("away", "away"), ("at_home", "home"))
-    )
-    return Mark(row["method"], value, before, enough, words, state in ("grew", "reversed"), look)
+    before = row["at_home"], row["home_low"], row["home_high"]
+    worse = state in ("grew", "reversed")
+    return Mark(row["method"], value, before, enough, words, worse, look, trainings)
 
 
 def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> Markup | None:

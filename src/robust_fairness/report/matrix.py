@@ -3,7 +3,13 @@
 Home is the test rows of the distribution that was trained on. The other test sets are the domains
 that were not trained on, and every synthetic shift at its largest severity. A row is a pair: a
 model, trained on some domains, and a test set. A family of tests is all rows of a gap, over
-datasets and attributes (``inference.verdicts``).
+datasets and attributes (``numbers.verdicts``).
+
+Differences between domains are no differences between groups: where home has several domains,
+another domain is compared with the rates of groups within each of them, combined with the same
+weights for both groups of a pair, those of Mantel and Haenszel (1959), as ``audit --control`` does.
+Of the worst group all groups have the same weights. Copies of the rows of home are compared with
+all of these together. Where domains of home have opposite gaps, which cancel, nothing is said.
 
 Two questions are answered apart. *This model*: the selected trial of the first seed, whose
 uncertainty is that of the test rows. *This method*: trained again, with the variance between seeds
@@ -16,7 +22,8 @@ independent, which overstates the error.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -78,7 +85,7 @@ ACCURACY = (
 BOUNDS = ("home_low", "home_high", "away_low", "away_high", "lower", "upper")
 MATRIX = [
     "data", "attribute", "trained_on", "dataset", *MODEL, *PLACE, *VERDICTS, "rate", "group",
-    "margin", "refit_spread", "seeds", "n", *ACCURACY, *BOUNDS, "reason",
+    "margin", "refit_spread", "seeds", "n", *ACCURACY, *BOUNDS, "pooled", "reason",
 ]  # fmt: skip
 
 NO_PAIRS = pd.DataFrame(columns=MATRIX)
@@ -94,14 +101,15 @@ def matrices(
     Args:
         results: the tables of the run.
         failed: reasons of failed cells by dataset and method.
-        question: ``this model`` or ``this method``; by default that about the method where the
-            seeds suffice, unless only the one about the model decides a pair.
+        question: ``this model`` or ``this method``; by default that about the model, where it has
+            an answer, so that more seeds never make it a vaguer one.
 
     Returns:
         By gap, without rows if no gap can be estimated, the columns ``MATRIX``: those of
         ``inference.verdicts``; rate and group that limit it; accuracy at home, its change with
         standard error, and its interval in the test set; intervals of the gap at home, in the test
-        set, and (``lower``, ``upper``) of one that holds for all test sets of a model together.
+        set, and (``lower``, ``upper``) of one that holds for all test sets of a model together;
+            the gap at home with its domains taken together (``pooled``).
         ``state`` may also be ``trivial``, where the model's predictions are, or those of more than
         half of the method's seeds, or ``missing``.
     """
@@ -122,13 +130,9 @@ def _each_gap(
     reasons, estimated = tuple((failed or {}).items()), False
     for name in names:
         rows = _matrix_of(results, name, reasons, question)
-        if rows is None:
-            continue
-        if question is None and not _decides(rows):
-            of_models = _matrix_of(results, name, reasons, MODEL_QUESTION)
-            rows = of_models if of_models is not None and _decides(of_models) else rows
-        yield name, rows
-        estimated = True
+        if rows is not None:
+            yield name, rows
+            estimated = True
     if not estimated:  # a page still says why
         yield from ((name, NO_PAIRS) for name in names if undefined(results, name))
 
@@ -145,10 +149,6 @@ def words_of(gap_name: str) -> str:
     return GAPS.get(gap_name) or find_metric(gap_name).definition.words
 
 
-def _decides(matrix: pd.DataFrame) -> bool:
-    return bool(matrix["state"].isin(DECIDED).any())
-
-
 @computed_once
 def _matrix_of(
     results: Results,
@@ -157,8 +157,22 @@ def _matrix_of(
     question: Question | None,
 ) -> pd.DataFrame | None:
     """The matrix of a gap; None where no gap is known at home and in another test set."""
-    families = list(_families(results, name, _facts(results), question))
-    return _matrix(families, results, dict(failed), question) if families else None
+    tests = _tests_of(results, name, question)
+    away = tests[tests["shift"] != UNSHIFTED] if tests is not None else tests
+    return None if away is None else _matrix(away, results, dict(failed), question)
+
+
+def homes(results: Results, name: str) -> pd.DataFrame:
+    """The gap of every model in each domain of home, of which there are several.
+
+    Returns:
+        Rows of ``matrices`` of which data, attribute, trained_on, method, domain, away, away_low
+        and away_high are meant; those that were compared with a test set have no such row.
+    """
+    tests = _tests_of(results, name, None)
+    if tests is None:
+        return NO_PAIRS
+    return tests[tests["shift"] == UNSHIFTED].reindex(columns=MATRIX)
 
 
 @computed_once
@@ -176,10 +190,29 @@ def _facts(results: Results) -> pd.DataFrame:
     )
 
 
+@computed_once
+def _tests_of(results: Results, name: str, question: Question | None) -> pd.DataFrame | None:
+    """Tests of a gap, not adjusted yet, and its values in the domains of home; None without any."""
+    families = list(_families(results, name, _facts(results), question))
+    size = sum(int((pairs.frame["shift"] != UNSHIFTED).sum()) for _, _, _, pairs in families)
+    parts = []
+    for attribute, measured, form, pairs in families:
+        away, home = pairs.split()
+        made = _tested(measured, form, away, size).assign(reason="")
+        if measured.alike:
+            opposite = _opposite(home, measured.alike)
+            made = made.drop(columns="reason").merge(opposite, how="left", on=CELL)
+            made["reason"] = made["reason"].where(made["domain"] != "").fillna("")
+        if len(home.frame):
+            made = pd.concat([made, _tested(measured, form, home, size)])
+        parts.append(made.assign(attribute=attribute))
+    return pd.concat(parts, ignore_index=True) if size else None
+
+
 def _families(
     results: Results, name: str, facts: pd.DataFrame, question: Question | None
-) -> Iterator[pd.DataFrame]:
-    """Tests of a gap, not adjusted yet: a part for each dataset, attribute and question."""
+) -> Iterator[tuple[str, "_Measured", LinearGap, "_Pairs"]]:
+    """Attribute, rates, gap and pairs of each dataset and attribute."""
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     rows = where(results.selected, metric=name, group="")
     rows = rows.assign(data=rows["dataset"].map(of_data))
@@ -197,9 +230,16 @@ def _families(
         if of_gap is not None and len(groups) >= LEAST_GROUPS:
             form = linear_gap(of_gap.how, len(groups), len(of_gap.of))  # type: ignore[arg-type]
             measured = _Measured.of_counts(where(counts, attribute=attribute), groups, of_gap.of)
+            if _in_home(measured.tests).any():
+                alike = 2 if of_gap.how in ("largest", "sum") else len(groups)
+                measured = measured.within_domains(len(groups), alike)
+                if of_gap.how == "largest":
+                    form = LinearGap(_differences(len(measured.labels), alike))
+            asked = question or MODEL_QUESTION
         else:
-            form, measured = WHOLE, _Measured.of_scores(whole, find_metric(name).better == "higher")
-        yield _tested(measured, form, facts, question).assign(attribute=str(attribute))
+            form, asked = WHOLE, question
+            measured = _Measured.of_scores(whole, find_metric(name).better == "higher")
+        yield str(attribute), measured, form, _Pairs.of(measured, facts, asked)
 
 
 @dataclass(frozen=True)
@@ -212,6 +252,8 @@ class _Measured:
         value: ``[test set, rate, seed]``, NaN where there is none.
         n: rows that it rests on, likewise; NaN of what is no share of rows.
         covariance: with the rate of the same rows before a shift, likewise.
+        within: of home, the number of the test set with its rates within domains; else its own.
+        alike: number of rates in a row that have the same weights of domains; 0 without domains.
     """
 
     tests: pd.DataFrame
@@ -219,13 +261,15 @@ class _Measured:
     value: np.ndarray
     n: np.ndarray
     covariance: np.ndarray
+    within: np.ndarray
+    alike: int = 0
 
     @classmethod
     def of_counts(
         cls, rows: pd.DataFrame, groups: Sequence[str], of: Sequence[Quantity]
     ) -> "_Measured":
         """Rates of groups from rows of ``tables.COUNTS``, in the order rate, group."""
-        rows = _of_the_matrix(rows)
+        rows = _of_the_matrix(rows, home=True)
         tests, place, shape = _places(rows)
         group = pd.Index(groups).get_indexer(pd.Index(rows["group"]))
         codes = [rows[name].to_numpy() for name in ("label", "before", "decision")]
@@ -253,7 +297,7 @@ class _Measured:
             for items in ([part.value for part in parts], known, shared)
         )
         labels = [(f"{item.words} of {name}", name) for item in of for name in groups]
-        return cls(tests, labels, value, n, covariance)
+        return cls(tests, labels, value, n, covariance, np.arange(len(tests)))
 
     @classmethod
     def of_scores(cls, rows: pd.DataFrame, higher: bool = False) -> "_Measured":
@@ -263,13 +307,76 @@ class _Measured:
         value = np.full(shape, np.nan)
         value[place] = 1 - rows["value"] if higher else rows["value"]
         unknown = np.full((shape[0], 1, shape[1]), np.nan)
-        return cls(tests, [("", "")], value[:, None], unknown, unknown)
+        within = np.arange(len(tests))
+        return cls(tests, [("", "")], value[:, None], unknown, unknown, within)
+
+    def within_domains(self, groups: int, alike: int) -> "_Measured":
+        """Rates of sets of ``alike`` groups, those of home also within its domains.
+
+        Rates are in the order rate, set, group of it. The groups of a set have the same weights of
+        domains. A combined rate has at most the variance of as many rows as its ``n`` says.
+        """
+        sets = np.array(list(combinations(range(groups), alike)))
+        number = self.value.shape[1] // groups
+        ends = (groups * np.arange(number)[:, None, None] + sets).ravel()
+        value, n, covariance = (part[:, ends] for part in (self.value, self.n, self.covariance))
+        within, combined = self.within.copy(), []
+        for _, cell in self.tests.groupby(CELL, sort=False):
+            domains = cell.index[_in_home(cell)]
+            if len(domains):
+                home = cell.index[(cell["shift"] == UNSHIFTED) & (cell["domain"] == "")]
+                within[home] = len(value) + len(combined)
+                combined.append(_combined(value[domains], np.nan_to_num(n[domains]), alike))
+        values, sizes = map(np.array, zip(*combined, strict=True))
+        return _Measured(
+            self.tests, [self.labels[end] for end in ends], np.concatenate([value, values]),
+            np.concatenate([n, sizes]),
+            np.concatenate([covariance, np.full(values.shape, np.nan)]), within, alike,
+        )  # fmt: skip
 
 
-def _of_the_matrix(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of home, of domains and of the largest severity of every shift."""
+def _combined(value: np.ndarray, n: np.ndarray, alike: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rates of sets of groups within domains, and numbers of rows with at most their variance.
+
+    Args:
+        value: ``[domains, rates, seeds]``, the groups of a set beside each other.
+        n: their rows; 0 where there are none.
+        alike: number of groups in a set.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = 1 / (1 / n).reshape(len(n), -1, alike, n.shape[-1]).sum(2)
+        share = np.repeat(weight / weight.sum(0), alike, axis=1)  # NaN: no domain has all groups
+        mean = np.where(share == 0, 0.0, share * value).sum(0)
+        return mean, 1 / np.where(share == 0, 0.0, share**2 / n).sum(0)
+
+
+def _differences(rates: int, alike: int) -> np.ndarray:
+    """Differences of the groups in sets of ``alike`` groups, both signs beside each other."""
+    sets = np.arange(rates).reshape(-1, alike)
+    pairs = [pair for ends in sets for pair in combinations(ends, 2)]
+    signs = np.zeros((len(pairs), 2, rates))
+    for place, (first, second) in enumerate(pairs):
+        signs[place, :, first] = 1, -1
+        signs[place, :, second] = -1, 1
+    return signs.reshape(-1, rates)
+
+
+def _in_home(tests: pd.DataFrame) -> pd.Series:
+    """Which test sets are domains of a home that has several."""
+    domains = tests["shift"].eq(UNSHIFTED) & (tests["domain"] != "")
+    return domains & (domains.groupby([tests[name] for name in CELL]).transform("sum") > 1)
+
+
+def _of_the_matrix(rows: pd.DataFrame, home: bool = False) -> pd.DataFrame:
+    """Rows of home, of domains and of the largest severity of every shift.
+
+    With ``home`` also of the domains of home, where there are several.
+    """
     rows = rows[rows["shift"].eq(UNSHIFTED) | _strongest(rows)]
-    return rows[(rows["shift"] != UNSHIFTED) | (rows["domain"] == "")]
+    sets = rows[[*CELL, *PLACE]].drop_duplicates()
+    several = pd.MultiIndex.from_frame(sets[_in_home(sets) & home])
+    kept = pd.MultiIndex.from_frame(rows[[*CELL, *PLACE]]).isin(several)
+    return rows[(rows["shift"] != UNSHIFTED) | (rows["domain"] == "") | kept]
 
 
 def _places(rows: pd.DataFrame) -> tuple[pd.DataFrame, tuple[np.ndarray, ...], tuple[int, int]]:
@@ -287,7 +394,9 @@ class _Pairs:
     Attributes:
         frame: ``CELL``, ``PLACE`` and the facts of the cell, a row per pair.
         sets: numbers of their test sets.
-        home: at home.
+        homes: numbers of those that they are compared with.
+        home: at home, within its domains where the test set is another one.
+        pooled: at home, with its domains taken together.
         away: in the test set.
         question: that they answer.
         ratio: test by training rows of splits that share rows, by pair.
@@ -298,7 +407,9 @@ class _Pairs:
 
     frame: pd.DataFrame
     sets: np.ndarray
+    homes: np.ndarray
     home: Rates
+    pooled: np.ndarray
     away: Rates
     question: Question
     ratio: np.ndarray | float
@@ -310,7 +421,8 @@ class _Pairs:
         """Of the test sets that were measured."""
         value, n, covariance = measured.value, measured.n, measured.covariance
         frame = _with_home(measured.tests).merge(facts, on=CELL)
-        home, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
+        pooled, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
+        home = np.where(frame["domain"] == "", pooled, measured.within[pooled])
         several = METHOD_QUESTION if value.shape[-1] >= FEWEST_REFITS else MODEL_QUESTION
         asked = question or several
         if asked == MODEL_QUESTION:
@@ -333,7 +445,9 @@ class _Pairs:
         return cls(
             frame,
             away,
+            home,
             Rates(value[home], at_home * variance[home], rows[home], bounded, at_home),
+            value[pooled].mean(-1),
             Rates(value[away], in_set * variance[away], rows[away], bounded, in_set),
             asked,
             ratio,
@@ -341,14 +455,29 @@ class _Pairs:
             (apart, copies & apart),
         )
 
+    def split(self) -> tuple["_Pairs", "_Pairs"]:
+        """Those of other test sets than home, and the domains of home, which are no comparisons."""
+        in_home = (self.frame["shift"] == UNSHIFTED).to_numpy()
+        away, home = (
+            _Pairs(
+                self.frame[some].reset_index(drop=True), self.sets[some], self.homes[some],
+                _taken(self.home, some), self.pooled[some], _taken(self.away, some),
+                self.question,
+                self.ratio[some] if isinstance(self.ratio, np.ndarray) else self.ratio,
+                self.covariance[some], (self.apart[0][some], self.apart[1][some]),
+            )
+            for some in (~in_home, in_home)
+        )  # fmt: skip
+        return away, home
+
     def interval(
         self, form: LinearGap, home: bool = False, level: float | np.ndarray = LEVEL
     ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the gap at home or in the test set, of each pair alone."""
         end, apart = (self.home, self.apart[0]) if home else (self.away, self.apart[1])
-        # pairs of a cell have the same home
+        # pairs of a cell share their home
         place, first = np.unique(
-            self.frame.groupby(CELL).ngroup() if home else np.arange(len(self.frame)),
+            self.homes if home else np.arange(len(self.frame)),
             return_index=True, return_inverse=True,
         )[1:][::-1]  # fmt: skip
         levels = np.broadcast_to(level, len(self.frame))[first]
@@ -365,10 +494,18 @@ class _Pairs:
         return low[place], high[place]
 
 
+def _taken(rates: Rates, some: np.ndarray) -> Rates:
+    """The rates of some tests."""
+    value, variance, n, counted = (
+        np.asarray(part)[some] for part in (rates.value, rates.variance, rates.n, rates.counted)
+    )
+    return replace(rates, value=value, variance=variance, n=n, counted=counted)
+
+
 def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
     """The other test sets with their number, away, and that of home of the same cell."""
     numbered = tests.reset_index(names="away")
-    is_home = numbered["shift"] == UNSHIFTED
+    is_home = (numbered["shift"] == UNSHIFTED) & (numbered["domain"] == "")
     homes = numbered.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
     return numbered[~is_home].merge(homes, on=CELL)
 
@@ -379,14 +516,11 @@ def _strongest(values: pd.DataFrame) -> pd.Series:
     return shifted.eq(shifted.groupby([values["dataset"], values["shift"]]).transform("max"))
 
 
-def _tested(
-    measured: _Measured, form: LinearGap, facts: pd.DataFrame, question: Question | None
-) -> pd.DataFrame:
+def _tested(measured: _Measured, form: LinearGap, pairs: _Pairs, family: int) -> pd.DataFrame:
     """Tests of all pairs of a model and a test set, not adjusted yet."""
-    pairs = _Pairs.of(measured, facts, question)
     tests = tested(
         pairs.home, pairs.away, form, pairs.frame["margin"].to_numpy(), pairs.question,
-        pairs.ratio, pairs.covariance,
+        pairs.ratio, pairs.covariance, family,
     )  # fmt: skip
     together = LEVEL / pairs.frame.groupby("method")["method"].transform("size").to_numpy()
     alone, jointly = pairs.interval(form), pairs.interval(form, level=together)
@@ -396,6 +530,7 @@ def _tested(
     return pairs.frame.assign(
         **tests,
         **dict(bounds),
+        pooled=form.of(pairs.pooled),
         rate=[words for words, _ in limiting],
         group=[group for _, group in limiting],
         refit_spread=pd.DataFrame(by_refit).std(axis=1),
@@ -404,21 +539,45 @@ def _tested(
     )
 
 
+def _opposite(pairs: _Pairs, alike: int) -> pd.DataFrame:
+    """The cells with opposite differences of the same two groups in two domains of home, and which.
+
+    Both are surely larger than the margin (Bonferroni over domains, rates and pairs of groups).
+
+    Args:
+        pairs: of domains of home.
+        alike: number of groups in a set of rates.
+    """
+    signs = _differences(pairs.away.n.shape[1], alike)
+    estimate = contrast(pairs.away.corrected(), None, signs, None)
+    cells = []
+    for cell, domains in pairs.frame.groupby(CELL, sort=False):
+        level = LEVEL / (len(domains) * len(signs))
+        low = (estimate.value - estimate.critical(level))[domains.index]
+        low = np.nan_to_num(low, nan=-1.0).reshape(len(domains), -1, 2)
+        larger = low.max(0).min(-1)  # of both signs the one that is less sure
+        if larger.max() > domains["margin"].iloc[0]:
+            ends = domains["domain"].to_numpy()[low[:, larger.argmax()].argmax(0)]
+            cells.append((*cell, f"{' and '.join(sorted(ends))} have opposite gaps"))
+    return pd.DataFrame(cells, columns=[*CELL, "reason"])
+
+
 def _matrix(
-    families: Sequence[pd.DataFrame],
+    tests: pd.DataFrame,
     results: Results,
     failed: Mapping[tuple[str, str], str],
     question: Question | None,
 ) -> pd.DataFrame:
     """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
-    rows = judged(pd.concat(families, ignore_index=True))
+    rows = judged(tests)
     for known in (_accuracies(results, question), _trivial(results)):
         rows = rows.merge(known, how="left", on=[*CELL, *PLACE])
     of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
     of_model = rows.pop("first_trivial").eq(True)
     trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
     rows["state"] = rows["state"].mask(trivial, "trivial")
-    rows = pd.concat([rows.assign(reason=""), _missing(rows, failed)], ignore_index=True)
+    rows["state"] = rows["state"].mask(rows["reason"] != "", "not estimable")
+    rows = pd.concat([rows, _missing(rows, failed)], ignore_index=True)
     rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
     texts: dict[Any, Any] = dict.fromkeys(rows[MATRIX].select_dtypes("string"), object)
     return rows[MATRIX].astype(texts).copy()  # in one block for each type
@@ -450,7 +609,8 @@ def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     parts = []
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     for _, part in everyone.groupby(everyone["dataset"].map(of_data), sort=False):
-        pairs = _Pairs.of(_Measured.of_counts(part, [""], [accuracy]), facts, question)
+        measured = _Measured.of_counts(part, [""], [accuracy])
+        pairs, _ = _Pairs.of(measured, facts, question or MODEL_QUESTION).split()
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         low, high = pairs.interval(LinearGap(weight))

@@ -37,6 +37,7 @@ class Mark:
         words: the same for those who listen.
         worse: whether the change is a bad one.
         look: number of colour and marker.
+        ticks: further values, each a small tick.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Mark:
     words: str = ""
     worse: bool = False
     look: int = 0
+    ticks: tuple[float, ...] = ()
 
 
 def forest(
@@ -135,6 +137,9 @@ def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     if np.isfinite([low, high]).all():
         ends = f"x1='{_percent(low, ticks)}' x2='{_percent(high, ticks)}'"
         parts.append(f"<line {ends} y1={MIDDLE} y2={MIDDLE} />")
+    for tick in mark.ticks:
+        at = _percent(tick, ticks)
+        parts.append(f"<line class=r x1='{at}' x2='{at}' y1={HEIGHT - 5} y2={HEIGHT} />")
     if high > ticks[-1]:
         parts.append(_marker(ARROW, "100%", str(MIDDLE)))
     if np.isfinite(value):
