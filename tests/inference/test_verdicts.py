@@ -10,8 +10,7 @@ from scipy import stats
 
 from robust_fairness.inference import LEVEL, Rates, contrast, interval, linear_gap, over_refits
 from robust_fairness.numbers.adjust import false_discovery_rate, holm
-from robust_fairness.numbers.counts import covariance_of_copies
-from robust_fairness.numbers.variance import small_covariance
+from robust_fairness.numbers.variance import covariance_of_copies, small_covariance
 from robust_fairness.numbers.verdicts import concluded, judged
 from robust_fairness.numbers.verdicts import tested as unadjusted
 

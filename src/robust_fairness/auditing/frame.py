@@ -227,7 +227,6 @@ def _to_overall(compared: Compared, level: Level, name: str) -> Compared | None:
     counts = rows.counts(False)[GROUP] if rows.samples.classes and rows.known is None else None
     if counts is None or counts.known().sum() < len(rows.prediction):
         return None
-    _, among = counts.row_values(definition)
-    weight = (counts.weight[:-1] * (1.0 if among is None else among)).sum((1, 2))
+    weight = counts.values(definition).weight
     functions = np.eye(len(weight)) - weight / weight.sum()
     return replace(compared, gap=LinearGap(np.concatenate([functions, -functions])))

@@ -232,10 +232,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     if kernel.intersection(names):
         rows += _dependence(predictions, options.small)
     rows = _without_small(rows, groups, options.suppress)
-    empty = {
-        "low": np.nan, "high": np.nan, "interval": "", "small": False, "applies": True,
-        "lowest": np.nan, "highest": np.nan,
-    }  # fmt: skip
+    empty = {"small": False, "applies": True}
     table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
     return Scored(table, compared, between)
 

@@ -15,7 +15,6 @@ from itertools import chain, combinations
 from math import prod
 
 import numpy as np
-from scipy import stats
 
 from robust_fairness.auditing.digits import number, p_value
 from robust_fairness.auditing.naming import option
@@ -113,6 +112,8 @@ class _Compared:
     @cached_property
     def p(self) -> np.ndarray:
         """One-sided p-values of Fisher's test that a group is worse ``[groups]``."""
+        from scipy import stats  # slow to import
+
         bad, rows = self.bad, self.effective
         return stats.hypergeom.sf(bad[0] - 1, rows.sum(0), bad.sum(0), rows[0])
 

@@ -72,8 +72,7 @@ def gap(
 
     Args:
         of: functions declared by ``@quantity`` that are means of row values.
-        how: see ``Gap``.
-        groups: likewise.
+        how, groups: see ``Gap``.
 
     Returns:
         A decorator. The function that it makes takes ``y_true``, ``y_pred``,

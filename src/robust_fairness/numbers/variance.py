@@ -105,6 +105,29 @@ def small_covariance(first: Any, second: Any, covariance: Any, n: Any) -> Array:
     return np.asarray(((both * n + ADDED / 2) / total - centres[0] * centres[1]) / total)
 
 
+def covariance_of_copies(n: Array, values: Array, among: Array | None = None) -> Array:
+    """Covariance of a mean with that of the same rows before a shift, by group ``[..., groups]``.
+
+    Args:
+        n: rows by group, class, decision before the shift and decision ``[..., groups, classes,
+            classes, classes]``.
+        values: values of rows by class and decision ``[classes, classes]``.
+        among: the rows that the mean is taken among, likewise; all if None.
+    """
+    of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
+    influence = np.ones(1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for absent in (-2, -1):  # values after the shift do not depend on before, and vice versa
+            counted, value = np.expand_dims(of, absent), np.expand_dims(values, absent)
+            rows = (n * counted).sum((-3, -2, -1), keepdims=True)
+            mean = (n * counted * value).sum((-3, -2, -1), keepdims=True) / rows
+            influence = influence * np.where(counted > 0, (value - mean) / rows, 0.0)
+        rows = rows[..., 0, 0, 0]
+        return np.asarray(
+            (n * influence).sum((-3, -2, -1)) * np.where(rows > 1, rows / (rows - 1), np.nan)
+        )
+
+
 def over_refits(values: Array, ratio: Any = 0.0) -> Estimate:
     """The mean over refits, the last axis of ``values``, with what varies between them alone.
 

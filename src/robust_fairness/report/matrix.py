@@ -33,11 +33,11 @@ import pandas as pd
 from robust_fairness.core.numbers import exact
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.numbers.adjust import holm
-from robust_fairness.numbers.counts import Counts, covariance_of_copies
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.numbers.rates import LinearGap, Rates, contrast, interval, linear_gap
-from robust_fairness.numbers.variance import FEWEST_REFITS, of_rate
+from robust_fairness.numbers.variance import FEWEST_REFITS, covariance_of_copies, of_rate
 from robust_fairness.numbers.verdicts import VERDICTS, Question, judged, tested
 from robust_fairness.report.agreement import PLAIN
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
