@@ -72,7 +72,8 @@ def gap(
 
     Args:
         of: functions declared by ``@quantity`` that are means of row values.
-        how, groups: see ``Gap``.
+        how: see ``Gap``.
+        groups: likewise.
 
     Returns:
         A decorator. The function that it makes takes ``y_true``, ``y_pred``,
