@@ -158,16 +158,17 @@ def searched(predictions: Predictions, options: Options) -> list[Worst]:
     if not found:
         raise InputError(f"search: no subgroup has {options.small} rows, nor have all others")
     adjusted = holm([min(p * tried, 1.0) for _, tried, p, *_ in found]).tolist()
-    return [
-        Worst(
-            rate, attributes, values, int(compared.rows[0, group]),
-            *compared.value[:, group].tolist(), float(compared.difference[group]),
-            *compared.bounds(group, LEVEL / tried), p, tried,
+    result = []
+    for (rate, tried, _, attributes, values, group, compared), p in zip(
+        found, adjusted, strict=True
+    ):
+        value, rest = compared.value[:, group].tolist()
+        low, high = compared.bounds(group, LEVEL / tried)
+        n, difference = int(compared.rows[0, group]), float(compared.difference[group])
+        result.append(
+            Worst(rate, attributes, values, n, value, rest, difference, low, high, p, tried)
         )
-        for (rate, tried, _, attributes, values, group, compared), p in zip(
-            found, adjusted, strict=True
-        )
-    ]  # fmt: skip
+    return result
 
 
 def _attributes(predictions: Predictions, options: Options) -> Iterator[tuple[str, ...]]:
