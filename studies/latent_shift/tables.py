@@ -17,6 +17,8 @@ GENERATED = {
     "digits_overlap_direction_1": "another direction",
     "digits_overlap_generator_1": "another generator",
     "digits_overlap_large": "twice as many training images",
+    "digits_overlap_more_rows": "5,000 other test images",
+    "digits_overlap_large_more_rows": "the same, twice as many training images",
     "digits_overlap_full": "training images of the whole space",
     "digits_truncation": "first run",
     "digits_truncation_generator_1": "another generator",
