@@ -43,7 +43,7 @@ def _print_text(findings: "Findings", seconds: float) -> None:
     for mistake in findings.mistakes:
         click.echo(for_console(_line(mistake)))
     checked = f"{_count(findings.datasets, 'dataset')} with {_count(findings.cells, 'cell')}"
-    for line in findings.runs:
+    for line in (*findings.runs, *(f"hint: {hint}" for hint in findings.hints)):
         click.echo(for_console(line))
     rows = _count(sum(findings.tables.values()), "row")
     if findings.mistakes:
@@ -75,6 +75,7 @@ def _print_json(findings: "Findings") -> None:
         "cells": findings.cells,
         "trainings": findings.trainings,
         "runs": findings.runs,
+        "hints": findings.hints,
         "rows": findings.tables,
         "seconds": findings.seconds,
     }

@@ -26,6 +26,8 @@ class Findings:
         tables: rows by name of the tables that were read.
         seconds: CPU time that the trainings of tables will take; None unless it is asked for.
         runs: what will run, a line per dataset.
+        hints: what may be forgotten.
+        domains: by dataset, the domains that are test sets of their own.
         datasets, cells, trainings: their numbers; a search may end some trainings early.
     """
 
@@ -36,6 +38,8 @@ class Findings:
     cells: int = 0
     trainings: int = 0
     runs: list[str] = field(default_factory=list)
+    domains: dict[str, int] = field(default_factory=dict)
+    hints: list[str] = field(default_factory=list)
 
     @contextmanager
     def noting(self, place: str, of: str = "") -> Iterator[None]:
@@ -67,14 +71,19 @@ def check(environment: str | None, grid: Mapping[str, Any], timed: bool = False)
         findings.mistakes += error.mistakes
         return findings
     findings.datasets, findings.cells = len(experiment.datasets), len(experiment.cells)
-    findings.runs = [_in_words(dataset) for dataset in experiment.datasets]
     findings.trainings = sum(cell.budget * len(cell.seeds) for cell in experiment.cells)
     _check_data(experiment, loader, findings)
+    findings.runs = [
+        _in_words(dataset, findings.domains.get(dataset.name)) for dataset in experiment.datasets
+    ]
     return findings
 
 
-def _in_words(dataset: DatasetConfig) -> str:
-    """What a dataset runs: its cells, seeds, metrics and criteria."""
+def _in_words(dataset: DatasetConfig, domains: int | None) -> str:
+    """What a dataset runs: its cells, seeds, test sets, metrics and criteria."""
+    held_out = f"{domains} other domain{'s' * (domains > 1)}, " if domains else ""
+    if domains is None and dataset.domains is not None:  # of data that is not read
+        held_out = "other domains, "
     cells = dataset.cells
     trials = {cell.label: cell.budget for cell in cells if cell.budget > 1}
     shown = [f"{cell.label}{f' ({trials[cell.label]} trials)' if cell.label in trials else ''}"
@@ -83,8 +92,9 @@ def _in_words(dataset: DatasetConfig) -> str:
     metrics = {name for cell in cells for name in cell.metrics}
     criteria = dict.fromkeys(name for cell in cells for name in cell.selections)
     return (
-        f"{dataset.name}: {', '.join(shown)}; {len(seeds)} seeds, {len(dataset.test_sets)} shifted "
-        f"test sets, {len(metrics)} metrics, selection by {', '.join(criteria)}"
+        f"{dataset.name}: {', '.join(shown)}; {len(seeds)} seeds, test sets: {held_out}"
+        f"{len(dataset.test_sets)} shifted ones; {len(metrics)} metrics, "
+        f"selection by {', '.join(criteria)}"
     )
 
 
@@ -133,7 +143,17 @@ def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, pla
 
     noting = findings.noting
     with noting(place, dataset.name):
+        known = samples.attributes[samples.domain].unique() if samples.domain else ()
         samples = within_domains(samples, dataset)
+        if dataset.domains is not None:
+            outside = samples.splits.eq("ood_test").any(axis=1).to_numpy()
+            tested = samples.attributes.loc[outside, samples.domain].nunique()
+            findings.domains[dataset.name] = int(tested)
+        elif len(known) > 1:
+            findings.hints.append(
+                f"{dataset.name}: {len(known)} domains ({samples.domain}) and none is held out; "
+                f"`domains: {{test: [{known[-1]}]}}` trains on the others and tests on this one"
+            )
         for test_set in dataset.test_sets:
             with noting(place, f"{dataset.name}, shift {test_set.called}"):
                 shift(samples, test_set)

@@ -43,8 +43,8 @@ def table(
 ) -> None:
     """Print the metrics table of a run, or a view of it.
 
-    RUN is the newest finished one by default. The view methods has methods as rows and metrics as
-    columns; csv and json have its numbers, a row per score.
+    RUN is the id of a run, not a dataset; the newest finished one by default. The view methods has
+    methods as rows and metrics as columns; csv and json have its numbers, a row per score.
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables

@@ -35,6 +35,10 @@ REQUIREMENTS = """\
 # What the project needs: pip install -r requirements.txt
 robust-fairness[all]=={version}
 """
+GRID = """\
+# A copy to read: what `run` and `check` do without --datasets. What conf/local/experiment.yml says
+# is added. Other grids: --env natural (with domains that are held out), demo, smoke.
+"""
 TELEMETRY = "consent: false\n"
 FOLDERS = (
     "conf/base", "conf/local", "data/01_raw", "plugins/datasets", "plugins/methods",
@@ -63,6 +67,7 @@ def create(folder: Path) -> list[Path]:
         ".gitignore": _template("gitignore"),
         ".telemetry": TELEMETRY,
         "requirements.txt": REQUIREMENTS.format(version=__version__),
+        "conf/default_grid.yml": GRID + (CONF / "base/experiment.yml").read_text(encoding="utf-8"),
         "conf/logging.yml": (CONF / "logging.yml").read_text(encoding="utf-8"),
         "notebooks/first_look.ipynb": _template("first_look.ipynb"),
         **{f"{folder}/.gitkeep": "" for folder in FOLDERS},

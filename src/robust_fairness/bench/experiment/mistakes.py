@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from robust_fairness.bench.experiment.plugins import OUTLINE, keys_of, message
+from robust_fairness.bench.experiment.plugins import OUTLINE, example, keys_of, message
 from robust_fairness.bench.experiment.yaml_source import Node
 from robust_fairness.core.errors import Mistake, together
 
@@ -76,6 +76,9 @@ class Mistakes:
                 text, hint = message(item), context.get("hint", "")
                 if kind in ALLOWED:
                     text = f"{item['input']!r:.80}, allowed: {ALLOWED[kind]}"
+                if kind == "missing":
+                    field = f"{{{names[-1]}: {names[-1].upper()}}}"
+                    hint = f"An example: {example(model) if len(names) == 1 else field}."
                 if kind == "tuple_type" and not isinstance(item["input"], dict | None):
                     key = f"{names[-1]}: " if isinstance(keys[-1], str) else ""
                     hint = f"Write `{key}[{item['input']}]`."

@@ -1,7 +1,7 @@
 """Plug-ins by name with their own parameters, as configuration writes them."""
 
 from functools import cached_property
-from typing import Any
+from typing import Any, get_origin
 
 from pydantic import (
     BaseModel,
@@ -32,15 +32,40 @@ class Settings(BaseModel, extra="forbid", frozen=True, allow_inf_nan=False):
         try:
             return super().model_validate(obj, **options)
         except ValidationError as error:
-            raise InputError(one_line(error, obj)) from None
+            raise InputError(one_line(error, obj, example(cls))) from None
 
 
-def one_line(error: ValidationError, written: Any) -> str:
-    """All errors of pydantic in one line: field, what is wrong, and its value."""
-    return "; ".join(
+def one_line(error: ValidationError, written: Any, complete: str = "") -> str:
+    """All errors of pydantic in one line: field, what is wrong, and its value.
+
+    Where a field is missing, ``complete`` is an example with all that are required.
+    """
+    errors = error.errors(include_url=False)
+    parts = [
         f"{'.'.join(map(str, keys_of(match, written))) or 'parameters'}: {message(match)}"
-        for match in error.errors(include_url=False)
-    )
+        for match in errors
+    ]
+    if complete and any(match["type"] == "missing" for match in errors):
+        parts.append(f"an example: {complete}")
+    return "; ".join(parts)
+
+
+def example(model: type[BaseModel], **given: str) -> str:
+    """The required fields of a model, with places for their values, after those that are given.
+
+    >>> class GroupMix(BaseModel):
+    ...     attribute: str
+    ...     groups: tuple[str, ...]
+    ...     seed: int = 0
+    >>> example(GroupMix, name="group_mix")
+    '{name: group_mix, attribute: ATTRIBUTE, groups: [GROUPS]}'
+    """
+    required = {
+        name: f"[{name.upper()}]" if get_origin(field.annotation) in (list, tuple) else name.upper()
+        for name, field in model.model_fields.items()
+        if field.is_required()
+    }
+    return f"{{{', '.join(f'{name}: {value}' for name, value in (given | required).items())}}}"
 
 
 def keys_of(error: ErrorDetails, written: Any) -> list[Any]:
@@ -65,7 +90,8 @@ def validated(kind: str, name: str, parameters: type[BaseModel], options: dict[s
     try:
         made = parameters.model_validate(options)
     except ValidationError as error:
-        raise InputError(f"{kind} {name}: {one_line(error, options)}") from None
+        complete = example(parameters, name=name)
+        raise InputError(f"{kind} {name}: {one_line(error, options, complete)}") from None
     for field in made.model_fields_set:
         value = getattr(made, field)
         if isinstance(value, int) and not field.endswith("seed") and value > MOST_COUNT:
