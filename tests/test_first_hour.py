@@ -23,6 +23,7 @@ from kedro.framework.startup import bootstrap_project
 from robust_fairness import __version__
 from robust_fairness.bench.datasets.tables.table import TableOfColumns
 from robust_fairness.cli.main import cli
+from robust_fairness.core.files import CONF
 from robust_fairness.core.raw_files import Files
 from robust_fairness.runs import configuration
 from robust_fairness.settings import CONFIG_LOADER_ARGS
@@ -158,6 +159,9 @@ def test_a_drafted_table_is_read_with_the_roles_that_its_columns_have(run, tmp_p
     grid = yaml.safe_load((tmp_path / "conf/local/experiment_visits.yml").read_text())
     domains = {"train": "all_but_each", "names": ["north", "south"]}
     assert grid["datasets"]["visits"]["domains"] == domains
+    said = run("check", "--datasets", "visits", status=1).output  # a part has too few rows
+    assert "visits_without_north: erm, group_dro, cuma; 5 seeds, test sets: 1 other domain" in said
+    assert "hint" not in said
     again = run("init", str(source), status=1).output
     assert "exists, allowed: another --name, or --force" in again
     run("init", str(source), "--force", "--domain", "none", "--sensitive", "sex,hospital")
@@ -282,6 +286,16 @@ def test_all_mistakes_are_reported_at_once_with_file_and_line(run, tmp_path: Pat
     place = local / "parameters.yml"
     place.write_text(place.read_text().replace("'sex, age'", "[sex]"))
     domains = "    domains:\n      train: all_but_each\n      names:\n        - north\n"
+    (local / "experiment.yml").write_text(f"{grid}      erm:\n")
+    assert (
+        "hint: visits: 2 domains (hospital) and none is held out; `domains: {test: ["
+        in run("check", "--datasets", "visits").output
+    )
+    (local / "experiment.yml").write_text(f"{grid}      erm:\n    shifts: {{group_mix: [0.5]}}\n")
+    assert (
+        "Field required. An example: {attribute: ATTRIBUTE, group: GROUP}"
+        in run("check", "--datasets", "visits", status=1).output
+    )
     text = f"{grid}      erm:\n{domains}        - south\n        - soutth\n"
     (local / "experiment.yml").write_text(text)
     said = run("check", "--datasets", "visits", status=1).output
@@ -302,6 +316,13 @@ def test_a_new_project_is_a_project_of_kedro_with_the_packages_pipelines(
     metadata = bootstrap_project(tmp_path / "mine")
     assert (metadata.package_name, metadata.project_name) == ("mine", "mine")
     assert (tmp_path / "mine" / ".telemetry").read_text() == "consent: false\n"
+    read, used = (
+        yaml.safe_load((folder / name).read_text(encoding="utf-8"))
+        for folder, name in (
+            (tmp_path / "mine" / "conf", "default_grid.yml"), (CONF, "base/experiment.yml")
+        )
+    )  # fmt: skip
+    assert read == used
     nbformat.read(tmp_path / "mine" / "notebooks" / "first_look.ipynb", 4)
     assert "exists, allowed: a new or empty folder" in run("new", "mine", status=1).output
 

@@ -143,7 +143,7 @@ def _check_dataset(samples: Any, dataset: DatasetConfig, findings: Findings, pla
 
     noting = findings.noting
     with noting(place, dataset.name):
-        known = samples.attributes[samples.domain].unique() if samples.domain else ()
+        known = list(samples.attributes[samples.domain].unique()) if samples.domain else []
         samples = within_domains(samples, dataset)
         if dataset.domains is not None:
             outside = samples.splits.eq("ood_test").any(axis=1).to_numpy()

@@ -235,11 +235,10 @@ def _families(
                 measured = measured.within_domains(len(groups), alike)
                 if of_gap.how == "largest":
                     form = LinearGap(_differences(len(measured.labels), alike))
-            asked = question or MODEL_QUESTION
         else:
-            form, asked = WHOLE, question
+            form = WHOLE
             measured = _Measured.of_scores(whole, find_metric(name).better == "higher")
-        yield str(attribute), measured, form, _Pairs.of(measured, facts, asked)
+        yield str(attribute), measured, form, _Pairs.of(measured, facts, question)
 
 
 @dataclass(frozen=True)
@@ -320,7 +319,7 @@ class _Measured:
         number = self.value.shape[1] // groups
         ends = (groups * np.arange(number)[:, None, None] + sets).ravel()
         value, n, covariance = (part[:, ends] for part in (self.value, self.n, self.covariance))
-        within, combined = self.within.copy(), []
+        within, combined = self.within.copy(), list[tuple[np.ndarray, np.ndarray]]()
         for _, cell in self.tests.groupby(CELL, sort=False):
             domains = cell.index[_in_home(cell)]
             if len(domains):
@@ -423,8 +422,9 @@ class _Pairs:
         frame = _with_home(measured.tests).merge(facts, on=CELL)
         pooled, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
         home = np.where(frame["domain"] == "", pooled, measured.within[pooled])
-        several = METHOD_QUESTION if value.shape[-1] >= FEWEST_REFITS else MODEL_QUESTION
-        asked = question or several
+        bounded = bool(np.isfinite(n).any())
+        several = value.shape[-1] >= FEWEST_REFITS and not bounded
+        asked = question or (METHOD_QUESTION if several else MODEL_QUESTION)
         if asked == MODEL_QUESTION:
             value, n, covariance = value[..., :1], n[..., :1], covariance[..., :1]
         with np.errstate(invalid="ignore"), catch_warnings():
@@ -432,7 +432,6 @@ class _Pairs:
             rows = np.nanmean(n, -1)
             variance = np.nan_to_num(of_rate(np.nanmean(value, -1), rows))
             shared = np.nanmean(covariance, -1)[away]
-        bounded = bool(np.isfinite(n).any())
         copies = (frame["domain"] == "").to_numpy()[:, None]  # the rows of home again
         at_home, in_set = np.ones((2, *rows[home].shape), bool)
         apart = np.zeros((len(frame), 1), bool)
@@ -610,7 +609,7 @@ def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     for _, part in everyone.groupby(everyone["dataset"].map(of_data), sort=False):
         measured = _Measured.of_counts(part, [""], [accuracy])
-        pairs, _ = _Pairs.of(measured, facts, question or MODEL_QUESTION).split()
+        pairs, _ = _Pairs.of(measured, facts, question).split()
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         low, high = pairs.interval(LinearGap(weight))
