@@ -223,7 +223,7 @@ def test_the_first_screen_has_the_verdict_the_matrix_and_what_failed(text):
     first, *drawers = text.split('<details class="drawer"')
     assert "Does fairness survive the shift?" in first
     assert "1 dataset, 4 methods, 1 network, 2 shifts, 5 seeds; 2 cells: 1 done" in "".join(drawers)
-    assert "1 of 2 cells failed" in first
+    assert "1 of 2 cells (a method on a dataset) failed" in first
     assert "adult.erm (&lt;script&gt;" in first
     rows = matrices(Results(metrics))["delta_eo"]
     assert f"<strong>{answers(Results(metrics))[0]}.</strong>" in first

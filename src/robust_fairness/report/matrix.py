@@ -22,7 +22,7 @@ independent, which overstates the error.
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -193,26 +193,26 @@ def _facts(results: Results) -> pd.DataFrame:
 @computed_once
 def _tests_of(results: Results, name: str, question: Question | None) -> pd.DataFrame | None:
     """Tests of a gap, not adjusted yet, and its values in the domains of home; None without any."""
-    families = list(_families(results, name, _facts(results), question))
-    size = sum(int((pairs.frame["shift"] != UNSHIFTED).sum()) for _, _, _, pairs in families)
-    parts = []
-    for attribute, measured, form, pairs in families:
-        away, home = pairs.split()
+    facts, parts = _facts(results), []
+    families = [
+        (*family, _Pairs.of(family[1], facts, question)) for family in _families(results, name)
+    ]
+    size = sum(len(pairs.frame) for *_, pairs in families)
+    for attribute, measured, form, away in families:
         made = _tested(measured, form, away, size).assign(reason="")
-        if measured.alike:
+        if _in_home(measured.tests).any():
+            home = _Pairs.of(measured, facts, question, in_home=True)
             opposite = _opposite(home, measured.alike)
             made = made.drop(columns="reason").merge(opposite, how="left", on=CELL)
             made["reason"] = made["reason"].where(made["domain"] != "").fillna("")
-        if len(home.frame):
             made = pd.concat([made, _tested(measured, form, home, size)])
         parts.append(made.assign(attribute=attribute))
     return pd.concat(parts, ignore_index=True) if size else None
 
 
-def _families(
-    results: Results, name: str, facts: pd.DataFrame, question: Question | None
-) -> Iterator[tuple[str, "_Measured", LinearGap, "_Pairs"]]:
-    """Attribute, rates, gap and pairs of each dataset and attribute."""
+def _families(results: Results, name: str) -> Iterator[tuple[str, "_Measured", LinearGap]]:
+    """Attribute, rates and gap of each dataset and attribute."""
+    facts = _facts(results)
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     rows = where(results.selected, metric=name, group="")
     rows = rows.assign(data=rows["dataset"].map(of_data))
@@ -238,7 +238,7 @@ def _families(
         else:
             form = WHOLE
             measured = _Measured.of_scores(whole, find_metric(name).better == "higher")
-        yield str(attribute), measured, form, _Pairs.of(measured, facts, question)
+        yield str(attribute), measured, form
 
 
 @dataclass(frozen=True)
@@ -416,10 +416,16 @@ class _Pairs:
     apart: tuple[np.ndarray, np.ndarray]
 
     @classmethod
-    def of(cls, measured: _Measured, facts: pd.DataFrame, question: Question | None) -> "_Pairs":
-        """Of the test sets that were measured."""
+    def of(
+        cls,
+        measured: _Measured,
+        facts: pd.DataFrame,
+        question: Question | None,
+        in_home: bool = False,
+    ) -> "_Pairs":
+        """Of the other test sets that were measured, or of the domains of home."""
         value, n, covariance = measured.value, measured.n, measured.covariance
-        frame = _with_home(measured.tests).merge(facts, on=CELL)
+        frame = _with_home(measured.tests, in_home).merge(facts, on=CELL)
         pooled, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
         home = np.where(frame["domain"] == "", pooled, measured.within[pooled])
         bounded = bool(np.isfinite(n).any())
@@ -454,21 +460,6 @@ class _Pairs:
             (apart, copies & apart),
         )
 
-    def split(self) -> tuple["_Pairs", "_Pairs"]:
-        """Those of other test sets than home, and the domains of home, which are no comparisons."""
-        in_home = (self.frame["shift"] == UNSHIFTED).to_numpy()
-        away, home = (
-            _Pairs(
-                self.frame[some].reset_index(drop=True), self.sets[some], self.homes[some],
-                _taken(self.home, some), self.pooled[some], _taken(self.away, some),
-                self.question,
-                self.ratio[some] if isinstance(self.ratio, np.ndarray) else self.ratio,
-                self.covariance[some], (self.apart[0][some], self.apart[1][some]),
-            )
-            for some in (~in_home, in_home)
-        )  # fmt: skip
-        return away, home
-
     def interval(
         self, form: LinearGap, home: bool = False, level: float | np.ndarray = LEVEL
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -493,20 +484,13 @@ class _Pairs:
         return low[place], high[place]
 
 
-def _taken(rates: Rates, some: np.ndarray) -> Rates:
-    """The rates of some tests."""
-    value, variance, n, counted = (
-        np.asarray(part)[some] for part in (rates.value, rates.variance, rates.n, rates.counted)
-    )
-    return replace(rates, value=value, variance=variance, n=n, counted=counted)
-
-
-def _with_home(tests: pd.DataFrame) -> pd.DataFrame:
-    """The other test sets with their number, away, and that of home of the same cell."""
+def _with_home(tests: pd.DataFrame, in_home: bool) -> pd.DataFrame:
+    """The other test sets, or domains of home, with their number, away, and that of home."""
     numbered = tests.reset_index(names="away")
-    is_home = (numbered["shift"] == UNSHIFTED) & (numbered["domain"] == "")
-    homes = numbered.loc[is_home, [*CELL, "away"]].rename(columns={"away": "home"})
-    return numbered[~is_home].merge(homes, on=CELL)
+    unshifted = numbered["shift"] == UNSHIFTED
+    homes = numbered.loc[unshifted & (numbered["domain"] == ""), [*CELL, "away"]]
+    some = numbered[_in_home(tests).to_numpy() if in_home else ~unshifted]
+    return some.merge(homes.rename(columns={"away": "home"}), on=CELL)
 
 
 def _strongest(values: pd.DataFrame) -> pd.Series:
@@ -609,7 +593,7 @@ def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     for _, part in everyone.groupby(everyone["dataset"].map(of_data), sort=False):
         measured = _Measured.of_counts(part, [""], [accuracy])
-        pairs, _ = _Pairs.of(measured, facts, question).split()
+        pairs = _Pairs.of(measured, facts, question)
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         low, high = pairs.interval(LinearGap(weight))
