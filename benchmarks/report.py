@@ -17,6 +17,7 @@ from _results import peak_mib, rounded, save
 
 from robust_fairness.core import registry, tables
 from robust_fairness.metrics import find_metric
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report import Results, report, summary_table, trade_off_figure
 
 PAPERS = {
@@ -81,7 +82,7 @@ def main() -> None:
     find_metric("accuracy")  # reads the metrics, which is not what is timed
     manifest = {"run_id": "made up", "environment": "none", "started": "now", "used": used}
     start, processor = time.perf_counter(), time.process_time()
-    page = report(Results.of(metrics, splits=splits), cells, manifest)
+    page = report(Results.of(metrics, splits=splits), cells, manifest, SECTIONS.values())
     seconds, processor = time.perf_counter() - start, time.process_time() - processor
     summary_table(metrics)
     trade_off_figure(metrics)

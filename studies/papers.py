@@ -12,9 +12,9 @@ from functools import cache, partial
 
 import pandas as pd
 
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report import agreement, claims
 from robust_fairness.report.results import where
-from robust_fairness.report.views import section
 from studies.bias_mitigation import tables as bias_mitigation
 from studies.equalized_robustness import tables as equalized_robustness
 from studies.fair_metric_learning import tables as fair_metric_learning
@@ -25,7 +25,7 @@ from tools.pages import ROOT, STUDIES, Page, rounded
 
 CROSS = Study(
     "cross",
-    {view.id: rounded(view.rows) for view in section("agreement").views},
+    {view.id: rounded(view.rows) for view in SECTIONS["agreement"].views},
     metrics=agreement.MEASURES,
     views="agreement",
 )

@@ -10,9 +10,10 @@ import pandas as pd
 
 from robust_fairness.catalog import files
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report import Results, claims
 from robust_fairness.report.results import CELL, CORRECT, where
-from robust_fairness.report.views import Section, published, section
+from robust_fairness.report.views import Section, published
 from robust_fairness.runs import provenance
 from studies import settings
 from tools.pages import STUDIES, Page, plain
@@ -56,7 +57,7 @@ class Study:
     @property
     def section(self) -> Section:
         """Its views and claims."""
-        return section(self.views or self.name)
+        return SECTIONS[self.views or self.name]
 
     def file_of(self, table: str) -> Path:
         """The file of a table of the runs."""

@@ -16,7 +16,8 @@ from mlflow import MlflowClient
 
 from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
-from robust_fairness.report import VIEWS, Results
+from robust_fairness.papers import VIEWS
+from robust_fairness.report import Results
 from robust_fairness.runs.rerun import comparison
 from robust_fairness.runs.tracking import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small

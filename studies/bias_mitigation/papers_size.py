@@ -34,10 +34,15 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
 from robust_fairness.core.samples import Samples
+from robust_fairness.papers.bias_mitigation.bias_variables import (
+    EXPLICIT,
+    IMPLICIT,
+    PAPER,
+    STANDARD,
+)
+from robust_fairness.papers.bias_mitigation.views import DIFFERENCE, VARIABLES, table_1
 from robust_fairness.pipelines.ingestion.nodes import ingest
 from robust_fairness.report import Results
-from robust_fairness.report.bias_mitigation import DIFFERENCE, VARIABLES, table_1
-from robust_fairness.report.bias_variables import EXPLICIT, IMPLICIT, PAPER, STANDARD
 from robust_fairness.report.results import where
 from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import published

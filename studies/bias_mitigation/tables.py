@@ -5,7 +5,9 @@ from functools import partial
 
 import pandas as pd
 
-from robust_fairness.report import Results, bias_mitigation, bias_variables
+from robust_fairness.papers.bias_mitigation import bias_variables
+from robust_fairness.papers.bias_mitigation import views as bias_mitigation
+from robust_fairness.report import Results
 from robust_fairness.report.results import where
 from robust_fairness.report.statistics import over_seeds
 from studies.bias_mitigation import papers_size

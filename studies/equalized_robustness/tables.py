@@ -4,7 +4,8 @@ from functools import partial
 
 import pandas as pd
 
-from robust_fairness.report import Results, equalized_robustness
+from robust_fairness.papers.equalized_robustness import views as equalized_robustness
+from robust_fairness.report import Results
 from robust_fairness.report.results import CELL, UNSHIFTED, where
 from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import published

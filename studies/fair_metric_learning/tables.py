@@ -5,7 +5,8 @@ from functools import partial
 
 import pandas as pd
 
-from robust_fairness.report import Results, fair_metric_learning
+from robust_fairness.papers.fair_metric_learning import views as fair_metric_learning
+from robust_fairness.report import Results
 from robust_fairness.report.results import where
 from studies.study import Study
 from tools.pages import across

@@ -5,7 +5,8 @@ from functools import partial
 
 import pandas as pd
 
-from robust_fairness.report import Results, kernel_fairness
+from robust_fairness.papers.kernel_fairness import views as kernel_fairness
+from robust_fairness.report import Results
 from robust_fairness.report.results import where
 from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import published

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from robust_fairness.report import Results, latent_shift
+from robust_fairness.papers.latent_shift import views as latent_shift
+from robust_fairness.report import Results
 from robust_fairness.report.results import UNSHIFTED, where
 from studies.study import Study, ends
 

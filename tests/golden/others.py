@@ -13,8 +13,8 @@ from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Metric, all_metrics, metric_function
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report.results import Results
-from robust_fairness.report.views import section
 from tests.golden.audits import SEED
 from tools.pages import STUDIES
 
@@ -129,7 +129,7 @@ def claims(numbers: range) -> pd.DataFrame:
                "state"]  # fmt: skip
     papers = [PAPERS[number] for number in numbers]
     return pd.concat(
-        [section(name).claims(results_of(name))[columns].assign(paper=name) for name in papers]
+        [SECTIONS[name].claims(results_of(name))[columns].assign(paper=name) for name in papers]
     )
 
 
@@ -140,7 +140,7 @@ def views(numbers: range) -> pd.DataFrame:
 
 def cells(numbers: range) -> Iterator[tuple[str, str, int, str, float]]:
     for paper in [PAPERS[number] for number in numbers]:
-        for view in section(paper).views:
+        for view in SECTIONS[paper].views:
             rows = view.rows(results_of(paper)).select_dtypes("number").reset_index(drop=True)
             for column in rows:
                 for row, value in enumerate(rows[column].astype(float)):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report import Results, agreement
 from robust_fairness.report.statistics import kendall_tau, rank_agreement, sizes_of_splits
-from robust_fairness.report.views import section
 from tests.report.made_up import row
 
 METHODS = ["erm", "cuma", "laftr", "faircocco"]
@@ -190,7 +190,7 @@ def test_what_is_kept_of_an_advantage():
 
 def test_a_run_of_few_methods_has_no_views():
     few = made_up()[lambda frame: frame["method"].isin(["erm", "cuma"])]
-    for view in section("agreement").views:
+    for view in SECTIONS["agreement"].views:
         assert (view.id, len(view.rows(Results(few)))) in {
             ("agreement", 0),
             ("agreement_of_proposed", 0),

@@ -9,10 +9,11 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.intervals import wilson_interval
-from robust_fairness.report import bias_mitigation as study
+from robust_fairness.papers import SECTIONS
+from robust_fairness.papers.bias_mitigation import views as study
+from robust_fairness.papers.bias_mitigation.bias_variables import EXPLICIT
 from robust_fairness.report import report
-from robust_fairness.report.bias_variables import EXPLICIT
-from robust_fairness.report.views import published, section, subgroups
+from robust_fairness.report.views import published, subgroups
 from tests.report.made_up import results
 from tests.report.made_up import row as any_row
 
@@ -21,7 +22,7 @@ EXPLICIT_TRIALS = {
     for variable in study.VARIABLES
 }
 
-SECTION = section("bias_mitigation")
+SECTION = SECTIONS["bias_mitigation"]
 VIEWS = {view.id: view for view in SECTION.views}
 row = partial(any_row, dataset="biased_mnist", metric="unbiased_accuracy", n=100)
 
@@ -258,7 +259,9 @@ def test_page_folds_long_views_and_holds_images():
     """Every view of the study is on the page once it was run."""
     picture = np.zeros((4, 4, 3), dtype=np.uint8)
     run = results(made_up())
-    page = report(run, [], {"run_id": "x"}, {"biased_mnist": (picture, "ten <digits>")})
+    page = report(
+        run, [], {"run_id": "x"}, SECTIONS.values(), {"biased_mnist": (picture, "ten <digits>")}
+    )
     for view in SECTION.views:
         assert (f'id="{view.id}"' in page) == bool(len(view.rows(run)))
     assert "<summary>All 570 rows</summary>" in page

@@ -11,9 +11,11 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.report import claims, equalized_robustness
-from robust_fairness.report.equalized_robustness import area_dominated
-from robust_fairness.report.views import published, section
+from robust_fairness.papers import SECTIONS
+from robust_fairness.papers.equalized_robustness import views as equalized_robustness
+from robust_fairness.papers.equalized_robustness.views import area_dominated
+from robust_fairness.report import claims
+from robust_fairness.report.views import published
 from studies.papers import PAPERS, VERDICTS, counted
 from tests.project import ROOT
 from tests.report.made_up import results, row
@@ -559,7 +561,7 @@ def test_faces_decide_nothing_since_cuma_has_not_learned():
     judged = claims.judged(PAPERS["equalized_robustness"].effects).set_index("claim")
     assert judged["says"][name].startswith("undecided: 6 of 6 void; needs models that are more")
     run = PAPERS["equalized_robustness"].results
-    rows = section("equalized_robustness").measured(run)
+    rows = SECTIONS["equalized_robustness"].measured(run)
     of_cells = rows.groupby(["dataset", "method"], as_index=False)["edge"].mean()
     constant = of_cells[of_cells["edge"] <= 0]
     assert set(constant["dataset"]) == {"celeba_chubby", "celeba_eyeglasses"}
@@ -568,7 +570,7 @@ def test_faces_decide_nothing_since_cuma_has_not_learned():
 
 def test_quantities_of_equalized_robustness_by_other_code():
     run = PAPERS["equalized_robustness"].results
-    rows = section("equalized_robustness").measured(run)
+    rows = SECTIONS["equalized_robustness"].measured(run)
     correlations = rows[(rows["metric"] == "rank_correlation") & (rows["dataset"] == "adult")]
     correlations = correlations[
         (correlations["shift"] == "uniform_noise") & (correlations["severity"] == 0.03)
@@ -601,7 +603,7 @@ def test_area_of_a_trade_off_is_that_of_a_fine_grid():
 
 def test_quantities_of_latent_shifts_by_other_code():
     run = PAPERS["latent_shift"].results
-    rows = section("latent_shift").measured(run).set_index(
+    rows = SECTIONS["latent_shift"].measured(run).set_index(
         ["metric", "dataset", "shift", "method", "seed"]
     )  # fmt: skip
     stored = scores("latent_shift", dataset="digits_truncation", method="mlp_mixer", seed=0)
@@ -637,14 +639,14 @@ def test_rows_of_latent_shifts_are_those_of_the_counts():
 
 
 def test_slopes_and_changes_are_means_over_rows():
-    rows = section("latent_shift").measured(PAPERS["latent_shift"].results)
+    rows = SECTIONS["latent_shift"].measured(PAPERS["latent_shift"].results)
     known = rows[rows["by_row"].notna()]
     assert set(known["metric"]) == {"unshifted", "change_at_largest", "fall"}
     assert known["by_row"].map(np.mean).to_numpy(float) == pytest.approx(known["value"])
 
 
 def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width():
-    papers = {section(name).title: PAPERS[name].effects for name in LISTED}
+    papers = {SECTIONS[name].title: PAPERS[name].effects for name in LISTED}
     text = str(claims.drawn(papers))
     root = ElementTree.fromstring(text)
     said = root.get("aria-label")

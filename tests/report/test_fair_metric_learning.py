@@ -9,13 +9,14 @@ import pytest
 
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
+from robust_fairness.papers import SECTIONS
+from robust_fairness.papers.fair_metric_learning import views as study
 from robust_fairness.report import Results, report
-from robust_fairness.report import fair_metric_learning as study
-from robust_fairness.report.views import published, section
+from robust_fairness.report.views import published
 from tests.report.made_up import results
 from tests.report.made_up import row as any_row
 
-SECTION = section("fair_metric_learning")
+SECTION = SECTIONS["fair_metric_learning"]
 VIEWS = {view.id: view for view in SECTION.views}
 SEEDS = 5
 QUANTITIES = (*study.UPSTREAM, *study.DOWNSTREAM)
@@ -459,7 +460,7 @@ def test_many_classes_have_no_legend():
 
 def test_page_shows_every_view_that_was_run():
     metrics = pd.concat([made_up(), of_grid()], ignore_index=True)
-    page = report(run(metrics, planes=planes()), [], {"run_id": "x"})
+    page = report(run(metrics, planes=planes()), [], {"run_id": "x"}, [SECTION])
     shown = {view.id for view in SECTION.views if f'id="{view.id}"' in page}
     drawn = {view.id for view in SECTION.views if f'id="figure-{view.id}"' in page}
     assert {"dml_table_1", "dml_table_2", "dml_figure_12", "dml_planes_group"} <= shown

@@ -7,9 +7,10 @@ import pytest
 
 from robust_fairness.bench.methods.dependence import Facl
 from robust_fairness.core import tables
+from robust_fairness.papers import SECTIONS
+from robust_fairness.papers.kernel_fairness import views as kernel
 from robust_fairness.report import Results, report
-from robust_fairness.report import kernel_fairness as kernel
-from robust_fairness.report.views import published, section
+from robust_fairness.report.views import published
 from tests.report.made_up import results
 from tests.report.made_up import row as any_row
 
@@ -17,7 +18,7 @@ SEEDS = 5
 LABELS = ("erm", "facl", "facl_dp", "facl_cal", "farmi", "farmi_dp", "farmi_cal",
           "faircocco", "faircocco_dp", "faircocco_cal")  # fmt: skip
 JOINT = "age & sex"
-SECTION = section("kernel_fairness")
+SECTION = SECTIONS["kernel_fairness"]
 VIEWS = {view.id: view for view in SECTION.views}
 row = partial(any_row, dataset="drugs", method="faircocco")
 
@@ -393,7 +394,7 @@ def test_page_shows_every_view_that_was_run():
     rows = chosen() + weights() + histograms() + estimates()
     rows += chosen("students", "mean_squared_error", JOINT)
     metrics = tables.table(tables.METRICS, rows)
-    page = report(run(metrics), [], {"run_id": "x"})
+    page = report(run(metrics), [], {"run_id": "x"}, SECTIONS.values())
     shown = {view.id for view in SECTION.views if f'id="{view.id}"' in page}
     assert shown == {view.id for view in SECTION.views} - {"kernel_p_values"}
     for name in ("kernel_figure_2", "kernel_figure_3", "kernel_figure_4"):

@@ -10,14 +10,15 @@ from scipy import stats
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure
+from robust_fairness.papers import SECTIONS
+from robust_fairness.papers.latent_shift import views as study
 from robust_fairness.pipelines.evaluation.nodes import join
 from robust_fairness.report import Results, report
-from robust_fairness.report import latent_shift as study
-from robust_fairness.report.views import published, section
+from robust_fairness.report.views import published
 from tests.report.made_up import results
 from tests.report.made_up import row as any_row
 
-SECTION = section("latent_shift")
+SECTION = SECTIONS["latent_shift"]
 VIEWS = {view.id: view for view in SECTION.views}
 ANGLES = (5.0, 15.0, 30.0)
 RADII = (0.9, 1.0, 1.1)
@@ -354,7 +355,7 @@ def test_one_seed_is_shown_without_an_interval():
 
 
 def test_page_shows_every_view_with_what_the_paper_says():
-    page = report(run(**FURTHER), [], {"run_id": "x"})
+    page = report(run(**FURTHER), [], {"run_id": "x"}, SECTIONS.values())
     for shown in SECTION.views:
         assert f'id="{shown.id}"' in page
         assert (f'id="figure-{shown.id}"' in page) == (shown.draw is not None)

@@ -10,7 +10,8 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.report import VIEWS, Results
+from robust_fairness.papers import VIEWS
+from robust_fairness.report import Results
 from robust_fairness.report.methods import as_table, methods
 from tests.report.made_up import results, row
 

@@ -20,7 +20,8 @@ from robust_fairness.core.rendering.figure_html import plotly_source
 from robust_fairness.core.rendering.figures import bar_style, cut, line_style, style
 from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
 from robust_fairness.core.rendering.html import table
-from robust_fairness.report import VIEWS, Results, report, summary_table
+from robust_fairness.papers import SECTIONS, VIEWS
+from robust_fairness.report import Results, report, summary_table
 from robust_fairness.report.figures import group_bars, pareto_front, trade_off
 from robust_fairness.report.first_screen import answers
 from robust_fairness.report.matrix import matrices
@@ -139,6 +140,7 @@ def page(metrics: pd.DataFrame, **further: pd.DataFrame) -> str:
         Results(metrics, **further),
         cells,
         {"run_id": "r", "environment": "base", "started": "now", "git": None, "used": USED},
+        SECTIONS.values(),
     )
 
 

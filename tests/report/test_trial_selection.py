@@ -3,9 +3,9 @@
 import pandas as pd
 
 from robust_fairness.core import tables
+from robust_fairness.papers import SECTIONS
 from robust_fairness.report import Results
 from robust_fairness.report.trial_selection import agreement, selected_trials
-from robust_fairness.report.views import section
 
 ROWS = [
     ("adult", "cuma", "accuracy", True, "default"),
@@ -32,5 +32,5 @@ def test_criteria_are_compared_with_the_first_that_was_used():
 def test_nothing_to_choose_shows_nothing():
     """A grid whose cells have one trial."""
     assert all(
-        view.rows(Results(pd.DataFrame())).empty for view in section("trial_selection").views
+        view.rows(Results(pd.DataFrame())).empty for view in SECTIONS["trial_selection"].views
     )

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from scipy import integrate, stats
 
-from robust_fairness.report.views import section
+from robust_fairness.papers import SECTIONS
 from studies import papers
 from tests.project import ROOT
 from tools.pages import STUDIES
@@ -230,7 +230,7 @@ def test_every_verdict_by_other_code(paper):
     text = (ROOT / "src/robust_fairness/papers" / paper / "claims.yml").read_text()
     parts, claim_of = parts_of([c for c in yaml.safe_load(text) if not c.get("apart")])
     results = papers.PAPERS[paper].results
-    rows = section(paper).measured(results)
+    rows = SECTIONS[paper].measured(results)
     sizes = results.splits.groupby("dataset")[["train_rows", "test_rows"]].mean()
     shared = results.sizes_of_splits["ratio"].fillna(0) > 0
     ratios = (sizes["test_rows"] / sizes["train_rows"])[shared[shared].index].to_dict()

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from robust_fairness.catalog import names
-from robust_fairness.report import VIEWS, Results, report
+from robust_fairness.papers import SECTIONS, VIEWS
+from robust_fairness.report import Results, report
 from robust_fairness.report.results import computed_once
-from robust_fairness.report.views import declared, section
 from tests.project import ROOT
 from tests.report.made_up import results, row
 
@@ -19,7 +19,7 @@ OTHER = [row(dataset="diabetes"), row(dataset="diabetes", shift="gaussian_noise"
 @pytest.fixture(scope="module")
 def page_of_another_run() -> str:
     """The report of a run that no study is about, without its head."""
-    return report(results(OTHER), [], {"run_id": "x"}).split("<main")[1]
+    return report(results(OTHER), [], {"run_id": "x"}, SECTIONS.values()).split("<main")[1]
 
 
 def test_tables_that_the_report_reads_are_those_declared():
@@ -45,9 +45,8 @@ def test_a_function_of_results_is_computed_once_for_each():
     assert calls == [2, 3, 2]
 
 
-def test_every_view_has_a_title():
-    """And no name stands twice in ``views.yml``."""
-    assert sum(len(fields["views"]) for fields in declared().values()) == len(VIEWS)
+def test_every_view_has_a_title_and_a_name_of_its_own():
+    assert len(VIEWS) == sum(len(section.views) for section in SECTIONS.values())
     assert all(view.title for view in VIEWS.values())
 
 
@@ -55,11 +54,11 @@ def test_every_view_has_a_title():
 @pytest.mark.parametrize("name", STUDIES)
 def test_nothing_is_shown_of_a_run_without_the_cells_of_a_study(name, rows):
     """Neither views nor claims that were run."""
-    study, of_it = section(name), results(rows)
+    study, of_it = SECTIONS[name], results(rows)
     assert all(view.rows(of_it).empty for view in study.views)
     assert set(study.claims(of_it)["state"]) == {"not run"}
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_section_of_a_study_is_not_on_the_page_of_another_run(name, page_of_another_run):
-    assert section(name).title not in page_of_another_run
+    assert SECTIONS[name].title not in page_of_another_run

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core import tables
-from robust_fairness.report import VIEWS, report
-from robust_fairness.report import bias_mitigation as study
-from robust_fairness.report import visual_question_answering as questions
-from robust_fairness.report.bias_variables import EXPLICIT
+from robust_fairness.papers import SECTIONS, VIEWS
+from robust_fairness.papers.bias_mitigation import views as study
+from robust_fairness.papers.bias_mitigation import visual_question_answering as questions
+from robust_fairness.papers.bias_mitigation.bias_variables import EXPLICIT
+from robust_fairness.report import report
 from robust_fairness.report.views import published
 from tests.report.made_up import results, row
 
@@ -203,7 +204,7 @@ def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
 def test_views_are_on_the_page_where_questions_were_run():
     """And not where they were not."""
     metrics = made_up(1)
-    page = report(results(metrics), [], {"run_id": "x"})
+    page = report(results(metrics), [], {"run_id": "x"}, SECTIONS.values())
     for view in ("bias_table_1", "bias_table_2", "bias_head_tail", "bias_figure_a9"):
         assert f'id="{view}"' in page
     others = metrics.assign(dataset="diabetes")

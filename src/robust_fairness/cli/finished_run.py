@@ -48,7 +48,7 @@ def table(
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
-    from robust_fairness.report import VIEWS
+    from robust_fairness.papers import VIEWS
     from robust_fairness.report.methods import PLAIN, as_table, methods
     from robust_fairness.runs import provenance
 

@@ -29,6 +29,23 @@
   stand for its own where no other of these was run.
 
 ``<paper>/published.csv`` has the printed numbers as fractions (``report.views.published``).
-Views and derived scores of a paper are the module of its name in ``reporting``; they will move
-here.
+``<paper>/views.py`` has the functions of its views, which ``views.yml`` declares, and ``measured``,
+the scores that its claims are about.
 """
+
+from robust_fairness.report.claims import PAPERS
+from robust_fairness.report.views import declared_in, own_section, section_of
+
+# Of the page, in its order.
+SECTIONS = {
+    section.name: section
+    for section in (
+        *map(own_section, ("methods", "matrix", "natural_shift")),
+        *(
+            section_of(f"{__name__}.{paper}.views", paper, **declared_in(f"{__name__}.{paper}"))
+            for paper in PAPERS
+        ),
+        *map(own_section, ("agreement", "trial_selection")),
+    )
+}
+VIEWS = {view.id: view for section in SECTIONS.values() for view in section.views}

@@ -1,7 +1,7 @@
 """The report: one page that opens from disk, without network."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -17,10 +17,8 @@ from robust_fairness.report import claims, first_screen, ranks, summary
 from robust_fairness.report.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.report.matrix import other_networks
 from robust_fairness.report.results import CELL, Results
-from robust_fairness.report.views import Section, declared, section
+from robust_fairness.report.views import Section
 
-SECTIONS = tuple(map(section, declared()))
-VIEWS = {view.id: view for item in SECTIONS for view in item.views}
 PACKAGE = "robust_fairness.report"
 NO_SHEETS: Mapping[str, tuple[np.ndarray, str]] = MappingProxyType({})
 PROJECT = "../../../../"  # its folder, from the report of a run
@@ -39,6 +37,7 @@ def report(
     results: Results,
     cells: Sequence[Mapping[str, str]],
     manifest: Mapping[str, Any],
+    sections: Iterable[Section],
     sheets: Mapping[str, tuple[np.ndarray, str]] = NO_SHEETS,
 ) -> str:
     """The page of a run as HTML; the same arguments give the same text.
@@ -48,6 +47,8 @@ def report(
         cells: dataset, method, state ("done", "failed", "not selected") and reason of every cell
             of the full grid.
         manifest: the manifest of the run; ``used`` has the names by kind of all it used.
+        sections: of papers and questions, in their order; one without anything that was run is left
+            out.
         sheets: contact sheets by dataset, uint8 ``[height, width, 3]``, with their captions.
     """
     metrics = results.metrics
@@ -56,7 +57,7 @@ def report(
         for cell in cells
         if cell["state"] == "failed"
     }
-    sections = [_section(results, item) for item in SECTIONS]
+    shown = [_section(results, item) for item in sections]
     return rendered(
         PACKAGE,
         "report.html",
@@ -72,7 +73,7 @@ def report(
             for name, rows in metrics.groupby("dataset", sort=False)
         ],
         project=PROJECT,
-        sections=[shown for shown in sections if shown["views"] or shown["claims"]],
+        sections=[section for section in shown if section["views"] or section["claims"]],
         citations=_citations(manifest),
     )
 

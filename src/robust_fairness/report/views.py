@@ -33,7 +33,7 @@ PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group"
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A table or figure of a paper, as ``views.yml`` declares it.
+    """A table or figure of a paper, as a ``views.yml`` declares it.
 
     Attributes:
         id: short name, for links.
@@ -70,7 +70,7 @@ class Section:
     """The views of a paper, or of a question across papers.
 
     Attributes:
-        name: its module.
+        name: that of its module, or of the paper.
         title: its title.
         views: its views.
         measured: of a paper, returns the scores that its claims are about.
@@ -89,20 +89,32 @@ class Section:
 
 
 @cache
-def declared() -> dict[str, dict[str, Any]]:
-    """The sections by the name of their module."""
-    text = (files("robust_fairness.report") / "views.yml").read_text(encoding="utf-8")
-    result: dict[str, dict[str, Any]] = yaml.load(text, FASTER)
+def own_section(name: str) -> Section:
+    """The section that a module of the report makes, as ``views.yml`` declares it."""
+    package = "robust_fairness.report"
+    return section_of(f"{package}.{name}", name, **declared_in(package)[name])
+
+
+def declared_in(package: str) -> dict[str, Any]:
+    """The views that a package declares."""
+    text = (files(package) / "views.yml").read_text(encoding="utf-8")
+    result: dict[str, Any] = yaml.load(text, FASTER)
     return result
 
 
-@cache
-def section(name: str) -> Section:
-    """The section that a module of this package makes."""
-    module = vars(import_module(f"robust_fairness.report.{name}"))
-    scope = SimpleNamespace(**{**GENERIC, **module})
-    views = (_view(key, scope, **fields) for key, fields in declared()[name]["views"].items())
-    return Section(name, declared()[name]["title"], tuple(views), module.get("measured"))
+def section_of(module: str, name: str, title: str, views: Mapping[str, Any]) -> Section:
+    """A section.
+
+    Args:
+        module: that has the functions of its views.
+        name: of the section.
+        title: its title.
+        views: as declared, by name.
+    """
+    functions = vars(import_module(module))
+    scope = SimpleNamespace(**{**GENERIC, **functions})
+    made = tuple(_view(key, scope, **fields) for key, fields in views.items())
+    return Section(name, title, made, functions.get("measured"))
 
 
 def _view(

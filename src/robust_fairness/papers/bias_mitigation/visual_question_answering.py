@@ -6,7 +6,7 @@ of 2 to 133,328 groups. There the study's unbiased accuracy is the mean of head 
 
 import pandas as pd
 
-from robust_fairness.report.bias_variables import (
+from robust_fairness.papers.bias_mitigation.bias_variables import (
     EXPLICIT,
     IMPLICIT,
     PAPER,

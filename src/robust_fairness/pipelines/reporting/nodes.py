@@ -53,6 +53,7 @@ def collect(**results: Any) -> dict[str, Any]:
 def report(metrics: Any, manifest: dict[str, Any], experiment: Experiment, **parts: Any) -> str:
     """The HTML page, of tables and the results of datasets by their names in the catalog."""
     from robust_fairness import report as reporting
+    from robust_fairness.papers import SECTIONS
 
     if isinstance(metrics, Failure):
         raise InputError(f"metrics are missing: {metrics}")
@@ -69,7 +70,8 @@ def report(metrics: Any, manifest: dict[str, Any], experiment: Experiment, **par
         if "contact_sheet" in results:
             sheets[dataset.name] = results["contact_sheet"], _caption(dataset)
     further = {name: made[name] for name in FURTHER if name in made}
-    return reporting.report(reporting.Results.of(metrics, **further), cells, manifest, sheets)
+    results = reporting.Results.of(metrics, **further)
+    return reporting.report(results, cells, manifest, SECTIONS.values(), sheets)
 
 
 def _caption(dataset: DatasetConfig) -> str:

@@ -1,0 +1,1 @@
+"""Critical Issues in Bias Mitigation: views, claims and printed numbers."""

@@ -1,0 +1,1 @@
+"""Equalized Robustness: views, claims and printed numbers."""

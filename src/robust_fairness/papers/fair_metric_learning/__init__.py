@@ -1,0 +1,1 @@
+"""finDML and PARADE: views, claims and printed numbers."""

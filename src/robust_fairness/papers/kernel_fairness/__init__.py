@@ -1,0 +1,1 @@
+"""FairCOCCO: views, claims and printed numbers."""

@@ -1,0 +1,1 @@
+"""Control+Shift: views, claims and printed numbers."""
