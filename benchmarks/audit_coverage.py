@@ -19,12 +19,12 @@ import pandas as pd
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.control import ControlStrata, within
 from robust_fairness.auditing.power import power_of
-from robust_fairness.inference import Rates
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import Compared
+from robust_fairness.numbers.rates import Rates
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 TRUE_POSITIVE, TRUE_NEGATIVE, POSITIVE = 0.7, 0.8, 0.4

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from _results import FOLDER, save
 
-from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
-from robust_fairness.inference.claims import Decided, decided
+from robust_fairness.numbers.claims import Decided, decided
+from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, Component, Estimate
 from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
 
 SEEDS, POOL, TESTED = 10, 300, 60

@@ -15,27 +15,24 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from robust_fairness.inference import (
-    LEVEL,
-    POWER,
-    REFITS,
-    ROWS,
-    Component,
-    Estimate,
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
+from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.rates import (
     LinearGap,
     Rates,
-    between_refits,
     contrast,
-    holm,
     interval,
     linear_gap,
+    with_moderated,
+)
+from robust_fairness.numbers.variance import (
+    between_refits,
+    covariance_of_copies,
     moderated,
     over_domains,
 )
-from robust_fairness.inference.moments import covariance_of_copies
-from robust_fairness.numbers.counts import Counts
-from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.rates import with_moderated
 from robust_fairness.numbers.verdicts import concluded, judged, tested
 
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -15,8 +15,9 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.monitor import DEVIATIONS
-from robust_fairness.inference import LEVEL, linear_gap
-from robust_fairness.inference.sequential import Batches, Reference, growth
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.rates import linear_gap
+from robust_fairness.numbers.sequential import Batches, Reference, growth
 
 TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 PERIODS, START, DRIFT = 60, 12, 0.01

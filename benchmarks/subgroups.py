@@ -19,7 +19,7 @@ from _results import FOLDER, Row, rounded, save
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.search import searched
-from robust_fairness.inference import LEVEL
+from robust_fairness.numbers.estimate import LEVEL
 
 ATTRIBUTES, VALUES, SHARES = ["a", "b", "c", "d"], list("wxyz"), [0.4, 0.3, 0.2, 0.1]
 WRONG = 0.2

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference import DOMAINS, LEVEL, Component, Estimate, holm, over_domains
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.estimate import DOMAINS, LEVEL, Component, Estimate
+from robust_fairness.numbers.variance import over_domains
 from robust_fairness.report.statistics import kendall_tau
 
 Array = np.ndarray

@@ -9,11 +9,10 @@ import robust_fairness as rf
 from robust_fairness.auditing.gates import parse
 from robust_fairness.auditing.verdict import answers
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference import Rates, interval, linear_gap
 from robust_fairness.numbers import verdicts
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.partly import partly_labelled
-from robust_fairness.numbers.rates import rates_of
+from robust_fairness.numbers.rates import Rates, interval, linear_gap, rates_of
 
 RATES = {"a": 0.8, "b": 0.5, "c": 0.6}
 GAP = "equal_opportunity_difference"

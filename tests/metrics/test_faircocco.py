@@ -15,10 +15,7 @@ from robust_fairness.bench.maths.faircocco import (
     rows_of,
     variables_of,
 )
-from robust_fairness.bench.training.evaluation import metrics_of
-from robust_fairness.core.draws import subset
-from robust_fairness.metrics import evaluate, find_metric
-from robust_fairness.metrics.faircocco import (
+from robust_fairness.bench.metrics.faircocco import (
     faircocco_cal,
     faircocco_dp,
     faircocco_eo,
@@ -26,6 +23,9 @@ from robust_fairness.metrics.faircocco import (
     hsic_dp_p_value,
     hsic_eo_p_value,
 )
+from robust_fairness.bench.training.evaluation import metrics_of
+from robust_fairness.core.draws import subset
+from robust_fairness.metrics import evaluate, find_metric
 from tests.maths.test_cross_covariance import exact_score
 from tests.training.conftest import make_samples
 

@@ -52,7 +52,7 @@ def blocks(request, monkeypatch):
     if request.param == "many blocks":
         monkeypatch.setattr(module, "ROWS", 7)
         monkeypatch.setattr(module, "VALUES", 60)
-        monkeypatch.setattr("robust_fairness.metrics.representation.BLOCK", 60)
+        monkeypatch.setattr("robust_fairness.bench.metrics.representation.BLOCK", 60)
 
 
 def make_embedding(seed: int, rows: int, columns: int = 5, classes: int = 4):

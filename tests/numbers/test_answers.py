@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.inference import answers
-from robust_fairness.inference.answers import answer, gated, limit, one_digit, points, worst_first
+from robust_fairness.numbers import answers
+from robust_fairness.numbers.answers import answer, gated, limit, one_digit, points, worst_first
 
 PAIR = {
     "data": "acs", "attribute": "sex", "place": "NM", "state": "held", "change": 0.01,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.inference import REFITS, ROWS, Component, Estimate
-from robust_fairness.inference.claims import decided
 from robust_fairness.numbers.adjust import hochberg, holm
+from robust_fairness.numbers.claims import decided
+from robust_fairness.numbers.estimate import REFITS, ROWS, Component, Estimate
 from tests.modules import module
 from tests.project import ROOT
 

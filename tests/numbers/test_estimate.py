@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.inference import REFITS, ROWS, Component, Estimate
+from robust_fairness.numbers.estimate import REFITS, ROWS, Component, Estimate
 
 INF = np.inf
 TAILS = np.array([0.2, 0.025, 1e-3, 1e-6])

@@ -7,8 +7,9 @@ import pytest
 from scipy import optimize, stats
 
 from robust_fairness.auditing.monitor import DEVIATIONS
-from robust_fairness.inference import LEVEL, linear_gap
-from robust_fairness.inference.sequential import (
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.rates import LinearGap, linear_gap
+from robust_fairness.numbers.sequential import (
     Batches,
     Reference,
     growth,
@@ -16,7 +17,6 @@ from robust_fairness.inference.sequential import (
     projected,
     start_weights,
 )
-from robust_fairness.numbers.rates import LinearGap
 
 GAPS = {
     "two groups": (linear_gap("largest", 2), (5, 3)),

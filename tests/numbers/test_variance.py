@@ -4,19 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.inference import (
-    LEVEL,
-    REFITS,
-    ROWS,
-    Component,
-    Estimate,
+from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, Component, Estimate
+from robust_fairness.numbers.variance import (
     between_domains,
     between_refits,
     moderated,
     of_rate,
+    of_rows,
     over_domains,
+    resampled,
+    small_counts,
 )
-from robust_fairness.numbers.variance import of_rows, resampled, small_counts
 
 
 def test_a_rate_has_the_variance_of_its_mean():

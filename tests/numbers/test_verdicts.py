@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.inference import LEVEL, Rates, contrast, interval, linear_gap, over_refits
 from robust_fairness.numbers.adjust import false_discovery_rate, holm
-from robust_fairness.numbers.variance import covariance_of_copies, small_covariance
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.rates import Rates, contrast, interval, linear_gap
+from robust_fairness.numbers.variance import covariance_of_copies, over_refits, small_covariance
 from robust_fairness.numbers.verdicts import concluded, judged
 from robust_fairness.numbers.verdicts import tested as unadjusted
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core import tables
-from robust_fairness.inference import Rates, linear_gap
+from robust_fairness.numbers.rates import Rates, linear_gap
 from robust_fairness.numbers.verdicts import judged
 from robust_fairness.numbers.verdicts import tested as unadjusted
 from robust_fairness.report import Results
@@ -18,7 +18,7 @@ from robust_fairness.report.matrix import matrices, other_networks, undefined
 from tests.report.made_up import results, row
 
 GAP = "equalized_odds_difference"
-ACS = pd.read_csv(Path(__file__).parents[1] / "inference" / "acs_changes.csv")
+ACS = pd.read_csv(Path(__file__).parents[1] / "numbers" / "acs_changes.csv")
 RATES = {"tpr": "true_positive_rate_by_group", "fpr": "false_positive_rate_by_group"}
 
 

@@ -1,7 +1,7 @@
 """Every verdict on the claims of the papers, again from the stored scores by other code.
 
 Rows are selected with pandas, tails are integrated with scipy, and the corrections and the table of
-decisions are written down once more; nothing of ``inference.claims`` is called. Compared are the
+decisions are written down once more; nothing of ``numbers.claims`` is called. Compared are the
 tables of effects of the studies.
 """
 

@@ -21,15 +21,14 @@ from itertools import combinations
 import numpy as np
 from scipy import sparse
 
-from robust_fairness import inference
 from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.predictions import Predictions, attribute_name
-from robust_fairness.inference import LinearGap, Rates
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.intervals import Compared, Interval, ratio
 from robust_fairness.numbers.quantities import Means
+from robust_fairness.numbers.rates import LinearGap, Rates, linear_gap
 from robust_fairness.numbers.rows import Source
 from robust_fairness.numbers.variance import student_factor
 
@@ -144,7 +143,7 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
             bound = ratio(rates.mean[0] * n, n)
         return Within(value, bound=bound, differences=differences)
     if gap.how == "sum":
-        of = inference.linear_gap("sum", TWO, len(parts))
+        of = linear_gap("sum", TWO, len(parts))
     else:
         size = len(parts) * len(pairs)
         signs = np.kron(np.eye(size), np.array([[1.0, -1.0], [-1.0, 1.0]]))

@@ -15,11 +15,11 @@ from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import SCORES, scored, selected
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference import LinearGap
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.intervals import Compared
 from robust_fairness.numbers.quantities import Quantity
+from robust_fairness.numbers.rates import LinearGap
 
 METHODS = ("between_groups", "to_overall")
 GROUP = "group"

@@ -20,7 +20,8 @@ from scipy import special
 
 from robust_fairness.auditing.digits import number, p_value
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.inference import LEVEL, holm
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.estimate import LEVEL
 
 FEWEST = 5  # expected labels of a group that is compared alone
 NO_PART = "the labelled rows are no random part of the table"

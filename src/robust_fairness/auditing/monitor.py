@@ -7,7 +7,7 @@ A gap has grown when it is above ``bound``, its exact upper bound in the referen
 by default ``DEVIATIONS`` standard deviations of what varies between periods of the reference. The
 gap of a reference of any size is above that bound with a probability of at most half of the
 family's error, shared by all gaps; an e-process, which is averaged over groups, rates, sizes and
-starts of a growth (``inference.sequential``), is above its limit with that of the other half,
+starts of a growth (``numbers.sequential``), is above its limit with that of the other half,
 whenever one looks.
 """
 
@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, model_validator
 
-from robust_fairness import inference
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
@@ -32,8 +31,13 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import checksum
 from robust_fairness.core.rendering.html import counted
-from robust_fairness.inference import LEVEL
-from robust_fairness.inference.sequential import (
+from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import bounds_of_gap
+from robust_fairness.numbers.rates import LinearGap, linear_gap
+from robust_fairness.numbers.sequential import (
     FEWEST_PERIODS,
     Batches,
     Growth,
@@ -41,10 +45,6 @@ from robust_fairness.inference.sequential import (
     growth,
     lower_bound,
 )
-from robust_fairness.metrics import Gap, find_metric
-from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.intervals import bounds_of_gap
 
 VERSION = 1
 FORMAT = "robust-fairness monitor"
@@ -487,8 +487,8 @@ class Followed:
         return lower_bound(self._batches, self._gap, self.since, LEVEL / 2)
 
     @property
-    def _gap(self) -> inference.LinearGap:
-        return inference.linear_gap("largest", len(self.groups), len(self.of.of))
+    def _gap(self) -> LinearGap:
+        return linear_gap("largest", len(self.groups), len(self.of.of))
 
     @cached_property
     def _batches(self) -> Batches:

@@ -34,8 +34,8 @@ from robust_fairness.core import tables
 from robust_fairness.core.numbers import exact
 from robust_fairness.core.rendering.forest import Mark, forest
 from robust_fairness.core.rendering.html import rendered
-from robust_fairness.inference.answers import SYMBOLS
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.answers import SYMBOLS
 from robust_fairness.numbers.groups import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows

@@ -7,9 +7,10 @@ import numpy as np
 from scipy import special
 
 from robust_fairness.auditing.digits import number
-from robust_fairness.inference import LEVEL, POWER, Rates, contrast
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import LEVEL, POWER
 from robust_fairness.numbers.intervals import Compared
+from robust_fairness.numbers.rates import Rates, contrast
 
 HALF = 0.5
 STEPS = 4  # towards the gap that is shown

@@ -9,7 +9,7 @@ count as their effective number, which is no larger than that of the rows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
 from math import prod
@@ -21,9 +21,10 @@ from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import exact_bounds
-from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.quantities import Quantity
 
@@ -142,33 +143,29 @@ def searched(predictions: Predictions, options: Options) -> list[Worst]:
     for attributes in _attributes(predictions, options):
         groups = groups_of(predictions.samples.attributes, attributes)
         subgroups.append((attributes, groups.values, predictions.counts_of(groups)))
-    found = []
+    clearest: list[Worst] = []
     for rate in RATES if len(predictions.samples.classes) == TWO else RATES[:1]:
-        tried, best = 0, (np.inf, 0.0)
+        tried, best, place = 0, (np.inf, 0.0), None
         for attributes, values, counts in subgroups:
             compared = _Compared.of(counts, rate)
             enough = compared.rows.min(0) >= options.small
             tried += int(enough.sum())
-            for group in np.flatnonzero(enough & (compared.p <= best[0])):
+            for group in np.flatnonzero(enough & (compared.p <= best[0])).tolist():
                 key = float(compared.p[group]), -float(compared.difference[group])
                 if key < best:
-                    best, worst = key, (attributes, values[group], int(group), compared)
-        if tried:
-            found.append((rate, tried, best[0], *worst))
-    if not found:
+                    best, place = key, (attributes, values[group], group, compared)
+        if place:
+            attributes, subgroup, group, compared = place
+            value, rest = compared.value[:, group].tolist()
+            low, high = compared.bounds(group, LEVEL / tried)
+            n, p = int(compared.rows[0, group]), min(best[0] * tried, 1.0)
+            clearest.append(
+                Worst(rate, attributes, subgroup, n, value, rest, -best[1], low, high, p, tried)
+            )
+    if not clearest:
         raise InputError(f"search: no subgroup has {options.small} rows, nor have all others")
-    adjusted = holm([min(p * tried, 1.0) for _, tried, p, *_ in found]).tolist()
-    result = []
-    for (rate, tried, _, attributes, values, group, compared), p in zip(
-        found, adjusted, strict=True
-    ):
-        value, rest = compared.value[:, group].tolist()
-        low, high = compared.bounds(group, LEVEL / tried)
-        n, difference = int(compared.rows[0, group]), float(compared.difference[group])
-        result.append(
-            Worst(rate, attributes, values, n, value, rest, difference, low, high, p, tried)
-        )
-    return result
+    adjusted = holm([worst.p for worst in clearest]).tolist()
+    return [replace(worst, p=p) for worst, p in zip(clearest, adjusted, strict=True)]
 
 
 def _attributes(predictions: Predictions, options: Options) -> Iterator[tuple[str, ...]]:

@@ -22,9 +22,10 @@ from scipy import special
 from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, strata_of
 from robust_fairness.auditing.digits import estimate, p_value
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import groups_of, shown
 from robust_fairness.numbers.variance import small_counts
 

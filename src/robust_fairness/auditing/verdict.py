@@ -13,9 +13,9 @@ from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.core.numbers import exact
-from robust_fairness.inference import LEVEL
-from robust_fairness.inference.answers import answer, gated, grew_in
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.answers import answer, gated, grew_in
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.intervals import ALL_VALUES
 
 MOST_GATES = 3  # of each verdict, which the console shows
@@ -35,13 +35,13 @@ GAPS_OF_CLASSES = {
     "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
 SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
-MARGIN = 0.05  # change of a gap that is immaterial, see ``inference.verdicts``
+MARGIN = 0.05  # change of a gap that is immaterial, see ``numbers.verdicts``
 NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
 NOTHING_ESTIMATED = "Unknown: no gap between groups can be estimated"
 
 
 def answers(audit: AuditFindings) -> list[str]:
-    """The answers that console, page and model card begin with, see ``inference.answers``.
+    """The answers that console, page and model card begin with, see ``numbers.answers``.
 
     About gates first, then about changes; an audit with neither is answered by a gate on its first
     gap, whose evidence decides.

@@ -179,8 +179,12 @@ def _mapped_file(array: np.ndarray) -> Path | None:
 
 
 def _same_bits(first: np.ndarray, second: np.ndarray) -> bool:
-    bits = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (first, second))
-    return first.dtype == second.dtype and first.shape == second.shape and np.array_equal(*bits)
+    one, other = (
+        np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (first, second)
+    )
+    return (
+        first.dtype == second.dtype and first.shape == second.shape and np.array_equal(one, other)
+    )
 
 
 @lru_cache(maxsize=64)

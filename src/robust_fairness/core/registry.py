@@ -45,7 +45,7 @@ PACKAGES = {
     ),
     "objective": ("bench/objectives",),
     "miner": ("bench/miners",),
-    "metric": ("metrics",),
+    "metric": ("metrics", "bench/metrics"),
     "postprocessing": ("auditing/repair",),
 }
 # The folder of a kind in ``plugins/``, and its group of entry points. Users have written them: they

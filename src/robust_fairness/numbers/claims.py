@@ -84,7 +84,7 @@ def decided(
         void: parts whose models are no better than the most frequent class.
         disagree: parts whose few seeds are on both sides of what is claimed.
 
-    >>> from robust_fairness.inference import REFITS, Component
+    >>> from robust_fairness.numbers.estimate import REFITS, Component
     >>> effects = Estimate(np.array([3.0, 2.5, 0.1]), {REFITS: Component(np.full(3, 0.25), 9.0)})
     >>> decided(effects, np.array([0, 0, 1]), ["above", "above", "above"], np.full(3, 2.0)).verdicts
     ('supported', 'excluded')

@@ -115,7 +115,7 @@ class Compared:
         return replace(self, gap=replace(self.gap, functions=self.gap.functions[some]))
 
     def tests_from(self, then: "Compared") -> pd.DataFrame | None:
-        """Tests of the change since an earlier period (``inference.verdicts``), as of a run.
+        """Tests of the change since an earlier period (``numbers.verdicts``), as of a run.
 
         None where both have other groups. Growth among the groups that are known in both is growth.
         """

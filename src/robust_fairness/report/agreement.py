@@ -14,8 +14,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.rendering.figures import faceted
-from robust_fairness.inference import over_refits
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.variance import over_refits
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report.ranks import FEWEST, compared, comparison_of
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
@@ -185,7 +185,7 @@ def tests(results: Results) -> pd.DataFrame:
 
     Returns:
         Columns metric, compared (``WITH_PLAIN`` or ``WITH_UNSHIFTED``), ``PLACE``, method, those of
-        ``inference.verdicts.concluded`` (a positive value is better), tested (unshifted or under
+        ``numbers.verdicts.concluded`` (a positive value is better), tested (unshifted or under
         shift), better and worse (significant).
     """
     ratio = results.sizes_of_splits["ratio"]

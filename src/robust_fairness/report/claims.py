@@ -7,7 +7,7 @@ is that of the test rows alone (*these models*), the seeds' range is shown, and 
 of what is claimed decide nothing. Where scores have what every test row adds to them, rows are
 paired: the effect is a mean over rows of what a row adds to it, over all seeds and both sides.
 
-``inference.claims`` decides. A part is void if a model is no more accurate than the most frequent
+``numbers.claims`` decides. A part is void if a model is no more accurate than the most frequent
 class, and out of reach if its margin is more than the whole value of the other side, or what that
 lacks to 1, so that no effect of the margin is possible.
 """
@@ -33,9 +33,8 @@ from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import written as as_text
 from robust_fairness.core.rendering.effects import Effect, effects_svg
-from robust_fairness.inference import LEVEL, REFITS, ROWS, Component, Estimate
-from robust_fairness.inference.claims import BOUNDS, DECIDED, Says, decided
-from robust_fairness.numbers.estimate import POWER
+from robust_fairness.numbers.claims import BOUNDS, DECIDED, Says, decided
+from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
 from robust_fairness.numbers.variance import (
     FEWEST_REFITS,
     between_refits,
@@ -193,7 +192,7 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
 
     Returns:
         Columns claim, at, part, verdict (of the claim), state (of the part, see
-        ``inference.claims``), expect, known_before, published, std (of the published effect), ours,
+        ``numbers.claims``), expect, known_before, published, std (of the published effect), ours,
         low, high, ends (what low and high are: "95 %", or "seeds" for the range of few), p
         (adjusted), margin, reach (the largest effect that is possible; infinite where none is
         known), seeds, question, error (the standard error), needed (in words, of what is open),

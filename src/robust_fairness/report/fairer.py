@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference import LEVEL, REFITS, Estimate
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import LEVEL, REFITS, Estimate
 from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
 from robust_fairness.report.matrix import PLACE, is_plain
 from robust_fairness.report.results import Results, where

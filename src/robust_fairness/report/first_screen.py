@@ -11,7 +11,8 @@ from markupsafe import Markup
 from robust_fairness.core.rendering.forest import Mark, forest, scatter
 from robust_fairness.core.rendering.html import counted, rendered
 from robust_fairness.core.tables import csv
-from robust_fairness.inference.answers import (
+from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.answers import (
     SYMBOLS,
     also,
     answer,
@@ -22,7 +23,6 @@ from robust_fairness.inference.answers import (
     signed,
     worst_first,
 )
-from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.variance import FEWEST_REFITS
 from robust_fairness.report.fairer import advantages
@@ -117,7 +117,7 @@ def answers(results: Results) -> list[str]:
     """The answer to all gaps, what is said beside it, and a line for each of several parts.
 
     Returns:
-        Sentences of ``inference.answers``, the last ones about the first gap by dataset and
+        Sentences of ``numbers.answers``, the last ones about the first gap by dataset and
         attribute; none if the run has no gap.
     """
     by_gap = matrices(results)
@@ -198,7 +198,7 @@ def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
 
 
 def _compared(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows of a matrix as ``inference.answers`` takes them: with the name of the test set."""
+    """Rows of a matrix as ``numbers.answers`` takes them: with the name of the test set."""
     names = [test_set_name(*key) for key in zip(*(rows[name] for name in PLACE), strict=True)]
     return rows.assign(place=np.array(names, dtype=object))
 
@@ -215,7 +215,7 @@ def _lacking(
 
 
 def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.DataFrame:
-    """Comparisons as ``inference.answers`` takes them, with what cannot be estimated."""
+    """Comparisons as ``numbers.answers`` takes them, with what cannot be estimated."""
     told = {
         (str(place), str(name)) for place, name in zip(rows["data"], rows["attribute"], strict=True)
     }

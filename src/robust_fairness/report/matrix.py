@@ -106,7 +106,7 @@ def matrices(
 
     Returns:
         By gap, without rows if no gap can be estimated, the columns ``MATRIX``: those of
-        ``inference.verdicts``; rate and group that limit it; accuracy at home, its change with
+        ``numbers.verdicts``; rate and group that limit it; accuracy at home, its change with
         standard error, and its interval in the test set; intervals of the gap at home, in the test
         set, and (``lower``, ``upper``) of one that holds for all test sets of a model together;
             the gap at home with its domains taken together (``pooled``).

@@ -8,8 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.rendering.figures import GREY, Panel, Trace, drawn, in_panel, panelled
-from robust_fairness.inference.answers import signed
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.answers import signed
 from robust_fairness.report.effective_robustness import fitted_line, within
 
 KEYS = ["data", "attribute", "metric"]

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.inference import LEVEL, holm, over_domains
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.variance import over_domains
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report import methods, natural_figures
 from robust_fairness.report.effective_robustness import fitted_line, within
@@ -247,7 +249,7 @@ def over_pairs(
 
     Returns:
         ``by``, says (one of the words for below and above 0, or ``UNKNOWN``), the column, and of
-        ``inference.verdicts.concluded`` low, high, domains (targets), p, p_holm and detectable.
+        ``numbers.verdicts.concluded`` low, high, domains (targets), p, p_holm and detectable.
     """
     place = ["trained_on", "tested_on"]
     wide = cells.pivot_table(index=list(by), columns=place, values=value, sort=False)

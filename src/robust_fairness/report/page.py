@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from robust_fairness.bench.citations import bibliography, sources
 from robust_fairness.core.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.core.rendering.html import rendered, table
-from robust_fairness.inference import answers
+from robust_fairness.numbers import answers
 from robust_fairness.report import claims, first_screen, ranks, summary
 from robust_fairness.report.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.report.matrix import other_networks

@@ -13,9 +13,10 @@ from sklearn.metrics import roc_curve
 
 from robust_fairness.auditing.repair.base import Decisions, PostProcessing, PostProcessingParameters
 from robust_fairness.core.errors import InputError
-from robust_fairness.inference import ROWS, Component, Estimate, Rates, contrast, linear_gap
+from robust_fairness.numbers.estimate import ROWS, Component, Estimate
 from robust_fairness.numbers.groups import Groups, shown
 from robust_fairness.numbers.quantities import means_of_rows
+from robust_fairness.numbers.rates import Rates, contrast, linear_gap
 
 PRECISION = 1e-9  # of the linear program
 MOST_THRESHOLDS = 1_000  # of a common mixture

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.inference import LEVEL, holm
 from robust_fairness.metrics.criteria import EVERY, Criterion
+from robust_fairness.numbers.adjust import holm
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.report import claims as claimed
 from robust_fairness.report.figures import QUALITY
 from robust_fairness.report.results import (

@@ -1,0 +1,1 @@
+"""Metrics that need torch, or what only training knows."""
