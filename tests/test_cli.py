@@ -188,6 +188,7 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     main = json.loads((served / "main").read_text(), parse_constant=no_constant)
     assert main["layers"] == [
         "raw",
+        "originals",
         "samples",
         "shifted samples",
         "models",

@@ -434,13 +434,13 @@ def in_another_form(plain: dict[str, Any], seed: int) -> dict[str, Any]:
 def most_accurate(plain: dict[str, Any]) -> list[float] | str:
     """Weight of rows that the best threshold of each group decides rightly, by trying them all.
 
-    "refused" where a group has fewer than two rows of a class.
+    "refused" where a group has no row of a class.
     """
     best = []
     for group in np.unique(plain["groups"]):
         y, score, weight = (plain[name][plain["groups"] == group] for name in
                             ("y", "score", "weight"))  # fmt: skip
-        if np.bincount(y, minlength=2).min() < 2:
+        if np.bincount(y, minlength=2).min() < 1:
             return "refused"
         right = [weight[(score >= cut) == y].sum() for cut in [*np.unique(score), np.inf]]
         best.append(float(max(right)))
@@ -454,7 +454,7 @@ def decided_rightly(given: dict[str, Any], plain: dict[str, Any]) -> list[float]
         model.fit(given["score"], given["y"], sensitive_features=given["groups"],
                   sample_weight=given["weight"])  # fmt: skip
     except ValueError as error:
-        assert "at least 2 are needed" in str(error)
+        assert "at least 1 are needed" in str(error)
         return "refused"
     shares = model.predict_proba(given["score"], sensitive_features=given["groups"])
     right = shares[np.arange(len(plain["y"])), plain["y"]] * plain["weight"]

@@ -107,6 +107,7 @@ def run(run_id: str, what: Pipeline | None = None, only_missing: bool = False, *
     )
     parameters = changes.pop("written", {"a": 1})
     loader = SimpleNamespace(
+        source="conf",
         env=None,
         default_run_env="local",
         written_parameters=parameters,

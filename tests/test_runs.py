@@ -103,7 +103,9 @@ def contents(project: Project, run: str) -> dict[str, str]:
 def failed_run(tmp_path_factory) -> tuple[Project, str]:
     """A small project after a run, in MLflow too, of which a cell failed; what it printed."""
     project = small(Project.copied_to(tmp_path_factory.mktemp("failed")))
-    (project.root / "src" / "robust_fairness" / "methods" / "broken.py").write_text(BROKEN)
+    (project.root / "src" / "robust_fairness" / "bench" / "methods" / "broken.py").write_text(
+        BROKEN
+    )
     project.configure("base/parameters.yml", {"methods": {"broken": {}}})
     project.configure(
         "smoke/experiment.yml", {"datasets": {"diabetes": {"methods": {"broken": {}}}}}
@@ -116,7 +118,7 @@ def test_failed_cell_fails_alone_and_the_run_can_be_completed(failed_run, tmp_pa
     """The others finish, the report names it, status 1; the mended cell completes the run."""
     shutil.copytree(failed_run[0].root, tmp_path, symlinks=True, dirs_exist_ok=True)
     project, said = Project(tmp_path), failed_run[1]
-    method = project.root / "src" / "robust_fairness" / "methods" / "broken.py"
+    method = project.root / "src" / "robust_fairness" / "bench" / "methods" / "broken.py"
     assert "diabetes.broken.train: broken on purpose" in said
     assert "kedro run --env=smoke --run-id one --only-missing-outputs" in said
     assert "Traceback" not in said
