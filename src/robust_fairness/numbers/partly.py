@@ -10,7 +10,8 @@ labelled ones by :math:`v = w / \pi` for their probability :math:`\pi` to be lab
 is right whatever the scores are worth, since both means of :math:`\varphi` estimate the same.
 :math:`\lambda`, of every group and rate, minimises the variance within 0 to 1. Values and variances
 are functions of the first and second moments of weights and weighted scores by group, class and
-decision, which add over blocks of rows as all counts do.
+decision, which add over blocks of rows as all counts do: in the formulas a few rows with the same
+second moments stand for all rows of a cell.
 """
 
 from collections.abc import Callable
@@ -86,7 +87,7 @@ class PartlyLabelled(Counts):
             return self.every.means(values, among)
         alone = super().means(values, among)
         with np.errstate(divide="ignore", invalid="ignore"):
-            (tops, _), (bottoms, _) = self._parts(top), self._parts(bottom)
+            tops, bottoms = self._means_of(top), self._means_of(bottom)
             weight, squares = (
                 (part[:-1] * bottom).sum((1, 2)) for part in (self.weight, self.squares)
             )
@@ -94,74 +95,67 @@ class PartlyLabelled(Counts):
             lost = rows / (rows - PARAMETERS) * student_factor(rows - PARAMETERS)
             value = alone.value
             for _ in range(TWO):  # at the value of the labelled rows, then at the tuned one
-                by_labels, less = self._influence(top, bottom, value)
-                spread = self._products(less, less)
-                tuned = np.clip(-self._products(by_labels, less) / spread, 0, 1)
+                psi, phi, phi_of_all = influence = self._influence(top, bottom, value)
+                less = phi_of_all - phi
+                spread = (less * less).sum(0)
+                tuned = np.clip(-(psi * less).sum(0) / spread, 0, 1)
                 tuned = np.where((spread > 0) & (rows >= FEWEST_ROWS), tuned, 0.0)
-                scale = bottoms[0] + tuned * (bottoms[2] - bottoms[1])
-                value = (tops[0] + tuned * (tops[2] - tops[1])) / scale
-            influence = by_labels + tuned[:, None, None] * less
-            variance = self._products(influence, influence) / scale**2 * lost
+                scale = _powered(bottoms, tuned)
+                value = _powered(tops, tuned) / scale
+            variance = (_powered(influence, tuned) ** 2).sum(0) / scale**2 * lost
             better = (tuned > 0) & (scale > 0) & (variance < alone.variance)
             value = np.where(better, value.clip(values.min(), values.max()), alone.value)
             tuned = np.where(better, tuned, 0.0)
-            by_labels, less = self._influence(top, bottom, value)
-            scale = bottoms[0] + tuned * (bottoms[2] - bottoms[1])
-            factor = np.sqrt(np.where(better, lost, alone.n / (alone.n - 1))) / scale
-            factor = np.where(rows >= FEWEST_ROWS, factor, 0.0)  # unknown
-            influence = (by_labels + tuned[:, None, None] * less) * factor[:, None, None]
+            factor = np.sqrt(np.where(better, lost, alone.n / (alone.n - 1)))
+            factor = np.where(rows >= FEWEST_ROWS, factor / _powered(bottoms, tuned), 0.0)
+            of_group = _powered(self._influence(top, bottom, value), tuned) * factor
+            deviations = (of_group[..., None] * np.eye(len(rows))).reshape(-1, len(rows))
             least = np.minimum(alone.effective, alone.n)
-            made = self._means(value, variance, alone.n, least, self._deviations(influence))
-            variance = np.where(rows >= FEWEST_ROWS, made.variance, np.nan)
+            made = self._means(value, variance, alone.n, least, deviations)
+            variance = np.where(rows >= FEWEST_ROWS, made.variance, np.nan)  # else unknown
             return made._replace(variance=variance, counted=rows, weight=weight, bounded=True)
 
-    def _parts(self, table: Array) -> tuple[Array, Array]:
-        """Means of values by class and decision ``[..., classes, classes]``, and their influence.
-
-        Means are those of labelled rows, of their scores and of all scores ``[3, groups]``. The
-        influence of weights and weighted scores ``[1 + 2 classes, groups, classes, classes]`` is
-        that on the first mean and on the third less the second.
-        """
-        first, classes = self.first[..., :-1, :, :], len(self.classes)
-        blocks = np.repeat([0, 1, 2], [1, classes, classes])
-        each = np.broadcast_to(table, first.shape[1:])
-        scored = np.repeat(each.swapaxes(0, 1)[:, :, None], classes, 2)
-        values = np.concatenate([each[None], scored, scored])
-        sums, total = (
-            np.stack([part[blocks == block].sum((0, 2, 3)) for block in range(3)])
-            for part in (first * values, first)
-        )
-        total[1] = total[0]
-        means = sums / total
-        sign = np.array([1.0, -1.0, 1.0])[blocks]
-        away = (values - means[blocks][..., None, None]) / total[blocks][..., None, None]
-        return means, np.nan_to_num(away * sign[:, None, None, None])
-
-    def _influence(self, top: Array, bottom: Array, value: Array) -> tuple[Array, Array]:
-        """That of the labelled rows and that of scores, of the ratio of two means at a value."""
-        _, parts = self._parts(top - np.nan_to_num(value)[:, None, None] * bottom)
-        by_labels = np.zeros_like(parts)
-        by_labels[0], parts[0] = parts[0], 0.0
-        return by_labels, parts
-
-    def _products(self, first: Array, second: Array) -> Array:
-        """Sums over rows of the products of two influences, by group."""
-        moments = self.second[..., :-1, :, :]
-        return np.asarray(np.einsum("igyd,ijgyd,jgyd->g", first, moments, second))
-
-    def _deviations(self, influence: Array) -> Array:
-        """Deviations ``[m, groups]`` whose products are those of the influences of the rows."""
-        groups = len(self.groups)
-        each = np.einsum("gydki,igyd->gydk", self._factor, influence).reshape(groups, -1)
-        spread = np.zeros((groups, each.shape[1], groups))
-        spread[range(groups), :, range(groups)] = each
-        return spread.reshape(-1, groups)
+    def _means_of(self, table: Array) -> Array:
+        """Means of labelled rows, of their scores and of all scores ``[3, groups]``."""
+        first = self.first[..., :-1, :, :, None]
+        return np.asarray(_sums(table, first).sum(1) / self._total)
 
     @cached_property
-    def _factor(self) -> Array:
-        """A square root of the second moments, ``[groups, classes, classes, k, 1 + 2 classes]``."""
+    def _total(self) -> Array:
+        """Weight of labelled rows, twice, and of all rows, ``[3, groups]``."""
+        total = _sums(np.ones(self.n[:-1].shape), self.first[..., :-1, :, :, None]).sum(1)
+        return np.asarray(total[[0, 0, 2]])
+
+    def _influence(self, top: Array, bottom: Array, value: Array) -> Array:
+        """Influence of rows on the three means of ``top - value * bottom``, ``[3, m, groups]``."""
+        table = top - np.nan_to_num(value)[:, None, None] * bottom
+        ones = np.ones(table.shape)
+        away = _sums(table, self._rows) - self._means_of(table)[:, None] * _sums(ones, self._rows)
+        return np.nan_to_num(away / self._total[:, None])
+
+    @cached_property
+    def _rows(self) -> Array:
+        """Rows that have the second moments ``[1 + 2 classes, groups, classes, classes, k]``."""
         size, vectors = np.linalg.eigh(np.moveaxis(self.second[..., :-1, :, :], (0, 1), (-2, -1)))
-        return np.asarray(np.sqrt(size.clip(0))[..., None] * vectors.swapaxes(-1, -2))
+        return np.asarray(np.moveaxis(np.sqrt(size.clip(0))[..., None, :] * vectors, -2, 0))
+
+
+def _powered(parts: Array, tuned: Array) -> Array:
+    """What labelled rows say, and lambda times what all scores say beyond those of these rows."""
+    labelled, scored, scored_of_all = parts
+    return np.asarray(labelled + tuned * (scored_of_all - scored))
+
+
+def _sums(table: Array, columns: Array) -> Array:
+    """Values times v, their expectation under the scores times v and times w, ``[3, m, groups]``.
+
+    The columns are those of ``first`` for every one of k rows ``[1 + 2 classes, groups, y, d, k]``.
+    """
+    value = np.broadcast_to(table, columns.shape[1:-1])[..., None]
+    of_class = value.swapaxes(0, 1)[:, :, None]
+    v, scored, scored_of_all = np.split(columns, [1, 1 + len(of_class)])
+    sums = [v[0] * value, *((part * of_class).sum(0) for part in (scored, scored_of_all))]
+    return np.stack(sums).reshape(len(sums), len(value), -1).swapaxes(1, 2)
 
 
 def partly_labelled(
