@@ -3,8 +3,8 @@
 Groups are those of all sensitive features together, within every level of the control features.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,38 +13,47 @@ import pandas as pd
 
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.predictions import Options, Predictions
-from robust_fairness.auditing.scores import SCORES, scored, selected
+from robust_fairness.auditing.scores import SCORES, selected, sources_by_metric
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.groups import groups_of
-from robust_fairness.numbers.intervals import Compared
-from robust_fairness.numbers.quantities import Quantity
+from robust_fairness.numbers.groups import Groups, groups_of
+from robust_fairness.numbers.intervals import Compared, estimated
+from robust_fairness.numbers.quantities import NotApplicable, Quantity, Score
 from robust_fairness.numbers.rates import LinearGap
 
 METHODS = ("between_groups", "to_overall")
 GROUP = "group"
 COLUMNS = ["value", "low", "high"]
 UNKNOWN = (np.nan, np.nan)
+FORMS = ("{}", "{}_by_group", "{}_difference", "{}_ratio")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the control features: its values, overall and by group, and what gaps compare."""
+    """A level of the control features: scores by metric with what gaps compare, by its groups.
+
+    ``predictions`` have the number of the group as their only attribute; groups of fewer than
+    ``fewest`` rows are not shown.
+    """
 
     names: tuple[str, ...]
-    groups: tuple[tuple[str, ...], ...]
-    rows: pd.DataFrame
-    compared: dict[str, Compared]
+    estimates: dict[str, tuple[dict[str, Score], Compared | None]]
     predictions: Predictions
+    fewest: int
 
     def of_groups(self, metric: str) -> pd.DataFrame:
         """Columns value, low, high and n by number of the group, in order."""
-        rows = self.rows[self.rows["metric"] == f"{metric}_by_group"]
-        return rows.assign(place=rows["group"].astype(int)).set_index("place").sort_index()
+        scores, _ = self.estimates[f"{metric}_by_group"]
+        present = self.predictions.samples.attributes[GROUP].cat.categories
+        rows = [asdict(scores.get(name, Score(None, 0))) for name in present]
+        table = pd.DataFrame(rows, present.astype(int))[[*COLUMNS, "n"]]
+        return table[table["n"] >= self.fewest].astype(dict.fromkeys(COLUMNS, "float64"))
 
-    def overall(self, metric: str) -> pd.Series:
+    def overall(self, metric: str) -> dict[str, Any]:
         """Value, low, high and n of all rows."""
-        return self.rows[self.rows["metric"] == metric].iloc[0]
+        score = self.estimates[metric][0][""]
+        value = np.nan if score.value is None else score.value
+        return {"value": value, "low": score.low, "high": score.high, "n": score.n}
 
 
 @dataclass(frozen=True)
@@ -62,23 +71,21 @@ class Frame:
     @cached_property
     def metrics(self) -> list[str]:
         """Names of the quantities."""
-        functions = metrics_of_functions(self.options.functions)
         metrics = [
             *(find_metric(name) for name in selected(self.options) if name not in SCORES),
-            *functions.values(),
+            *metrics_of_functions(self.options.functions).values(),
         ]
-        named = [
-            (metric.quantity, metric.aggregation)
+        names = dict.fromkeys(
+            metric.quantity
             for metric in metrics
             if not metric.is_measure and metric.aggregation in ("", "by_group")
-        ]
-        names = [*dict.fromkeys(quantity for quantity, _ in named)]
+        )
         if not names:
             raise InputError(
                 "metrics: none of these has values by group; allowed: quantities such as accuracy, "
                 "and functions"
             )
-        return names
+        return [*names]
 
     @property
     def sensitive_levels(self) -> list[str]:
@@ -91,61 +98,52 @@ class Frame:
         return [str(name) for name in self.predictions.control]
 
     @cached_property
-    def levels(self) -> list[Level]:
-        """The values of every level of the control features, a single one without any."""
-        return list(self._levels())
-
-    def _levels(self) -> Iterator[Level]:
-        predictions, names = self.predictions, self.metrics
+    def groups(self) -> Groups:
+        """Groups of all sensitive features together."""
         if not self.sensitive_levels:
             raise InputError("sensitive features: groups need a categorical one")
-        groups = groups_of(predictions.samples.attributes, self.sensitive_levels)
-        of_users = [name for name in names if name in self.options.functions]
-        wanted = [
-            form.format(name)
-            for name in names
-            if name not in of_users
-            for form in ("{}", "{}_by_group", "{}_difference", "{}_ratio")
-        ]
-        options = replace(
-            self.options, metrics=wanted, control_features=(), membership={}, small=0,
-            intersections=False, sensitive_features=[GROUP],
-        )  # fmt: skip
-        codes = np.zeros(len(groups.codes), np.int64)
-        values: Sequence[tuple[str, ...]] = [()]
+        return groups_of(self.predictions.samples.attributes, self.sensitive_levels)
+
+    @cached_property
+    def levels(self) -> list[Level]:
+        """The values of every level of the control features, a single one without any."""
+        metrics = metrics_of_functions(self.options.functions)
+        for name in [name for name in self.metrics if name not in self.options.functions]:
+            metrics |= {key: find_metric(key) for key in (form.format(name) for form in FORMS)}
+        numbers = [str(number) for number in range(len(self.groups.values))]
+        column = pd.Categorical.from_codes(self.groups.index, pd.Index(numbers))
+        samples = replace(
+            self.predictions.samples, attributes=pd.DataFrame({GROUP: column}), sensitive=(GROUP,)
+        )
+        predictions = replace(
+            self.predictions, samples=samples, membership={}, control=pd.DataFrame()
+        )
+        codes = np.zeros(len(samples), np.int64)
+        names: Sequence[tuple[str, ...]] = [()]
         if self.control_levels:
-            strata = groups_of(predictions.control, self.control_levels)
-            codes, values = strata.index, strata.values
-        for number, level in enumerate(values):
+            strata = groups_of(self.predictions.control, self.control_levels)
+            codes, names = strata.index, strata.values
+        levels = []
+        for number in np.unique(codes[codes >= 0]):
             some = predictions.take(np.flatnonzero(codes == number))
-            if not len(some.prediction):
-                continue
-            of_level = groups.index[codes == number]
-            kept = np.unique(of_level[of_level >= 0])
-            column = pd.Categorical.from_codes(
-                np.where(of_level >= 0, np.searchsorted(kept, of_level), -1),
-                pd.Index([str(place) for place in range(len(kept))]),
-            )
-            samples = replace(some.samples, attributes=pd.DataFrame({GROUP: column}),
-                              sensitive=(GROUP,))  # fmt: skip
-            some = replace(some, samples=samples, membership={}, control=pd.DataFrame())
-            made = scored(some, options)
-            compared = {metric: part for (_, metric), part in made.compared.items()}
-            yield Level(
-                level, tuple(groups.values[code] for code in kept), made.rows, compared, some
-            )
+            cells = some.counts(intersections=False) if samples.classes else {}
+            estimates: dict[str, tuple[dict[str, Score], Compared | None]] = {}
+            for name, sources in sources_by_metric(some, metrics.values(), cells).items():
+                (source,) = sources.values()
+                if isinstance(source, NotApplicable):
+                    estimates[name] = {"": source.score(len(some.prediction))}, None
+                else:
+                    estimates[name] = estimated(metrics[name], source)
+            levels.append(Level(names[number], estimates, some, self.options.suppress))
+        return levels
 
     def by_group(self) -> pd.DataFrame:
         """See ``Audit.by_group``."""
         parts = []
         for level in self.levels:
-            frames = {name: level.of_groups(name) for name in self.metrics}
-            places = next(iter(frames.values())).index
-            table = pd.concat(
-                {name: part[[*COLUMNS, "n"]] for name, part in frames.items()}, axis=1
-            )
+            table = pd.concat({name: level.of_groups(name) for name in self.metrics}, axis=1)
             table.index = pd.MultiIndex.from_tuples(
-                [(*level.names, *level.groups[place]) for place in places],
+                [(*level.names, *self.groups.values[place]) for place in table.index],
                 names=[*self.control_levels, *self.sensitive_levels],
             )
             parts.append(table)
@@ -156,9 +154,7 @@ class Frame:
 
     def overall(self) -> pd.DataFrame:
         """See ``Audit.overall``."""
-        return self._of_levels(
-            lambda level, name: level.overall(name)[[*COLUMNS, "n"]].to_dict()
-        )  # fmt: skip
+        return self._of_levels(Level.overall)
 
     def difference(self, method: str) -> pd.DataFrame:
         """See ``Audit.difference``."""
@@ -166,14 +162,13 @@ class Frame:
 
         def of(level: Level, name: str) -> dict[str, Any]:
             values = level.of_groups(name)["value"].to_numpy()
-            compared, (low, high) = level.compared.get(f"{name}_difference"), UNKNOWN
+            (_, compared), (low, high) = level.estimates[f"{name}_difference"], UNKNOWN
             value = values.max() - values.min()
             if method == "to_overall":
                 value = np.abs(values - level.overall(name)["value"]).max()
                 compared = compared and _to_overall(compared, level, name)
             if compared is not None:
-                bound = compared.bound()
-                low, high = bound.low, bound.high
+                low, high, _ = compared.bound()
             return {"value": value, "low": low, "high": high}
 
         return self._of_levels(of)
@@ -191,9 +186,9 @@ class Frame:
                     value = np.minimum(shares, 1 / shares).min()
                 else:
                     value = values.min() / values.max()
-                    rows = level.rows[level.rows["metric"] == f"{name}_ratio"]
-                    if len(rows):
-                        low, high = rows.iloc[0][["low", "high"]]
+                    if f"{name}_ratio" in level.estimates:
+                        score = level.estimates[f"{name}_ratio"][0][""]
+                        low, high = score.low, score.high
             return {"value": value, "low": low, "high": high}
 
         return self._of_levels(of)

@@ -10,7 +10,7 @@ The uncertainty depends on the metric:
   p-values of the audit.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -202,7 +202,6 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     metrics |= metrics_of_functions(options.functions)
     groups = predictions.groups(options.intersections)
     cells = predictions.counts(options.intersections) if samples.classes else {}
-    everyone = {"": predictions.everyone()} if samples.classes else {}
     of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
     strata = {
         attribute: Strata.of(share, *of_classes)
@@ -211,12 +210,9 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     }
     compared: dict[tuple[str, str], Compared] = {}
     rows: list[dict[str, Any]] = []
-    of_rows = _by_rows(predictions, metrics.values(), options.intersections)
+    sources = sources_by_metric(predictions, metrics.values(), cells, options.intersections)
     for key, metric in metrics.items():
-        sources: Mapping[str, Counts | Rows | NotApplicable] = of_rows.get(key, {})
-        if samples.classes and metric.is_counted:
-            sources = cells if GROUPED in metric.needs else everyone
-        for attribute, source in sources.items():
+        for attribute, source in sources[key].items():
             if isinstance(source, NotApplicable):
                 rows += rows_of(key, attribute, {"": source.score(len(samples))})
                 continue
@@ -278,14 +274,21 @@ def _within_strata(
     return inside, between
 
 
-def _by_rows(
-    predictions: Predictions, metrics: Iterable[Metric], intersections: bool
+def sources_by_metric(
+    predictions: Predictions,
+    metrics: Collection[Metric],
+    cells: Mapping[str, Counts],
+    intersections: bool = False,
 ) -> dict[str, dict[str, Counts | Rows | NotApplicable]]:
-    """Rows by metric and attribute of metrics that are no functions of counts."""
+    """Counts or rows by metric and attribute; ``cells`` are the counts of every attribute."""
     samples = predictions.samples
-    some = [metric for metric in metrics if not (samples.classes and metric.is_counted)]
     result: dict[str, dict[str, Counts | Rows | NotApplicable]]
-    result = {metric.name: {} for metric in some}
+    some = [metric for metric in metrics if not (samples.classes and metric.is_counted)]
+    everyone = {"": predictions.everyone()} if samples.classes else {}
+    result = {
+        metric.name: {} if metric in some else {**(cells if GROUPED in metric.needs else everyone)}
+        for metric in metrics
+    }
     if not some:
         return result
     per_row = {"y_pred": predictions.prediction}
