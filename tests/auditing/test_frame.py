@@ -122,3 +122,21 @@ def test_the_page_runs_and_prints_what_it_shows(capsys: pytest.CaptureFixture[st
     assert [line.split() for line in printed.splitlines() if line.strip()] == [
         line.split() for line in shown.splitlines()
     ]
+
+
+def test_groups_that_are_not_shown_are_part_of_gaps():
+    """As in the audit's own rows: value and interval are of the same groups."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b", "c"], [290, 290, 20])
+    y = rng.integers(0, 2, 600)
+    right = np.where(group == "c", False, rng.random(600) < 0.8)  # noqa: PLR2004
+    audit = rf.audit(
+        pd.DataFrame({"y": y, "p": np.where(right, y, 1 - y), "g": group}),
+        y_true="y", y_pred="p", sensitive_features=["g"], metrics=["accuracy"], suppress=50,
+    )  # fmt: skip
+    assert set(audit.by_group.index) == {"a", "b"}
+    shares = pd.Series(right).groupby(group).mean()
+    difference = audit.difference().loc["accuracy"]
+    assert difference["value"] == pytest.approx(shares.max() - shares.min())
+    assert difference["low"] < difference["value"] < difference["high"]
+    assert audit.ratio().loc["accuracy", "value"] == pytest.approx(shares.min() / shares.max())

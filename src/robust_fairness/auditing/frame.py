@@ -32,14 +32,12 @@ FORMS = ("{}", "{}_by_group", "{}_difference", "{}_ratio")
 class Level:
     """A level of the control features: scores by metric with what gaps compare, by its groups.
 
-    ``predictions`` have the number of the group as their only attribute; groups of fewer than
-    ``fewest`` rows are not shown.
+    ``predictions`` have the number of the group as their only attribute.
     """
 
     names: tuple[str, ...]
     estimates: dict[str, tuple[dict[str, Score], Compared | None]]
     predictions: Predictions
-    fewest: int
 
     def of_groups(self, metric: str) -> pd.DataFrame:
         """Columns value, low, high and n by number of the group, in order."""
@@ -47,7 +45,7 @@ class Level:
         present = self.predictions.samples.attributes[GROUP].cat.categories
         rows = [asdict(scores.get(name, Score(None, 0))) for name in present]
         table = pd.DataFrame(rows, present.astype(int))[[*COLUMNS, "n"]]
-        return table[table["n"] >= self.fewest].astype(dict.fromkeys(COLUMNS, "float64"))
+        return table.astype(dict.fromkeys(COLUMNS, "float64"))
 
     def overall(self, metric: str) -> dict[str, Any]:
         """Value, low, high and n of all rows."""
@@ -134,14 +132,17 @@ class Frame:
                     estimates[name] = {"": source.score(len(some.prediction))}, None
                 else:
                     estimates[name] = estimated(metrics[name], source)
-            levels.append(Level(names[number], estimates, some, self.options.suppress))
+            levels.append(Level(names[number], estimates, some))
         return levels
 
     def by_group(self) -> pd.DataFrame:
-        """See ``Audit.by_group``."""
+        """See ``Audit.by_group``; small groups are not shown, gaps contain them."""
         parts = []
         for level in self.levels:
-            table = pd.concat({name: level.of_groups(name) for name in self.metrics}, axis=1)
+            groups = {name: level.of_groups(name) for name in self.metrics}
+            fewest = self.options.suppress
+            shown = {name: table[table["n"] >= fewest] for name, table in groups.items()}
+            table = pd.concat(shown, axis=1)
             table.index = pd.MultiIndex.from_tuples(
                 [(*level.names, *self.groups.values[place]) for place in table.index],
                 names=[*self.control_levels, *self.sensitive_levels],
