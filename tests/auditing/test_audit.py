@@ -511,8 +511,11 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     assert len(done.stderr.splitlines()) == 1
     accuracy = re.match(r"No: accuracy is (0\.\d+), below 0.99\.", done.stdout)
     assert accuracy and accuracy[1] in done.stderr
-    assert done.stdout.splitlines()[1] == "gates: 1 FAIL, 1 PASS"
-    lines = done.stdout.splitlines()[1:]
+    assert done.stdout.splitlines()[1].startswith(
+        "sex = m: rows with y = 0 are predicted 1 at least"
+    )
+    assert done.stdout.splitlines()[2] == "gates: 1 FAIL, 1 PASS"
+    lines = done.stdout.splitlines()[2:]
     assert [line.partition(":")[0] for line in lines[1:5]] == [
         "region",
         "sex",
@@ -554,6 +557,7 @@ def test_small_groups_are_not_the_worst_and_continuous_attributes_are_named(tmp_
     lines = done.stdout.splitlines()
     answer = "Unknown: accuracy_by_group by region, islet is 0.00 to 0.79, perhaps below 0.3."
     assert lines.pop(0) == answer
+    assert lines.pop(0) == "No group can be named: too little is known of islet."
     assert lines[0] == "gates: 1 INCONCLUSIVE, 3 PASS"
     assert "(region, islet) is 0.00 (95 % 0.00 to 0.79)" in lines[1]
     gap = value(audit(frame, "y", "p", ["region"]), "equal_opportunity_difference", "region")

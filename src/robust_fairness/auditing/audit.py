@@ -23,7 +23,8 @@ from robust_fairness.auditing.predictions import Options, Predictions, attribute
 from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import in_strata
-from robust_fairness.auditing.verdict import gap_names, of_strata, worst_group
+from robust_fairness.auditing.verdict import of_strata, worst_group
+from robust_fairness.auditing.who import gap_names
 from robust_fairness.numbers.intervals import Compared
 
 SUMMARY = (
@@ -241,6 +242,7 @@ def audited(
         return Audit(
             current.rows, now, options, name, assumption=labels, between=current.between,
             power=power, worst=worst, strata=strata, label_selection=selection,
+            compared=current.compared,
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
@@ -248,7 +250,7 @@ def audited(
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
-        strata=strata, label_selection=selection,
+        strata=strata, label_selection=selection, compared=current.compared,
     )  # fmt: skip
 
 

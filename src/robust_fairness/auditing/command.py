@@ -283,7 +283,10 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = scored(then, replace(options, metrics=metrics), reference.name)
     changed = changed_since(before, rows, unestimated.compared)
-    return Audit(rows, now, options, source.path.name, changed, reference.name, ASSUMPTION)
+    return Audit(
+        rows, now, options, source.path.name, changed, reference.name, ASSUMPTION, earlier=then,
+        compared=unestimated.compared,
+    )  # fmt: skip
 
 
 def _scored(predictions: Predictions, options: Options) -> ScoredRows:

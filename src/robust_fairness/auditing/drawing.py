@@ -4,13 +4,17 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from robust_fairness.auditing.digits import number, within
-from robust_fairness.core.rendering.forest import axis_ticks
+from robust_fairness.auditing.who import Panel
+from robust_fairness.core.rendering.forest import ARROW, SHAPES, axis_ticks, marker, percent
 
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences
+ROW = 18  # height of a group
+LOOKS = {"good": (0, "within the limit"), "bad": (2, "beyond the limit"), "unsure": (1, "not sure")}
 LEFT, BROAD, RIGHT, TALL = 30, 230, 66, 140  # of a drawing of curves
 
 
@@ -135,6 +139,126 @@ def series_svg(
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<svg class='curves series' role=img aria-label='{escape(label, quote=True)}' "
         f"viewBox='0 0 {LEFT + BROAD + 8} {TALL + 22}'>{''.join(parts)}</svg>"
+    )
+
+
+def groups_figure(panels: Sequence[Panel], definition: str, most: int, most_crossed: int) -> Markup:
+    """The groups of several attributes by a rate, as a table whose rows have a drawing.
+
+    A dot with interval and rows for every group, what is within the limit shaded, the difference of
+    the best and the worst group with its interval, and arrows from earlier values.
+
+    Args:
+        panels: the rate by attribute.
+        definition: of the rate.
+        most: groups of an attribute that are shown.
+        most_crossed: those of an intersection.
+    """
+    places = [panel.shown(most_crossed if panel.crossed else most) for panel in panels]
+    some = [panel.groups.iloc[kept] for panel, kept in zip(panels, places, strict=True)]
+    known = np.concatenate([rows[["value", "low", "high", "then"]].to_numpy() for rows in some])
+    ends = known[np.isfinite(known)]
+    ticks = axis_ticks(ends.min(initial=1.0), ends.max(initial=0.0)) if len(ends) else [0.0, 1.0]
+    write = panels[0].write
+    anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
+    top = "".join(
+        f"<text x='{percent(tick, ticks)}' y=12 text-anchor={anchor}"
+        f"{' class=between' * (place % 2)}>{escape(write(tick))}</text>"
+        for place, (tick, anchor) in enumerate(zip(ticks, anchors, strict=True))
+    )
+    rows = "".join(_panel(panel, kept, ticks) for panel, kept in zip(panels, places, strict=True))
+    name = panels[0].quantity.words
+    return Markup(  # noqa: S704 - made of numbers and escaped text
+        f"<figure class='forest named who' aria-label='{escape(name, quote=True)} by group'>"
+        f"<figcaption><strong>{escape(name[:1].upper() + name[1:])}</strong> "
+        f"<span class=note>{escape(definition)}</span></figcaption><table><thead><tr>"
+        "<th scope=col>attribute</th><th scope=col>group</th><th scope=col class=axis>"
+        f"<span class=unseen>value, 95 % interval</span><svg aria-hidden=true>{top}</svg></th>"
+        f"<th scope=col class=what>rows</th></tr></thead><tbody>{rows}</tbody></table></figure>"
+    )
+
+
+def _panel(panel: Panel, places: Sequence[int], ticks: Sequence[float]) -> str:
+    """The groups of an attribute, and their difference."""
+    band = ""
+    if panel.within is not None:
+        left, right = np.clip(panel.within, ticks[0], ticks[-1])
+        wide = percent(right - left + ticks[0], ticks)
+        band = f"<rect class=b x='{percent(left, ticks)}' width='{wide}' y=0 height={ROW} />"
+    band += "".join(
+        f"<line class=g x1='{at}' x2='{at}' y1=0 y2={ROW} />"
+        for at in (percent(tick, ticks) for tick in ticks)
+    )
+    further = len(panel.groups) - len(places)
+    more = f"<small class=note>{further} more between</small>" if further else ""
+    head = f"<th scope=row rowspan={len(places) + 1}>{escape(panel.attribute)}{more}</th>"
+    rows = []
+    for place in places:
+        group, state = panel.groups.iloc[place], panel.state(place)
+        shape, words = LOOKS[state]
+        pale = " pale" if group["small"] else ""
+        said = f"{panel.estimate(group['value'], group['low'], group['high'])}, {words}"
+        if np.isfinite(group["then"]):
+            said += f"; before {panel.write(group['then'])}"
+        rows.append(
+            f"<td class=name>{_dot(state, shape)}{escape(str(group.name))}</td>"
+            f"<td class=axis><svg aria-hidden=true>{band}<g class='mark {state}{pale}'>"
+            f"{_drawn(group, shape, ticks)}</g></svg><span class=unseen>{escape(said)}</span></td>"
+            f"<td class=what>{group['n']:,.0f}</td>"
+        )
+    rows.append(_difference(panel, band, ticks))
+    first = f"<tr class=first>{head}{rows[0]}</tr>"
+    return first + "".join(f"<tr>{row}</tr>" for row in rows[1:])
+
+
+def _dot(state: str, shape: int) -> str:
+    return (
+        f"<svg class='dot mark {state}' viewBox='-6 -6 12 12' aria-hidden=true>"
+        f"<path d='{SHAPES[shape]}'/></svg>"
+    )
+
+
+def _drawn(group: pd.Series, shape: int, ticks: Sequence[float]) -> str:
+    """Interval, dot, and an arrow from an earlier value."""
+    value, low, high, then = (float(group[name]) for name in ("value", "low", "high", "then"))
+    if not np.isfinite(value):
+        return ""
+    moved = np.isfinite(then)
+    y, parts = ROW // 3 if moved else ROW // 2, []
+    if np.isfinite([low, high]).all():
+        ends = f"x1='{percent(low, ticks)}' x2='{percent(high, ticks)}'"
+        parts.append(f"<line {ends} y1={y} y2={y} />")
+    at = percent(value, ticks)
+    if moved:
+        below = ROW - 4
+        ends = f"x1='{percent(then, ticks)}' x2='{at}'"
+        parts.append(f"<line class=t {ends} y1={below} y2={below} />")
+        parts.append(marker(ARROW, at, str(below), 0 if value >= then else 180))
+    return "".join([*parts, marker(SHAPES[shape], at, str(y))])
+
+
+def _difference(panel: Panel, band: str, ticks: Sequence[float]) -> str:
+    """The distance of the worst group from the best one, and the interval of its end."""
+    value, low, high = panel.gap
+    best, worst = panel.groups["value"].iloc[panel.best], panel.groups["value"].iloc[panel.worst]
+    sign, y, parts = np.sign(worst - best), ROW // 2, [band]
+    if np.isfinite([low, high]).all():
+        ends = " ".join(
+            f"{name}='{percent(best + sign * end, ticks)}'"
+            for name, end in (("x1", low), ("x2", high))
+        )
+        parts.append(f"<line class=t {ends} y1={y + 5} y2={y + 5} />")
+    if np.isfinite(value):
+        here, there = percent(best, ticks), percent(worst, ticks)
+        parts.append(f"<line class=d x1='{here}' x2='{there}' y1={y} y2={y} />")
+        parts += [
+            f"<line class=d x1='{at}' x2='{at}' y1={y - 4} y2={y + 4} />" for at in (here, there)
+        ]
+    said, unit = panel.estimate(value, low, high), ", points" if panel.is_share else ""
+    return (
+        f"<td class=name>difference{unit}</td>"
+        f"<td class=axis><svg aria-hidden=true>{''.join(parts)}</svg></td>"
+        f"<td class=what>{escape(said.replace(' %', ''))}</td>"
     )
 
 

@@ -1,7 +1,8 @@
 """What an audit found: values, changes, and verdicts of gates."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import TypeVar
 
@@ -20,7 +21,9 @@ from robust_fairness.auditing.scores import SELECTIONS, offered_names
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
 from robust_fairness.auditing.trivial import trivial_predictor
+from robust_fairness.auditing.who import Picture, picture_of
 from robust_fairness.core.errors import InputError
+from robust_fairness.numbers.intervals import Compared
 
 Found = TypeVar("Found", bound="AuditFindings")
 
@@ -46,6 +49,7 @@ class AuditFindings:
         worst: the worst subgroup of every rate, where one was searched for.
         strata: largest gaps in a stratum of the control features.
         label_selection: what shows that the labelled rows are no random part of all.
+        compared: what gaps compare, by attribute and metric.
     """
 
     rows: pd.DataFrame
@@ -64,6 +68,12 @@ class AuditFindings:
     worst: Sequence[Worst] = ()
     strata: Sequence[InStrata] = ()
     label_selection: Sequence[str] = ()
+    compared: Mapping[tuple[str, str], Compared] = field(default_factory=dict)
+
+    @cached_property
+    def picture(self) -> Picture | None:
+        """The groups of the gap that the audit begins with, and who differs; see ``who``."""
+        return picture_of(self)
 
     def changes(self) -> pd.DataFrame:
         """Every value then and now, and its change, with the columns ``changes.CHANGES``.

@@ -1,6 +1,6 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,13 @@ from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import number, within
-from robust_fairness.auditing.drawing import axis_of, curves_svg, interval_svg, series_svg
+from robust_fairness.auditing.drawing import (
+    axis_of,
+    curves_svg,
+    groups_figure,
+    interval_svg,
+    series_svg,
+)
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.monitor import Monitor
@@ -22,24 +28,24 @@ from robust_fairness.auditing.verdict import (
     Lack,
     advice,
     answers,
-    gap_names,
-    in_fractions,
     lacking,
     of_strata,
     power_line,
     uncertain,
     undefined,
+    who,
 )
+from robust_fairness.auditing.who import Picture
 from robust_fairness.core import tables
-from robust_fairness.core.numbers import exact
-from robust_fairness.core.rendering.forest import Mark, forest
+from robust_fairness.core.rendering.forest import SHAPES
 from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.answers import SYMBOLS
 from robust_fairness.numbers.groups import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
-MOST_LINES = 12  # of the plot
+MOST_LINES = 6  # attributes of the first picture
+MOST_SHOWN = 10  # groups of each of them
+MOST_CROSSED = 6  # intersections
 MOST_GATES = 60  # lines of gates
 MOST_COLUMNS = 5  # that tell the periods apart
 SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in {}"}
@@ -77,7 +83,10 @@ def audit_page(audit: AuditFindings) -> str:
         classes=predictions.samples.classes,
         answers=answers(audit),
         advice=advice(audit),
-        plot=_plot(table, gap_names(rows), names, changes is not None),
+        who=who(audit),
+        shapes=SHAPES,
+        figures=_figures(audit.picture) if audit.picture else [],
+        limited=bool(audit.picture and audit.picture.panels[0][0].limit is not None),
         strata=of_strata(audit),
         searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
@@ -100,47 +109,15 @@ def audit_page(audit: AuditFindings) -> str:
     )
 
 
-def _plot(
-    table: pd.DataFrame, gaps: Mapping[str, str], names: Sequence[str], compared: bool
-) -> Markup | None:
-    """The gaps between groups by attribute as a forest plot, the largest first."""
-    of_gaps = table[table["metric"].isin(list(gaps)) & (table["group"] == "")]
-    of_gaps = of_gaps[of_gaps["value"].notna()]
-    if of_gaps.empty:
-        return None
-    largest = of_gaps.groupby("attribute")["value"].max()
-    order = sorted({*largest.index} & {*names}, key=lambda name: -largest[name])
-    looks = {metric: look for look, metric in enumerate(gaps)}
-    of_gaps = of_gaps.sort_values("metric", key=lambda names: names.map(looks), kind="stable")
-    lines = [
-        (
-            name,
-            [_mark(row, gaps[row["metric"]], looks[row["metric"]], compared) for row in
-             of_gaps[of_gaps["attribute"] == name].to_dict("records")],
+def _figures(picture: Picture) -> list[Markup]:
+    """A figure for every rate of the first picture."""
+    panels = [of_rate[0] for of_rate in picture.panels]
+    return [
+        groups_figure(
+            of_rate[:MOST_LINES], definition(panel.quantity.name), MOST_SHOWN, MOST_CROSSED
         )
-        for name in order[:MOST_LINES]
-    ]  # fmt: skip
-    hidden = len(order) - len(lines)
-    further = f"{hidden} further attributes are below." if hidden > 0 else ""
-    what = "Marker and line: the gap with its 95 % interval"
-    caption = f"{what}; grey band: the earlier one." if compared else f"{what}."
-    headings = ("attribute", "gap", "change" if compared else "value")
-    return forest(lines, caption, headings, in_fractions, further, exact)
-
-
-def _mark(row: Mapping[Any, Any], name: str, look: int, compared: bool) -> Mark:
-    state = row["state"] if compared and isinstance(row["state"], str) else ""
-    text = in_fractions(row["value"])
-    if compared:
-        bound = np.nanmax(np.abs([row["low_change"], row["high_change"], 0.0]))
-        sign = SYMBOLS.get(state, "?")
-        known = state not in ("inconclusive", "not estimable", "")
-        text = f"{sign} {row['change']:+.2f}" if known else f"{sign} ±{in_fractions(bound)}"
-    value, before = (
-        tuple(row[end] for end in ends)
-        for ends in (("value", "low", "high"), ("then", "then_low", "then_high"))
-    )
-    return Mark(name, value, before, text, state, state in ("grew", "reversed"), look)
+        for panel, of_rate in zip(panels, picture.panels, strict=True)
+    ]
 
 
 def _why(why: Why) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from robust_fairness.auditing.read.cleaning import Decimals
 from robust_fairness.auditing.read.columns import Bins, Kind
+from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups, groups_of, shown
@@ -17,6 +18,7 @@ from robust_fairness.numbers.quantities import WEIGHTS
 from robust_fairness.numbers.rows import Rows
 
 THRESHOLD = 0.5  # of a probability
+WORDS = ("rows", "positive", "negative", "predicted")
 SMALL = 30  # rows below which a group is flagged: a share has a standard error of up to 9 points
 
 PredictionKind = Literal["auto", "class", "probability", "score", "number"]
@@ -69,6 +71,8 @@ class Options:
         decimal: the decimal separator of numbers in text; found out for each column if None.
         positive_prediction: the prediction that is the positive class, where predictions are two
             decisions in other words than the target.
+        words: how the page names things, by ``WORDS``: ``rows`` (applicants), ``positive`` and
+            ``negative`` (who repay, who do not repay), ``predicted`` (approved).
     """
 
     y_true: str | None
@@ -99,6 +103,12 @@ class Options:
     missing: Sequence[str] = ()
     decimal: Decimals | None = None
     positive_prediction: str | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.words:
+            if name not in WORDS:
+                raise InputError(f"words: {unknown_name('word', name, WORDS)}")
 
     @property
     def predicted(self) -> Sequence[str]:

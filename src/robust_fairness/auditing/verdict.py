@@ -12,6 +12,7 @@ from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.scores import MISSING, SHARE
+from robust_fairness.auditing.who import GAPS, SUGGESTED, gap_names
 from robust_fairness.core.numbers import exact
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import answer, gated, grew_in
@@ -21,20 +22,6 @@ from robust_fairness.numbers.intervals import ALL_VALUES
 MOST_GATES = 3  # of each verdict, which the console shows
 MOST_LINES = 4  # of gaps, and of what is missing, which the console shows
 WORST = {"accuracy_by_group": "accuracy", "mean_squared_error_by_group": "mean squared error"}
-GAPS = {
-    "equalized_odds_difference": "equalized odds difference",
-    "equal_opportunity_difference": "equal opportunity difference",
-    "demographic_parity_difference": "demographic parity difference",
-    "mean_error_difference": "difference of mean errors",
-    "mean_absolute_error_difference": "difference of mean absolute errors",
-    "mean_prediction_difference": "difference of mean predictions",
-}
-# Of more than two classes.
-GAPS_OF_CLASSES = {
-    "delta_eo_one_vs_rest": "equalized odds gap of a group and the rest",
-    "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
-}
-SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
 MARGIN = 0.05  # change of a gap that is immaterial, see ``numbers.verdicts``
 NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
 NOTHING_ESTIMATED = "Unknown: no gap between groups can be estimated"
@@ -66,6 +53,17 @@ def _of_disagreement(audit: AuditFindings) -> list[str]:
         f"But {worst.control} matters: {worst.rate} of {worst.groups[0]} less {worst.groups[1]} "
         f"is {estimate(worst.value, worst.low, worst.high)} in {worst.stratum}"
     ]
+
+
+def who(audit: AuditFindings) -> list[str]:
+    """Which groups differ, where the answers do not say it already: the title and what is more."""
+    picture = audit.picture
+    if picture is None:
+        return []
+    said = any(picture.title in line for line in answers(audit))
+    lines = ["" if said else picture.title, picture.also and f"also: {picture.also}"]
+    ours = ("no group", "predictions", "the ", "also")  # other lines begin with a name of the table
+    return [line[0].upper() + line[1:] if line.startswith(ours) else line for line in lines if line]
 
 
 def _of_gates(judgements: Sequence[Judgement]) -> str:
@@ -118,6 +116,8 @@ def _without_gates(audit: AuditFindings) -> str:
     gate = suggested(audit)
     if not gate or audit.options.continuous:
         return NO_LIMIT if gate else NOTHING_ESTIMATED
+    if audit.picture and audit.picture.beyond:
+        return f"No: {audit.picture.title}"
     return _of_gates(audit.judged(gate, "evidence").judgements)
 
 
@@ -163,12 +163,6 @@ def advice(audit: AuditFindings) -> str:
     limit = "" if audit.options.continuous else f", and the answer takes {SUGGESTED} as the limit"
     limit = "" if audit.changed is not None else limit
     return f"No gate is set, so nothing fails{limit}; an example: {written}"
-
-
-def gap_names(rows: pd.DataFrame) -> dict[str, str]:
-    """Names of the gaps that an audit begins with, by metric: of two classes, numbers or more."""
-    known = rows.loc[rows["applies"], "metric"]
-    return GAPS if known.isin(list(GAPS)).any() else GAPS_OF_CLASSES
 
 
 def worst_group(rows: pd.DataFrame) -> str:
@@ -317,6 +311,7 @@ def console(audit: AuditFindings) -> Iterator[tuple[str, bool]]:
         yield f"warning: {text}", False
     yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
     yield from ((f"{line}.", False) for line in answers(audit))
+    yield from ((f"{line}.", False) for line in who(audit))
     if audit.then:
         yield f"{audit.name} against {audit.then}", False
     if text := advice(audit):

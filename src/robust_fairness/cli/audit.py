@@ -119,6 +119,15 @@ def _cuts(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict
     return bins
 
 
+def _words(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """Words by what they name, of ``rows=applicants``."""
+    parts = [text.partition("=") for text in texts]
+    for (name, equals, words), text in zip(parts, texts, strict=True):
+        if not (name.strip() and equals and words.strip()):
+            raise InputError(f"{option.opts[0]}: {text!r}, allowed: such as rows=applicants")
+    return {name.strip(): words.strip() for name, _equals, words in parts}
+
+
 def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, Any]:
     """Declared types of attributes."""
     for name in numbers:
@@ -200,6 +209,13 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     multiple=True,
     callback=_cuts,
     help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles); of dates born=year.",
+)
+@click.option(
+    "--words",
+    multiple=True,
+    callback=_words,
+    help="Words of the page: rows=applicants, positive='who repay', negative='who do not repay', "
+    "predicted=approved.",
 )
 @click.option("--number", "numbers", multiple=True, help="A numeric attribute.")
 @click.option("--category", "categories", multiple=True, help="A categorical attribute.")

@@ -73,7 +73,7 @@ def forest(
     named = any(mark.name for _, marks in lines for mark in marks)
     anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
     top = "".join(
-        f"<text x='{_percent(tick, ticks)}' y=12 text-anchor={anchor}>"
+        f"<text x='{percent(tick, ticks)}' y=12 text-anchor={anchor}>"
         f"{escape((axis or write)(tick))}</text>"
         for tick, anchor in zip(ticks, anchors, strict=True)
     )
@@ -121,33 +121,34 @@ def _said(mark: Mark, write: Callable[[float], str]) -> str:
 
 def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     """The drawing of a line: band of what is compared with, interval, marker."""
-    places = [_percent(tick, ticks) for tick in ticks]
+    places = [percent(tick, ticks) for tick in ticks]
     parts = [f"<line class=g x1='{at}' x2='{at}' y1=0 y2={HEIGHT} />" for at in places]
     before, low, high = mark.before
     if np.isfinite([before, low, high]).all():
         left, right = np.clip([low, high], ticks[0], ticks[-1])
-        wide = _percent(right - left + ticks[0], ticks)
-        place = f"x='{_percent(left, ticks)}' width='{wide}'"
+        wide = percent(right - left + ticks[0], ticks)
+        place = f"x='{percent(left, ticks)}' width='{wide}'"
         parts.append(f"<rect class=h {place} y=2 height={HEIGHT - 4} />")
     if np.isfinite(before):
-        at = _percent(before, ticks)
+        at = percent(before, ticks)
         parts.append(f"<line class=t x1='{at}' x2='{at}' y1=2 y2={HEIGHT - 2} />")
     value, low, high = mark.value
     parts.append(f"<g class='mark m{mark.look % COLOURS}'>")
     if np.isfinite([low, high]).all():
-        ends = f"x1='{_percent(low, ticks)}' x2='{_percent(high, ticks)}'"
+        ends = f"x1='{percent(low, ticks)}' x2='{percent(high, ticks)}'"
         parts.append(f"<line {ends} y1={MIDDLE} y2={MIDDLE} />")
     for tick in mark.ticks:
-        at = _percent(tick, ticks)
+        at = percent(tick, ticks)
         parts.append(f"<line class=r x1='{at}' x2='{at}' y1={HEIGHT - 5} y2={HEIGHT} />")
     if high > ticks[-1]:
-        parts.append(_marker(ARROW, "100%", str(MIDDLE)))
+        parts.append(marker(ARROW, "100%", str(MIDDLE)))
     if np.isfinite(value):
-        parts.append(_marker(_shape(mark.look), _percent(value, ticks), str(MIDDLE)))
+        parts.append(marker(_shape(mark.look), percent(value, ticks), str(MIDDLE)))
     return f"<svg aria-hidden=true>{''.join(parts)}</g></svg>"
 
 
-def _marker(path: str, x: str, y: str, turned: int = 0) -> str:
+def marker(path: str, x: str, y: str, turned: int = 0) -> str:
+    """A marker at a place of a drawing, turned by degrees."""
     turn = f" transform='rotate({turned})'" if turned else ""
     return f"<svg x='{x}' y='{y}' overflow=visible><path{turn} d='{path}'/></svg>"
 
@@ -172,7 +173,8 @@ def axis_ticks(low: float, high: float) -> list[float]:
     return [round(float(k * step), 10) for k in np.arange(first, max(last, first + 1) + 1)]
 
 
-def _percent(value: float, ticks: Sequence[float], start: float = 0.0, width: float = 100.0) -> str:
+def percent(value: float, ticks: Sequence[float], start: float = 0.0, width: float = 100.0) -> str:
+    """The place of a value on an axis, in per cent of its length; the nearest end if beyond."""
     share = np.clip((value - ticks[0]) / (ticks[-1] - ticks[0]), 0, 1)
     return f"{start + width * share:.4g}%"
 
@@ -192,29 +194,29 @@ def scatter(
     up = _ticks_of(second[0] for _, _, second in models.values())
     parts, listed = [], []
     for tick in across:
-        at = _percent(tick, across, 9, 88)
+        at = percent(tick, across, 9, 88)
         parts.append(f"<line class=g x1='{at}' x2='{at}' y1='3%' y2='83%'/>")
         parts.append(f"<text x='{at}' y='89%' text-anchor=middle>{escape(write(tick))}</text>")
     for tick in up:
-        at = _percent(tick, up, 83, -80)
+        at = percent(tick, up, 83, -80)
         parts.append(f"<line class=g x1='9%' x2='97%' y1='{at}' y2='{at}'/>")
         parts.append(f"<text x='8%' y='{at}' dy=4 text-anchor=end>{escape(write(tick))}</text>")
     parts.append(f"<text x='97%' y='97%' text-anchor=end>{escape(x)} →</text>")
     parts.append(f"<text x='0' y='0%' dy=-2>↑ {escape(y)}</text>")
     for name, (look, first, second) in models.items():
         (here, left, right), (there, low, high) = (
-            [_percent(value, ticks, *span) for value in values]
+            [percent(value, ticks, *span) for value in values]
             for values, ticks, span in ((first, across, (9, 88)), (second, up, (83, -80)))
         )
         cut = (
             (first[1] < across[0], left, there, 180), (first[2] > across[-1], right, there, 0),
             (second[1] < up[0], here, low, 90), (second[2] > up[-1], here, high, 270),
         )  # fmt: skip
-        arrows = [_marker(ARROW, at, level, turned) for is_cut, at, level, turned in cut if is_cut]
+        arrows = [marker(ARROW, at, level, turned) for is_cut, at, level, turned in cut if is_cut]
         parts.append(
             f"<g class='mark m{look % COLOURS}'><line x1='{left}' x2='{right}' y1='{there}' "
             f"y2='{there}'/><line x1='{here}' x2='{here}' y1='{low}' y2='{high}'/>"
-            f"{_marker(_shape(look), here, there)}{''.join(arrows)}</g>"
+            f"{marker(_shape(look), here, there)}{''.join(arrows)}</g>"
         )
         values = "; ".join("{} ({} to {})".format(*map(write, part)) for part in (first, second))
         listed.append(

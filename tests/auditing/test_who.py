@@ -1,0 +1,154 @@
+"""The first picture of an audit and its title, on tables whose truth is known."""
+
+import re
+from html import unescape
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import robust_fairness as rf
+from robust_fairness.core import rendering
+from robust_fairness.core.errors import InputError
+
+LOANS = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": ["race", "sex"]}
+WORDS = {"rows": "applicants", "positive": "who repay", "predicted": "approved"}
+BLACK = {("Black", "f"): 0.4, ("Black", "m"): 0.4}
+
+
+def loans(rows: int, lower: dict[tuple[str, str], float], seed: int = 0) -> pd.DataFrame:
+    """Applicants of whom 63 % of those who repay are approved, and other shares of some groups."""
+    rng = np.random.default_rng(seed)
+    race = rng.choice(["Asian", "Black", "White"], rows, p=[0.2, 0.3, 0.5])
+    sex = rng.choice(["f", "m"], rows)
+    repaid = rng.random(rows) < 0.6
+    rate = np.array([lower.get(key, 0.63) for key in zip(race, sex, strict=True)])
+    approved = rng.random(rows) < np.where(repaid, rate, 0.2)
+    columns = {"race": race, "sex": sex, "repaid": repaid.astype(int)}
+    return pd.DataFrame({**columns, "approved": approved.astype(int)})
+
+
+def few_labels() -> pd.DataFrame:
+    """200 labels of 50,000."""
+    table = loans(50_000, dict.fromkeys(BLACK, 0.2))
+    rng = np.random.default_rng(1)
+    table["score"] = np.clip(0.25 + 0.5 * table["approved"] + 0.1 * rng.normal(size=50_000), 0, 1)
+    table["repaid"] = table["repaid"].astype(float)
+    table.loc[rng.permutation(50_000)[200:], "repaid"] = np.nan
+    return table
+
+
+# Table, options, the group that is named (None: nobody), and its true distance from the others.
+CASES = {
+    "one intersection": (loans(6000, {("Black", "f"): 0.4}), {}, "race & sex = Black & f", 0.23),
+    "one group": (loans(6000, BLACK), {}, "race = Black", 0.23),
+    "in words": (loans(6000, BLACK), {"words": WORDS}, "Black applicants who repay", 0.23),
+    "none": (loans(6000, {}), {}, None, 0.0),
+    "too few rows": (loans(60, BLACK), {}, None, 0.23),
+    "two periods": (loans(6000, BLACK), {"reference": loans(6000, {}, 5)}, "race = Black", 0.23),
+    "few labels": (
+        few_labels(), {"labels": "some", "y_pred": "score"}, "race = Black", 0.43,
+    ),
+    "no labels": (loans(6000, BLACK), {"y_true": None}, "race = Black", 0.6 * 0.23),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_title_names_whom_the_planted_gap_is_of_and_no_more_than_it(case: str) -> None:
+    table, options, named, distance = CASES[case]
+    done = rf.audit(table, **{**LOANS, **options})
+    picture, page = done.picture, unescape(done.to_html())
+    assert picture is not None and picture.title[1:] in page
+    if named is None:
+        assert picture.title.startswith("no group can be named") and not picture.also
+        return
+    assert picture.title.startswith(named)
+    bound = re.search(r"at least ([0-9.]+) points less often", picture.title)
+    assert bound and 0 < float(bound[1]) <= 100 * distance
+    assert picture.beyond == ("above the limit of 10" in picture.title)
+    lead = picture.panels[0][0]
+    place = lead.pair[0]
+    raw = table[table["race"] == "Black"]
+    raw = raw[raw["sex"] == "f"] if lead.crossed else raw
+    if case not in ("few labels", "no labels"):  # the share that pandas counts
+        share = raw.loc[raw["repaid"] == 1, "approved"].mean()
+        assert lead.groups["value"].iloc[place] == pytest.approx(share, abs=1e-12)
+
+
+def test_nobody_is_named_more_often_than_at_the_level_of_the_bounds() -> None:
+    """Without differences a title names somebody in at most 5 % of the tables, and some error."""
+    named = [
+        rf.audit(loans(800, {}, seed), **LOANS, metrics=["equalized_odds_difference",
+                 "true_positive_rate_by_group", "false_positive_rate_by_group"]).picture
+        for seed in range(60)
+    ]  # fmt: skip
+    assert sum(picture is not None and picture.panels[0][0].bound > 0 for picture in named) <= 7
+
+
+def test_hidden_groups_are_neither_drawn_nor_named() -> None:
+    table = loans(3000, {})
+    rare = table.head(40).assign(race="<b>Rare", repaid=1, approved=0)
+    table = pd.concat([table, rare], ignore_index=True)
+    seen, hidden = (rf.audit(table, **LOANS, suppress=most) for most in (0, 100))
+    assert "<b>Rare" in seen.picture.title and "<b>Rare" not in seen.to_html()
+    assert "Rare" in seen.to_html()
+    first = hidden.to_html()
+    assert "Rare" not in first and "Rare" not in hidden.picture.title
+
+
+def test_errors_that_are_surely_too_high_and_several_classes() -> None:
+    rng, table = np.random.default_rng(2), loans(3000, {})
+    y = rng.normal(10, 2, 3000)
+    table = table.assign(y=y, p=y + rng.normal(size=3000) + 1.5 * (table["race"] == "Black"))
+    columns = {"y_true": "y", "y_pred": "p", "sensitive_features": ["race", "sex"]}
+    done = rf.audit(table, **columns, continuous=True)
+    group = r"race(?: & sex)? = Black(?: & [fm])?"
+    too = re.match(
+        f"predictions for {group} are too high by at least ([0-9.]+)", done.picture.title
+    )
+    assert too and 1.2 < float(too[1]) <= 1.5
+    letters = rng.choice(list("abc"), 3000)
+    right = rng.random(3000) < np.where(table["sex"] == "f", 0.4, 0.9)
+    done = rf.audit(table.assign(y=letters, p=np.where(right, letters, "a")), **columns)
+    assert done.picture.title.startswith("sex = f: predictions are right at least ")
+
+
+def test_an_unknown_word_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown word 'people'"):
+        rf.audit(loans(100, {}), **LOANS, words={"people": "applicants"})
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1, of linear RGB.
+BLINDNESS = {
+    "none": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                   [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                     [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                   [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+def test_good_bad_and_unsure_differ_for_the_colour_blind(blindness: str) -> None:
+    """CIE76 distances of the three colours in both themes, as people see them."""
+    css = (Path(rendering.__file__).parent / "templates" / "forest.css").read_text()
+    for theme in (0, 1):
+        seen = []
+        for state in ("good", "bad", "unsure"):
+            text = re.findall(rf"\.{state} {{ color: #([0-9a-fA-F]{{6}})", css)[theme]
+            code = np.array([int(text[place : place + 2], 16) for place in (0, 2, 4)]) / 255
+            linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
+            seen.append(lab(np.clip(np.asarray(BLINDNESS[blindness]) @ linear, 0, 1)))
+        assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 15
+
+
+def lab(linear: np.ndarray) -> np.ndarray:
+    """CIELAB of linear RGB (D65)."""
+    matrix = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
+              [0.0193339, 0.1191920, 0.9503041]]  # fmt: skip
+    x, y, z = np.cbrt(np.array(matrix) @ linear / [0.95047, 1.0, 1.08883])
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
