@@ -514,8 +514,9 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     assert done.stdout.splitlines()[1].startswith(
         "sex = m: rows with y = 0 are predicted 1 at least"
     )
-    assert done.stdout.splitlines()[2] == "gates: 1 FAIL, 1 PASS"
-    lines = done.stdout.splitlines()[2:]
+    assert done.stdout.splitlines()[2].startswith("Also: sex = f: rows with y = 1 are predicted 1")
+    assert done.stdout.splitlines()[3] == "gates: 1 FAIL, 1 PASS"
+    lines = done.stdout.splitlines()[3:]
     assert [line.partition(":")[0] for line in lines[1:5]] == [
         "region",
         "sex",
@@ -568,7 +569,7 @@ def test_small_groups_are_not_the_worst_and_continuous_attributes_are_named(tmp_
     assert lines[4].startswith("region: equalized odds difference not defined: islet (no rows of")
     assert "region: too few rows of islet; gaps contain them" in lines
     page = (tmp_path / "mine_audit.html").read_text()
-    assert page.index('id="gates"') > page.index('id="gaps"') < page.index('id="overall"')
+    assert page.index('id="gates"') > page.index('id="groups"') < page.index('id="overall"')
     assert "few rows (0.00 to 0.79)" in page and lines[5] in page
     card = (tmp_path / "mine_model_card.md").read_text()
     assert card.splitlines()[2] == f"**{answer}**" and expected in card

@@ -13,7 +13,7 @@ from robust_fairness.core.rendering.forest import ARROW, SHAPES, axis_ticks, mar
 
 WIDTH, HEIGHT = 160, 16
 ENDS = (0.5, 1.0, 2.0)  # of an axis of differences
-ROW = 18  # height of a group
+ROW = 16  # height of a group
 LOOKS = {"good": (0, "within the limit"), "bad": (2, "beyond the limit"), "unsure": (1, "not sure")}
 LEFT, BROAD, RIGHT, TALL = 30, 230, 66, 140  # of a drawing of curves
 

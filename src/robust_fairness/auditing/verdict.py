@@ -311,9 +311,9 @@ def console(audit: AuditFindings) -> Iterator[tuple[str, bool]]:
         yield f"warning: {text}", False
     yield from ((f"hint: {line}", False) for line in _first(audit.hints, MOST_LINES))
     yield from ((f"{line}.", False) for line in answers(audit))
-    yield from ((f"{line}.", False) for line in who(audit))
     if audit.then:
         yield f"{audit.name} against {audit.then}", False
+    yield from ((f"{line}.", False) for line in who(audit))
     if text := advice(audit):
         yield f"{text}.", False
     verdicts = [judgement.verdict for judgement in judgements]

@@ -5,15 +5,16 @@ groups, of all rates, attributes and intersections hold together at 95 % (Bonfer
 differences name a group.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.predictions import Predictions, attribute_name
+from robust_fairness.auditing.gates import Judgement
+from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.core.numbers import exact, written
 from robust_fairness.metrics import find_metric
@@ -22,9 +23,6 @@ from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.intervals import Compared
 from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.numbers.rates import LinearGap, contrast, interval, known_or, linear_gap
-
-if TYPE_CHECKING:
-    from robust_fairness.auditing.findings import AuditFindings
 
 GAPS = {
     "equalized_odds_difference": "equalized odds difference",
@@ -175,6 +173,27 @@ class Panel:
         return self.quantity.task != "regression"
 
 
+class Findings(Protocol):
+    """What a picture needs of ``findings.AuditFindings``."""
+
+    @property
+    def rows(self) -> pd.DataFrame: ...
+    @property
+    def predictions(self) -> Predictions: ...
+    @property
+    def options(self) -> Options: ...
+    @property
+    def judgements(self) -> Sequence[Judgement]: ...
+    @property
+    def changed(self) -> pd.DataFrame | None: ...
+    @property
+    def earlier(self) -> Predictions | None: ...
+    @property
+    def compared(self) -> Mapping[tuple[str, str], Compared]: ...
+    @property
+    def label_selection(self) -> Sequence[str]: ...
+
+
 class Picture(NamedTuple):
     """The first picture of an audit: its panels by rate, its title, and what else is sure.
 
@@ -199,7 +218,7 @@ def floored(value: float) -> str:
     return f"{np.floor(value * 10**digits) / 10**digits:.{digits}f}"
 
 
-def picture_of(audit: "AuditFindings") -> Picture | None:
+def picture_of(audit: Findings) -> Picture | None:
     """The groups of the gap that an audit begins with; None where nothing is compared."""
     leading = None if audit.label_selection else _leading(audit)
     if leading is None:
@@ -241,7 +260,7 @@ class _Source(NamedTuple):
     before: pd.DataFrame
 
 
-def _leading(audit: "AuditFindings") -> str | None:
+def _leading(audit: Findings) -> str | None:
     """The gap of the worst gate, or the first that the audit has, whose rates are compared."""
     names = {metric for _, metric in audit.compared}
     gates = [judgement.gate.metric for judgement in audit.judgements if not judgement.gate.change]
@@ -252,7 +271,7 @@ def _leading(audit: "AuditFindings") -> str | None:
     return next((name for name in first if name in names and find_metric(name).gap), None)
 
 
-def _sources(audit: "AuditFindings", leading: str) -> Iterator[_Source]:
+def _sources(audit: Findings, leading: str) -> Iterator[_Source]:
     """Every attribute, and the intersections of two that were not asked for."""
     attributes = audit.predictions.samples.attributes
     groupings = audit.predictions.groupings(audit.options.intersections)
@@ -279,7 +298,7 @@ def _sources(audit: "AuditFindings", leading: str) -> Iterator[_Source]:
 
 
 def _scored(
-    audit: "AuditFindings", predictions: Predictions, leading: str, columns: Sequence[str]
+    audit: Findings, predictions: Predictions, leading: str, columns: Sequence[str]
 ) -> Scored:
     """The gap and its rates of some columns together."""
     samples = predictions.samples
@@ -299,7 +318,7 @@ def _scored(
     return scored(some, options)
 
 
-def _limit(audit: "AuditFindings", leading: str, attribute: str) -> float | None:
+def _limit(audit: Findings, leading: str, attribute: str) -> float | None:
     """The limit of the gap of an attribute: of its gates, or what an audit without gates takes."""
     if not audit.judgements:
         alone = audit.changed is None and leading in gap_names(audit.rows)
@@ -313,9 +332,7 @@ def _limit(audit: "AuditFindings", leading: str, attribute: str) -> float | None
     return min(limits, default=None)
 
 
-def _panel(
-    audit: "AuditFindings", leading: str, source: _Source, place: int, family: int
-) -> Panel | None:
+def _panel(audit: Findings, leading: str, source: _Source, place: int, family: int) -> Panel | None:
     """A rate of the groups that may be shown; None without two of them."""
     gap, compared = find_metric(leading).gap, source.compared
     size = len(compared.groups)
@@ -371,7 +388,7 @@ def _bounds(
     return least, known_or(made.value + half, np.inf)[0]
 
 
-def _title(panel: Panel, audit: "AuditFindings") -> str:
+def _title(panel: Panel, audit: Findings) -> str:
     """Who differs by how much at least, from whom, with the values, and the side of the limit."""
     worse, other = panel.pair
     names, values = panel.groups.index, panel.groups["value"]
@@ -404,7 +421,7 @@ def _side(panel: Panel, bound: float) -> str:
     return f", {'below' if panel.gap[2] <= panel.limit else 'perhaps above'} the limit of {limit}"
 
 
-def _also(panel: Panel, lead: Panel, audit: "AuditFindings") -> str:
+def _also(panel: Panel, lead: Panel, audit: Findings) -> str:
     """Another difference that is sure, in short where it is one of the same rate."""
     worse, other = panel.pair
     names, values = panel.groups.index, panel.groups["value"]
@@ -415,9 +432,7 @@ def _also(panel: Panel, lead: Panel, audit: "AuditFindings") -> str:
     return f"{panel.attribute} = {names[worse]} at least {bound} {more} than {names[other]}"
 
 
-def _clause(
-    panel: Panel, audit: "AuditFindings", group: str, bound: str, lower: bool, than: str
-) -> str:
+def _clause(panel: Panel, audit: Findings, group: str, bound: str, lower: bool, than: str) -> str:
     """A sentence about a group without its values, in the words of the table or of the user."""
     words, name = audit.options.words, panel.quantity.name
     who = f"{group} {words['rows']}" if "rows" in words else f"{panel.attribute} = {group}:"
