@@ -429,7 +429,7 @@ def test_states_say_why_a_cell_failed():
 def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
     given = {}
 
-    def page(results, cells, manifest, sheets) -> str:
+    def page(results, cells, manifest, sections, sheets) -> str:
         given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
         return ""
 
@@ -536,7 +536,7 @@ def test_results_of_a_dataset_lack_what_failed():
 def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
     given = {}
 
-    def page(results, cells, manifest, sheets) -> str:
+    def page(results, cells, manifest, sections, sheets) -> str:
         given["planes"] = results.planes
         return ""
 
