@@ -89,18 +89,18 @@ def in_strata(
     if not predictions.samples.classes or not len(predictions.control.columns):
         return []
     gaps = {name: find_metric(name).gap for name in metrics}
-    found = [
+    largest = [
         made
         for attribute, strata in strata_of(predictions, intersections)
         for name, gap in gaps.items()
         if gap is not None and gap.how == "largest"
         for made in _largest(name, gap, attribute, strata, predictions.control)
     ]
-    adjusted = holm([each.p for each in found]).tolist()
-    return [replace(each, p=p) for each, p in zip(found, adjusted, strict=True)]
+    adjusted = holm([each.p for each in largest]).tolist()
+    return [replace(each, p=p) for each, p in zip(largest, adjusted, strict=True)]
 
 
-def as_rows(found: Sequence[InStrata]) -> pd.DataFrame:
+def as_rows(differences: Sequence[InStrata]) -> pd.DataFrame:
     """Rows of values, which gates judge."""
     rows = [
         {
@@ -108,7 +108,7 @@ def as_rows(found: Sequence[InStrata]) -> pd.DataFrame:
             "low": each.low, "high": each.high, "n": each.n, "note": f"in {each.stratum}",
             "small": False, "applies": True,
         }
-        for each in found
+        for each in differences
     ]  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -357,13 +357,13 @@ def _panel(audit: Findings, leading: str, source: _Source, place: int, family: i
     matrix = np.full((size, size), -np.inf)
     high, low = pairs.argmax(1) - place * size, pairs.argmin(1) - place * size
     matrix[high, low] = least
-    own = _bounds(compared, alone, LEVEL / (2 * size * family))
+    lowest, highest = _bounds(compared, alone, LEVEL / (2 * size * family))
     visible = np.isin(high, shown) & np.isin(low, shown)
     value = compared.rates.mean[0, place * size :][shown]
     ends = interval(compared.rates, LinearGap(pairs[visible]))
     return Panel(
         source.attribute, source.crossed, quantity,
-        groups.assign(least=own[0][shown], most=own[1][shown]),
+        groups.assign(least=lowest[shown], most=highest[shown]),
         matrix[np.ix_(shown, shown)],
         (float(np.nanmax(value) - np.nanmin(value)), float(ends[0][0]), float(ends[1][0])),
         _limit(audit, leading, source.attribute),

@@ -149,7 +149,7 @@ def read(text: str, place: str = "claims.yml") -> tuple[Claim, ...]:
         InputError: a claim has a mistake; the message names the file, the claim and the field.
     """
     claims = []
-    for number, fields in enumerate(yaml.load(text, FASTER) or (), 1):
+    for number, fields in enumerate(yaml.load(text, FASTER) or (), 1):  # a safe loader
         try:
             claims.append(Claim.model_validate(fields))
         except ValidationError as error:

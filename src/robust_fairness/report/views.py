@@ -98,7 +98,7 @@ def own_section(name: str) -> Section:
 def declared_in(package: str) -> dict[str, Any]:
     """The views that a package declares."""
     text = (files(package) / "views.yml").read_text(encoding="utf-8")
-    result: dict[str, Any] = yaml.load(text, FASTER)
+    result: dict[str, Any] = yaml.load(text, FASTER)  # a safe loader
     return result
 
 
