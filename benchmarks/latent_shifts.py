@@ -1,4 +1,4 @@
-"""The tables of docs/latent_shifts.md: measured angles, norms and Eq. 2 of Control+Shift.
+"""The table of latent shifts in docs/shifts.md: measured angles, norms and Eq. 2 of Control+Shift.
 
 python benchmarks/latent_shifts.py --rows 1000
 

@@ -1,4 +1,4 @@
-"""The answers to the questions of plan.md, from counts of decisions.
+"""The answers to the questions of the README, from counts of decisions.
 
 ``train.py`` counts, for every model and domain tested on, how many rows of each class and groups
 are decided positive. Arrays are ``[source, target, refit]``: the domain trained on, that tested on
