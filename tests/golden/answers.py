@@ -137,7 +137,8 @@ GOLDENS = {
         exact=("verdict", "state"), of_case=others.PAPERS.__getitem__,
     ),
     "views": Golden(
-        others.views, cases=len(others.PAPERS), fast=2, keys=("paper", "view", "row", "column"),
-        bounds=("value",), of_case=others.PAPERS.__getitem__,
+        others.views, cases=len(others.PAPERS), fast=len(others.PAPERS),
+        keys=("paper", "view", "row", "column"), bounds=("value",), exact=("text",),
+        of_case=others.PAPERS.__getitem__,
     ),
 }  # fmt: skip

@@ -4,9 +4,9 @@
 
 Goldens are a net that shows what a change of the code changes. They are no oracle: that a number is
 here does not make it right, which is what the other tests are for. They are numbers and verdicts,
-no texts; ``compare`` compares texts and pages of two checkouts. Every file of goldens is written by
-this script, from inputs that seeded generators of numpy make and from the scores that
-``studies`` stores. A commit that changes a cell names the reason in its message.
+and words in the tables of results; ``compare`` compares texts and pages of two checkouts. Every
+file of goldens is written by this script, from inputs that seeded generators of numpy make and from
+the scores that ``studies`` stores. A commit that changes a cell names the reason in its message.
 """
 
 import sys

@@ -1,6 +1,5 @@
 """Metrics of random arrays, monitors of random periods, and results of stored scores."""
 
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -134,14 +133,18 @@ def claims(numbers: range) -> pd.DataFrame:
 
 
 def views(numbers: range) -> pd.DataFrame:
-    """Numbers of the tables of results, by place."""
-    return pd.DataFrame(cells(numbers), columns=["paper", "view", "row", "column", "value"])
-
-
-def cells(numbers: range) -> Iterator[tuple[str, str, int, str, float]]:
-    for paper in [PAPERS[number] for number in numbers]:
-        for view in SECTIONS[paper].views:
-            rows = view.rows(results_of(paper)).select_dtypes("number").reset_index(drop=True)
-            for column in rows:
-                for row, value in enumerate(rows[column].astype(float)):
-                    yield paper, view.id, row, str(column), value
+    """Cells of the tables of results, by place: a number, or a text."""
+    cells = pd.DataFrame(
+        [
+            (paper, view.id, row, str(column), value)
+            for paper in [PAPERS[number] for number in numbers]
+            for view in SECTIONS[paper].views
+            for column, values in view.rows(results_of(paper)).items()
+            for row, value in enumerate(values)
+        ],
+        columns=["paper", "view", "row", "column", "cell"],
+    )
+    is_text = cells["cell"].map(lambda cell: isinstance(cell, str))
+    return cells.assign(
+        value=pd.to_numeric(cells["cell"].mask(is_text)), text=cells["cell"].where(is_text)
+    )

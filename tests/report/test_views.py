@@ -9,6 +9,7 @@ from robust_fairness.catalog import names
 from robust_fairness.papers import SECTIONS, VIEWS
 from robust_fairness.report import Results, report
 from robust_fairness.report.results import computed_once
+from tests.golden.others import PAPERS, results_of
 from tests.project import ROOT
 from tests.report.made_up import results, row
 
@@ -62,3 +63,13 @@ def test_nothing_is_shown_of_a_run_without_the_cells_of_a_study(name, rows):
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_section_of_a_study_is_not_on_the_page_of_another_run(name, page_of_another_run):
     assert SECTIONS[name].title not in page_of_another_run
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_page_shows_every_view_of_the_stored_scores_with_its_figure(paper):
+    run, section = results_of(paper), SECTIONS[paper]
+    page = report(run, [], {"run_id": "x"}, [section])
+    for view in section.views:
+        shown = not view.rows(run).empty
+        assert (f'id="{view.id}"' in page) == shown
+        assert (f'id="figure-{view.id}"' in page) == (shown and view.draw is not None)

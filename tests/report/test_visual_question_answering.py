@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 from robust_fairness.core import tables
-from robust_fairness.papers import SECTIONS, VIEWS
+from robust_fairness.papers import VIEWS
 from robust_fairness.papers.bias_mitigation import views as study
 from robust_fairness.papers.bias_mitigation import visual_question_answering as questions
 from robust_fairness.papers.bias_mitigation.bias_variables import EXPLICIT
-from robust_fairness.report import report
 from robust_fairness.report.views import published
 from tests.report.made_up import results, row
 
@@ -199,14 +198,3 @@ def test_hyperparameters_of_the_search_stand_beside_those_of_the_study():
     )
     assert "environments_per_batch = 16" in table.loc["irmv1", "published"].iloc[0]
     assert "learning_rate = 1e-3" in table.loc["lnl", "published"].iloc[0]
-
-
-def test_views_are_on_the_page_where_questions_were_run():
-    """And not where they were not."""
-    metrics = made_up(1)
-    page = report(results(metrics), [], {"run_id": "x"}, SECTIONS.values())
-    for view in ("bias_table_1", "bias_table_2", "bias_head_tail", "bias_figure_a9"):
-        assert f'id="{view}"' in page
-    others = metrics.assign(dataset="diabetes")
-    for view in map(VIEWS.get, ("bias_table_2", "bias_head_tail", "bias_figure_a9")):
-        assert view.rows(results(others)).empty
