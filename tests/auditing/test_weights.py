@@ -15,6 +15,8 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts, by_replicates
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import mean_intervals
+from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.numbers.rates import rates_of
 
 RNG = np.random.default_rng(0)
@@ -287,3 +289,35 @@ def test_dependent_groups_are_inside_of_the_bounds_and_not_of_the_estimate() -> 
         for share in (p.mean(), 1 - p.mean())
     )
     assert true - row["value"] == pytest.approx(bias, abs=0.01)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-9])
+def test_a_mean_of_a_row_with_nearly_all_weight_has_no_interval(tiny):
+    """Its spread is not known, however many rows of no weight are beside it."""
+    rng = np.random.default_rng(0)
+    y, p = rng.normal(size=(2, 200))
+    group, weight = np.repeat(["a", "b"], 100), np.r_[np.ones(100), np.full(99, tiny), 1]
+    table = {"g": group, "y": y, "p": p, "w": weight}
+    done = rf.audit(table, y_true="y", y_pred="p", sensitive_features=["g"], sample_weight="w",
+                    continuous=True)  # fmt: skip
+    rows = done.to_frame().set_index(["metric", "attribute", "group"])
+    errors, gap = (
+        rows.loc[("mean_error_by_group", "g", "b")],
+        rows.loc[("mean_error_difference", "g", "")],
+    )
+    assert errors["value"] == pytest.approx((p - y)[-1]) and np.isnan(errors["high"])
+    assert errors["n"] == (1 if tiny == 0 else 100)
+    assert (gap["low"], np.isnan(gap["high"])) == (0, True)
+
+
+@pytest.mark.parametrize("draws", [300, pytest.param(5000, marks=pytest.mark.slow)])
+def test_intervals_of_weighted_means_cover(draws):
+    """Of 10 rows with log-normal weights, whose number less one are too many degrees of freedom."""
+    rng = np.random.default_rng(0)
+    covered = []
+    for _ in range(draws):
+        values, weight = rng.normal(size=(2, 10))
+        means = means_of_rows(np.zeros(10, int), values, 1, np.exp(weight))
+        low, high, _ = mean_intervals(find_metric("mean_error").definition, means)
+        covered.append(np.isnan(low[0]) or low[0] <= 0 <= high[0])
+    assert np.mean(covered) > 0.94 - 3 * np.sqrt(0.05 / draws)

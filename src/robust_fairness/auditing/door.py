@@ -70,8 +70,9 @@ def check(
     """The predictions of a table with a row per prediction.
 
     Null, empty and blank cells are missing, numbers may have decimal commas and percent signs, and
-    whole numbers have one spelling. ``Predictions.notes`` says what was taken for what. Without
-    labels y is the predicted class: no measure that needs labels can be made of it.
+    whole numbers have one spelling. Rows of weight 0 are left out. ``Predictions.notes`` says what
+    was taken for what. Without labels y is the predicted class: no measure that needs labels can
+    be made of it.
 
     Args:
         table: with the columns of the options.
@@ -108,7 +109,8 @@ def check(
         sensitive=tuple(map(str, attributes)),
         sample_weight=weight,
     )
-    return Predictions(
+    used = door.weighted(weight, replicates)
+    predictions = Predictions(
         samples=samples,
         prediction=outcome.prediction,
         kind=outcome.kind,
@@ -125,6 +127,7 @@ def check(
         label_probability=probability,
         notes=(*door.notes, *door.hints(attributes, outcome.classes)),
     )
+    return predictions if used is None else predictions.take(used)
 
 
 def with_bins_of(options: Options, table: pd.DataFrame, name: str) -> Options:
@@ -515,6 +518,19 @@ class _Door:
                 "number; leave out the columns in which some are missing, or these rows"
             )
         return weight, replicates
+
+    def weighted(
+        self, weight: np.ndarray | None, replicates: np.ndarray | None
+    ) -> np.ndarray | None:
+        """Numbers of the rows that have weight; None where every row has."""
+        if weight is None or weight.all():
+            return None
+        zero = weight == 0
+        if replicates is not None:
+            zero &= (replicates == 0).all(1)
+        place = self.place(self.options.sample_weight)
+        self.notes.append(f"{place}: {zero.sum():,} rows of weight 0 are left out")
+        return np.flatnonzero(~zero)
 
     def labelled(self, classes: int) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Which rows have a label, and their probabilities ``[n]``; None where every row has one.

@@ -40,7 +40,7 @@ from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import Compared, estimated, wilson
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
 from robust_fairness.numbers.rows import Rows
-from robust_fairness.numbers.variance import FEWEST_ROWS
+from robust_fairness.numbers.variance import FEWEST_OF_MEAN, FEWEST_ROWS
 
 NAMED = 3  # groups of which a note says why they are not known
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out
@@ -343,7 +343,7 @@ def _lacking(compared: Compared, metric: Metric) -> str:
     rates, reasons = compared.rates, dict[str, str]()
     for place in np.flatnonzero(~compared.known[0] & (rates.n[0] > 0)):
         rate, group = divmod(int(place), len(compared.groups))
-        fewest = FEWEST_ROWS if rates.bounded else TWO
+        fewest = FEWEST_ROWS if rates.bounded else FEWEST_OF_MEAN
         n, counted = rates.n[0, place], rates.effective[0, place]
         text = f"has {n:,.0f} row{'' if n == 1 else 's'} for the {words[rate % len(words)]}"
         text += f", worth {counted:.1f} of equal weight" if counted < n else ""

@@ -39,6 +39,7 @@ from robust_fairness.numbers.rates import (
     rates_of,
 )
 from robust_fairness.numbers.rows import Source
+from robust_fairness.numbers.variance import rows_of_mean
 from robust_fairness.numbers.verdicts import tested
 
 ALL_VALUES = "all possible values"  # an interval of what is not known
@@ -157,7 +158,7 @@ def mean_intervals(quantity: Quantity, means: Means) -> tuple[Array, Array, str]
     """Wilson's intervals of shares, Student's of other values whose variance is known."""
     if means.bounded:
         return (*wilson(means.value, means.effective)[1:], "Wilson")
-    half = half_width(np.sqrt(means.variance), means.n)
+    half = half_width(np.sqrt(means.variance), rows_of_mean(means.counted))
     low = means.value - half
     least = -np.inf if quantity.signed else 0.0
     return np.where(np.isnan(low), low, np.maximum(low, least)), means.value + half, "Student's t"

@@ -30,6 +30,7 @@ from robust_fairness.numbers.variance import (
     ADDED_ALONE,
     moderated,
     over_refits,
+    rows_of_mean,
     small_counts,
     student_factor,
 )
@@ -185,7 +186,7 @@ def rates_of(parts: Sequence[Means], present: Array) -> Rates:
         covariance = (drawn.T @ drawn)[None]
     bounded = all(part.bounded for part in parts)
     if not bounded:  # of Student's distribution of each group
-        variance = variance * student_factor(n - 1)
+        variance = variance * student_factor(rows_of_mean(counted) - 1)
     return Rates(value[..., None], variance, n, bounded, True, covariance, counted)
 
 

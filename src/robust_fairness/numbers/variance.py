@@ -25,8 +25,9 @@ from robust_fairness.numbers.estimate import (
 ADDED = 1.0  # rows on either side of a rate that is compared (Agresti and Caffo 2000)
 ADDED_ALONE = 2.0  # of a rate alone (Agresti and Coull 1998)
 FEWEST_ROWS = 8  # below, a rate is not estimable: simulated coverage of gaps falls to .93
+FEWEST_OF_MEAN = 2  # rows; below, the variance of a mean is not known
 FEWEST_REFITS = 5  # below, nothing is said about the method
-SAME = 1e-12  # standard deviation of refits that are all equal
+SAME = 1e-12  # standard deviation of refits that are all equal, and what sums are rounded by
 LARGE = 1e6  # degrees of freedom of a prior without any variation
 
 
@@ -35,6 +36,16 @@ def of_rate(share: Any, n: Any) -> Array:
     share, n = np.asarray(share, np.float64), np.asarray(n, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(n > 1, share * (1 - share) / (n - 1), np.nan)
+
+
+def rows_of_mean(counted: Any) -> Array:
+    """Rows of equal weight that a mean of numbers rests on; NaN where its variance is not known.
+
+    Their number less one are the degrees of freedom: in simulations of 5 to 30 rows with log-normal
+    weights, intervals of the number of all rows cover .76 to .94, of these .93 to .96.
+    """
+    counted = np.asarray(counted, np.float64)
+    return np.where(counted > FEWEST_OF_MEAN - SAME, counted, np.nan)
 
 
 def student_factor(degrees: Any) -> Array:
