@@ -109,7 +109,7 @@ def coverage(name: str, true: float, now: list[Counts], then: list[Counts] | Non
             assert earlier is not None and (place == before).all()
             tests = compared.tests_from(earlier)
             assert tests is not None
-            _, low, high = compared.changes(tests)
+            low, high = (tests[end].to_numpy() for end in ("low", "high"))
     known = np.isfinite(low)
     return float(((low <= true) & (true <= high))[known].mean())
 
@@ -232,9 +232,9 @@ def strata(count: int) -> pd.DataFrame:
             shares["value"].append(np.mean(hits))
             pairs = zip(tables_[::2], tables_[1::2], strict=True)
             changed = [
-                low - 1e-12 <= true - before <= high + 1e-12
+                tests["low"][0] - 1e-12 <= true - before <= tests["high"][0] + 1e-12
                 for (now, true), (then, before) in pairs
-                for low, high in [now.changes(now.tests_from(then))]
+                for tests in [now.tests_from(then)]
             ]
             shares["change"].append(np.mean(changed))
         return {name: f"{min(each):.3f}" for name, each in shares.items()}

@@ -1,6 +1,6 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.changes import changes, require_comparable, verdicts
+from robust_fairness.auditing.changes import changes, require_comparable, tested_changes
 from robust_fairness.auditing.control import controlled_name
 from robust_fairness.auditing.curves import calibration, thresholds
 from robust_fairness.auditing.door import check, with_bins_of
@@ -20,12 +20,11 @@ from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
-from robust_fairness.auditing.scores import Scored, scored
+from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import in_strata
 from robust_fairness.auditing.verdict import of_strata, worst_group
 from robust_fairness.auditing.who import gap_names
-from robust_fairness.numbers.intervals import Compared
 
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
@@ -246,31 +245,10 @@ def audited(
         )  # fmt: skip
     require_comparable(now, then, (name, then_name))
     earlier = scored(then, options, then_name)
-    changed = changed_since(earlier, current.rows, current.compared)
+    tested = tested_changes(current.compared, earlier.compared)
+    changed = changes(current.rows, earlier.rows, tested)
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
         between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
         strata=strata, label_selection=selection, compared=current.compared,
     )  # fmt: skip
-
-
-def changed_since(
-    earlier: Scored, rows: pd.DataFrame, compared: Mapping[tuple[str, str], Compared]
-) -> pd.DataFrame:
-    """Every value then and now and its change, with verdicts about the gaps that both compare.
-
-    Args:
-        earlier: values of the earlier period.
-        rows: those of the current one, with the columns ``AUDIT``.
-        compared: what its gaps compare.
-    """
-    tests = {
-        key: made
-        for key, gap in compared.items()
-        if key in earlier.compared and (made := gap.tests_from(earlier.compared[key])) is not None
-    }
-    between = {
-        key: tuple(float(values[0]) for values in compared[key].changes(made))
-        for key, made in tests.items()
-    }
-    return changes(rows, earlier.rows, between, verdicts(tests))

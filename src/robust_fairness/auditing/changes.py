@@ -12,7 +12,7 @@ from robust_fairness.auditing.read.columns import require_same_spelling
 from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.numbers.intervals import difference_of
+from robust_fairness.numbers.intervals import Compared, difference_of
 from robust_fairness.numbers.verdicts import judged
 
 CHANGES = {
@@ -58,28 +58,38 @@ def _kind(values: pd.Series) -> str:
     return "category" if isinstance(values.dtype, pd.CategoricalDtype) else "number"
 
 
-def verdicts(tests: Mapping[tuple[str, str], pd.DataFrame]) -> dict[tuple[str, str], pd.Series]:
-    """What is known of the change of every gap, by attribute and metric: state and p-value.
+def tested_changes(
+    now: Mapping[tuple[str, str], Compared], then: Mapping[tuple[str, str], Compared]
+) -> pd.DataFrame:
+    """Changes of the gaps that two periods compare, with verdicts, by attribute and metric.
 
     As in the matrix of a run: a family is all attributes of a gap, adjusted by Holm.
+
+    Args:
+        now: what gaps compare, by attribute and metric.
+        then: in the earlier period.
+
+    Returns:
+        The columns ``VERDICTS`` and ``without``, the groups that are not known.
     """
-    known: dict[tuple[str, str], pd.Series] = {}
-    for name in dict.fromkeys(metric for _, metric in tests):
-        keys = [key for key in tests if key[1] == name]
-        family = judged(pd.concat([tests[key] for key in keys], ignore_index=True))
-        known |= {key: row for key, (_, row) in zip(keys, family.iterrows(), strict=True)}
-    return known
+    tests = [
+        made.assign(attribute=attribute, metric=metric)
+        for (attribute, metric), gap in now.items()
+        if (attribute, metric) in then
+        and (made := gap.tests_from(then[attribute, metric])) is not None
+    ]
+    if not tests:
+        return pd.DataFrame()
+    families = pd.concat(tests, ignore_index=True).groupby("metric", sort=False)
+    return pd.concat([judged(family) for _, family in families]).set_index(["attribute", "metric"])
 
 
 def changes(
-    now: pd.DataFrame,
-    then: pd.DataFrame,
-    between: Mapping[tuple[str, str], tuple[float, ...]] | None = None,
-    known: Mapping[tuple[str, str], pd.Series] | None = None,
+    now: pd.DataFrame, then: pd.DataFrame, of_gaps: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Every value then and now, and its change, now less then.
 
-    Changes of gaps have the intervals of ``between`` where they are known; others are made from the
+    Changes of gaps have the intervals of ``of_gaps`` where they are known; others are made from the
     two separate intervals: by ``difference_of`` for rates, by ``change_of`` between groups. Values
     without an interval have none of their change either, and p-values are left out. A group of one
     period only has no change; gaps of an attribute with other groups then and now say so.
@@ -92,8 +102,7 @@ def changes(
     Args:
         now: rows of an audit of the current period, with the columns ``AUDIT``.
         then: rows of an audit of the earlier period.
-        between: changes among the groups that are known, and their bounds, by attribute and metric.
-        known: verdicts about changes likewise, see ``verdicts``; others have none.
+        of_gaps: what ``tested_changes`` knows of gaps; others have no verdict.
 
     Returns:
         One row per value, with the columns ``CHANGES``.
@@ -103,27 +112,23 @@ def changes(
         tuple(both[f"{part}_{period}"].to_numpy() for part in ("value", "low", "high"))
         for period in ("now", "then")
     )
-    gaps = ((both["group"] == "") & (both["attribute"] != "")).to_numpy()
+    gaps = (both["group"] == "") & (both["attribute"] != "")
     low, high = np.where(gaps, change_of(current, earlier), difference_of(current, earlier))
-    change, notes = current[0] - earlier[0], _notes(both)
-    for place, key in enumerate(zip(both["attribute"], both["metric"], strict=True)):
-        if gaps[place] and key in (between or {}):
-            of_known, low[place], high[place] = (between or {})[key]
-            without = (known or {})[key]["without"] if key in (known or {}) else ""
-            if without:
-                change[place] = of_known
-                notes[place] = "; ".join(filter(None, (notes[place], f"without {without}")))
     table = both[KEYS].assign(
         then=earlier[0], then_low=earlier[1], then_high=earlier[2], then_n=both["n_then"].fillna(0),
         now=current[0], now_low=current[1], now_high=current[2], now_n=both["n_now"].fillna(0),
-        change=change, low=low, high=high, note=notes,
+        change=current[0] - earlier[0], low=low, high=high, note=_notes(both), state="", p=np.nan,
     )  # fmt: skip
-    of_gaps = [
-        (known or {}).get(key) if gap else None
-        for gap, key in zip(gaps, zip(both["attribute"], both["metric"], strict=True), strict=True)
-    ]
-    table["state"] = ["" if verdict is None else verdict["state"] for verdict in of_gaps]
-    table["p"] = [np.nan if verdict is None else verdict["p"] for verdict in of_gaps]
+    if of_gaps is not None and len(of_gaps):
+        known = of_gaps.reindex(pd.MultiIndex.from_frame(table[["attribute", "metric"]]))
+        known = known.set_axis(table.index).where(gaps)
+        known["without"] = known["without"].fillna("")
+        some = known["without"] != ""
+        table["change"] = table["change"].mask(some, known["change"])
+        table.loc[some, "note"] += ("; without " + known["without"])[some]
+        table["note"] = table["note"].str.removeprefix("; ")
+        for name in ("low", "high", "state", "p"):
+            table[name] = known[name].fillna(table[name])
     rows: list[dict[Any, Any]] = table.to_dict("records")
     return tables.table(CHANGES, [*rows, *_mix_rows(table)])
 

@@ -12,10 +12,9 @@ from robust_fairness.auditing.audit import (
     Audit,
     audited,
     audited_tables,
-    changed_since,
     with_notes_of,
 )
-from robust_fairness.auditing.changes import MIX, require_comparable
+from robust_fairness.auditing.changes import MIX, changes, require_comparable, tested_changes
 from robust_fairness.auditing.door import check, with_bins_of, without_labels
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
@@ -282,7 +281,8 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     rows = pd.concat([rows, unestimated.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = scored(then, replace(options, metrics=metrics), reference.name)
-    changed = changed_since(before, rows, unestimated.compared)
+    tested = tested_changes(unestimated.compared, before.compared)
+    changed = changes(rows, before.rows, tested)
     return Audit(
         rows, now, options, source.path.name, changed, reference.name, ASSUMPTION, earlier=then,
         compared=unestimated.compared,

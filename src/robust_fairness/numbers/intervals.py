@@ -118,19 +118,19 @@ class Compared:
     def tests_from(self, then: "Compared") -> pd.DataFrame | None:
         """Tests of the change since an earlier period (``numbers.verdicts``), as of a run.
 
-        None where both have other groups. Growth among the groups that are known in both is growth.
+        Growth among the groups that are known in both (``without`` names the others) is growth.
+        Change and bounds are those of the metric, within what is possible, a row per test. None
+        where both have other groups.
         """
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return None
         tests = tested(then.rates, self.rates, self.gap)
-        return tests.assign(without=", ".join(dict.fromkeys([*self.unknown, *then.unknown])))
-
-    def changes(self, tests: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The change among known groups and its bounds, ``[tests]`` each, from ``tests_from``."""
-        change, low, high = (tests[name].to_numpy() for name in ("change", "low", "high"))
-        low = known_or(low, -np.inf).clip(-self.most)
-        high = known_or(high, np.inf).clip(max=self.most)
-        return (-change, -high, -low) if self.turned else (change, low, high)
+        change, low = tests["change"], known_or(tests["low"], -np.inf).clip(-self.most)
+        high = known_or(tests["high"], np.inf).clip(max=self.most)
+        if self.turned:
+            change, low, high = -change, -high, -low
+        without = ", ".join(dict.fromkeys([*self.unknown, *then.unknown]))
+        return tests.assign(change=change, low=low, high=high, without=without)
 
 
 def estimated(metric: Metric, source: Source) -> tuple[dict[str, Score], Compared | None]:
