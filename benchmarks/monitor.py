@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.monitor import DEVIATIONS
+from robust_fairness.auditing.followed import DEVIATIONS
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.rates import linear_gap
 from robust_fairness.numbers.sequential import Batches, Reference, growth

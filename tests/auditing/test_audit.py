@@ -7,11 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import fairlearn.metrics as oracle
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn.metrics
 from click.testing import CliRunner
 from scipy import stats
 
@@ -65,77 +63,6 @@ def value(rows: pd.DataFrame, metric: str, attribute: str = "", group: str = "")
 def rows() -> pd.DataFrame:
     """An audit of probabilities."""
     return audit(table(), "y", "p", ["sex", "region", "age"], threshold=PROBABILITY)
-
-
-SAME_NAME = (
-    "demographic_parity_difference", "demographic_parity_ratio", "equal_opportunity_difference",
-    "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
-    "false_negative_rate_difference", "false_positive_rate_ratio", "true_negative_rate_ratio",
-    "selection_rate_ratio",
-)  # fmt: skip
-FAIRLEARN = {name: getattr(oracle, name) for name in SAME_NAME} | {
-    "disparate_impact": oracle.demographic_parity_ratio,
-    "delta_dp": oracle.demographic_parity_difference,
-    "delta_eo": lambda *arrays, **options: (
-        2 * oracle.equalized_odds_difference(*arrays, agg="mean", **options)
-    ),
-    "delta_eopp": oracle.true_negative_rate_difference,
-    "worst_group_accuracy": oracle.accuracy_score_group_min,
-    "accuracy_difference": oracle.accuracy_score_difference,
-    "accuracy_ratio": oracle.accuracy_score_ratio,
-    "worst_group_precision": oracle.precision_score_group_min,
-    "worst_group_true_positive_rate": oracle.recall_score_group_min,
-    "worst_group_balanced_accuracy": oracle.balanced_accuracy_score_group_min,
-}
-OF_SCORES = {
-    "worst_group_roc_auc": oracle.roc_auc_score_group_min,
-    "worst_group_log_loss": oracle.log_loss_group_max,
-}
-OF_NUMBERS = {
-    "worst_group_mean_squared_error": oracle.mean_squared_error_group_max,
-    "worst_group_mean_absolute_error": oracle.mean_absolute_error_group_max,
-}
-RATES = (
-    "selection_rate", "true_positive_rate", "true_negative_rate", "false_positive_rate",
-    "false_negative_rate",
-)  # fmt: skip
-OF_GROUPS = {f"{rate}_by_group": getattr(oracle, rate) for rate in RATES}
-OF_GROUPS["accuracy_by_group"] = sklearn.metrics.accuracy_score
-FOR_TWO_GROUPS = {"delta_dp", "delta_eo", "delta_eopp", "disparate_impact"}
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("attribute", ["sex", "region"])
-def test_values_are_those_of_fairlearn(attribute: str, weighted: bool) -> None:
-    frame = table().assign(w=np.arange(300) % 7 + 1.0)
-    frame["z"] = frame["y"] + frame["age"] / 80
-    frame["said"] = (frame["p"] >= PROBABILITY).astype(int)
-    groups = {"sensitive_features": frame[attribute]}
-    weight = {"sample_weight": frame["w"]} if weighted else {}
-    of_classes = {
-        name: measure
-        for name, measure in FAIRLEARN.items()
-        if attribute == "sex" or name not in FOR_TWO_GROUPS
-    }
-    options = {"sample_weight": "w"} if weighted else {}
-    metrics = [*of_classes, *OF_SCORES, *OF_GROUPS]
-    classes = audit(frame, "y", "p", [attribute], threshold=PROBABILITY, metrics=metrics, **options)
-    options |= {"metrics": [*OF_NUMBERS], "continuous": True}
-    numbers = audit(frame, "z", "p", [attribute], **options)
-    for audited, y, prediction, measures in (
-        (classes, "y", "said", of_classes),
-        (classes, "y", "p", OF_SCORES),
-        (numbers, "z", "p", OF_NUMBERS),
-    ):
-        for name, measure in measures.items():
-            expected = measure(frame[y], frame[prediction], **groups, **weight)
-            audited_value = value(audited, name, attribute)["value"]
-            assert audited_value == pytest.approx(expected, abs=1e-12), name
-    for name, measure in OF_GROUPS.items():
-        arrays = {"y_true": frame["y"], "y_pred": frame["said"], **groups}
-        frames = oracle.MetricFrame(metrics=measure, **arrays, sample_params=weight)
-        for group, expected in frames.by_group.items():
-            assert value(classes, name, attribute, group)["value"] == pytest.approx(expected), name
 
 
 def test_shares_have_wilsons_interval_of_scipy(rows: pd.DataFrame) -> None:

@@ -15,7 +15,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import sklearn.metrics
 from sklearn import config_context
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import KFold, cross_validate
@@ -31,14 +30,6 @@ from robust_fairness.core.errors import InputError
 
 ROWS = 400
 SEX = {"sensitive_features": list("ffmm")}
-FAIRLEARN = (
-    "demographic_parity_difference",
-    "demographic_parity_ratio",
-    "equal_opportunity_difference",
-    "equal_opportunity_ratio",
-    "equalized_odds_difference",
-    "equalized_odds_ratio",
-)
 
 
 @pytest.fixture(scope="module")
@@ -81,28 +72,6 @@ def test_threads_sleep_while_they_wait(chosen, sleeping):
         check=True,
     )
     assert ("GOMP_SPINCOUNT = '0'" in process.stderr) == sleeping
-
-
-@pytest.mark.parametrize("name", FAIRLEARN)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_measures_are_those_of_fairlearn(table, name, weighted):
-    options = {"sensitive_features": table["age"]}
-    if weighted:
-        options["sample_weight"] = table["weight"]
-    arguments = (table["income"], table["predicted"])
-    theirs = getattr(fairlearn.metrics, name)(*arguments, **options)
-    assert getattr(rf.metrics, name)(*arguments, **options) == pytest.approx(theirs, abs=1e-12)
-
-
-def test_quantities_and_their_aggregations_are_those_of_scikit_learn(table):
-    y, score, sex = table["income"], table["probability"], table["sex"]
-    assert rf.metrics.roc_auc(y, score) == pytest.approx(sklearn.metrics.roc_auc_score(y, score))
-    theirs = {
-        group: sklearn.metrics.accuracy_score(rows["income"], rows["predicted"])
-        for group, rows in table.groupby("sex")
-    }
-    ours = rf.metrics.accuracy_by_group(y, table["predicted"], sensitive_features=sex)
-    assert ours == pytest.approx(theirs)
 
 
 def test_labels_may_have_any_names(table):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from robust_fairness.auditing.monitor import DEVIATIONS
+from robust_fairness.auditing.followed import DEVIATIONS
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.rates import LinearGap, linear_gap
 from robust_fairness.numbers.sequential import (

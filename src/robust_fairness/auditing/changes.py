@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.metric_names import CORRECTED, P_VALUES, SHARE
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.read.columns import require_same_spelling
-from robust_fairness.auditing.scores import CORRECTED, P_VALUES, SHARE
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.intervals import Compared, difference_of
@@ -94,10 +94,8 @@ def changes(
     without an interval have none of their change either, and p-values are left out. A group of one
     period only has no change; gaps of an attribute with other groups then and now say so.
     Where a group is not known in a period, the change is that of the other groups, which the note
-    says, and its upper bound the largest possible one.
-
-    The change of accuracy has a part that is due to the mix of the groups of each attribute
-    (``due_to_mix``); it is the row ``accuracy_due_to_mix``.
+    says, and its upper bound the largest possible one. ``accuracy_due_to_mix`` is the part of the
+    change of accuracy that is due to the mix of the groups of each attribute (``due_to_mix``).
 
     Args:
         now: rows of an audit of the current period, with the columns ``AUDIT``.

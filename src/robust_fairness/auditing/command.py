@@ -21,12 +21,13 @@ from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.few_labels import Plan
 from robust_fairness.auditing.findings import gates_of
 from robust_fairness.auditing.gates import Rule
+from robust_fairness.auditing.metric_names import SELECTIONS, SETS, selected
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.naming import bins_of, option
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.read.reading import delimiter_of, read_columns
-from robust_fairness.auditing.scores import SELECTIONS, SETS, scored, selected
+from robust_fairness.auditing.scores import scored
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files

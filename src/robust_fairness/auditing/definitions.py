@@ -4,7 +4,7 @@ from functools import cache
 from inspect import getdoc
 
 from robust_fairness.auditing.changes import MIX
-from robust_fairness.auditing.scores import CORRECTED, MISSING, SHARE
+from robust_fairness.auditing.metric_names import CORRECTED, MISSING, SHARE
 from robust_fairness.metrics import find_metric
 
 OWN = {

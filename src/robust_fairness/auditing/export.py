@@ -9,7 +9,7 @@ import pandas as pd
 
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.findings import AuditFindings
-from robust_fairness.auditing.scores import SHARE
+from robust_fairness.auditing.metric_names import SHARE
 from robust_fairness.auditing.verdict import answers, gaps, lacking
 from robust_fairness.core.escaping import as_code, for_markdown
 from robust_fairness.core.tables import markdown

@@ -48,9 +48,9 @@ def planned(
     r"""Rows to label, so that intervals are narrow.
 
     The probability of a row is proportional to its weight times :math:`\sqrt{p (1 - p)}`, at equal
-    numbers of rows for the groups of an attribute (mean over the attributes). Rows are drawn
-    systematically (Madow 1949), in the order of groups and scores: a draw that is stratified by
-    both. The intervals are medians over labels that are drawn from the scores.
+    numbers of rows for the groups of an attribute (mean over the attributes). Rows are drawn in the
+    order of groups and scores: a draw that is stratified by both. The intervals are medians over
+    labels that are drawn from the scores.
 
     Args:
         predictions: probabilities of two classes, without labels.
@@ -71,19 +71,12 @@ def planned(
     size = np.sqrt(np.maximum(score * (1 - score), LEAST_SPREAD))
     size = size if predictions.weight is None else size * predictions.weight
     by_attribute = [groups.index for groups in predictions.groups(options.intersections).values()]
-    share = np.zeros(n)
-    for index in by_attribute or [np.zeros(n, np.int64)]:
-        code = index - index.min()
-        sums = np.bincount(code, size)
-        share += size / sums[code] / np.count_nonzero(sums)
-    probability = _probabilities(share, rows)
+    probability = _probabilities(size, by_attribute or [np.zeros(n, np.int64)], rows)
     columns = [name for (name,) in predictions.groupings(intersections=False)]
     attributes = predictions.samples.attributes
     order = np.lexsort((score, groups_of(attributes, columns).codes if columns else np.zeros(n)))
     generator = np.random.default_rng(seed)
-    ends = np.cumsum(probability[order])
-    places = (generator.random() + np.arange(rows)) * ends[-1] / rows
-    chosen = np.sort(order[np.searchsorted(ends, places, side="right")])
+    chosen = np.sort(order[_drawn(probability[order], rows, generator)])
     table = attributes[columns].iloc[chosen].assign(
         score=score[chosen], label_probability=probability[chosen]
     )  # fmt: skip
@@ -91,17 +84,37 @@ def planned(
     known = np.zeros(n, bool)
     known[chosen] = True
     labelled = replace(predictions, known=known, label_probability=probability)
-    drawn = [pd.DataFrame(columns=[*KEYS, "width", "alone"])]
-    for _ in range(draws):
-        y = (generator.random(n) < score).astype(np.int64)
-        samples = replace(predictions.samples, y=np.where(known, y, predictions.prediction))
-        drawn.append(_widths(replace(labelled, samples=samples), options))
-    expected = pd.concat(drawn[-draws:]).groupby(KEYS, sort=False).median().reset_index()
+    expected = _expected(labelled, options, draws, generator)
     return Plan(table.reset_index(drop=True), expected)
 
 
-def _probabilities(share: np.ndarray, rows: int) -> np.ndarray:
-    """Probabilities proportional to shares, at most 1, whose sum is a number of rows."""
+def _drawn(probability: np.ndarray, rows: int, generator: np.random.Generator) -> np.ndarray:
+    """So many places, drawn systematically with these probabilities (Madow 1949)."""
+    ends = np.cumsum(probability)
+    places = (generator.random() + np.arange(rows)) * ends[-1] / rows
+    return np.searchsorted(ends, places, side="right")
+
+
+def _expected(
+    predictions: Predictions, options: Options, draws: int, generator: np.random.Generator
+) -> pd.DataFrame:
+    """Median widths of intervals over labels of the known rows that are drawn from the scores."""
+    drawn = [pd.DataFrame(columns=[*KEYS, "width", "alone"])]
+    for _ in range(draws):
+        y = (generator.random(len(predictions.score)) < predictions.score).astype(np.int64)
+        y = np.where(predictions.known, y, predictions.prediction)
+        samples = replace(predictions.samples, y=y)
+        drawn.append(_widths(replace(predictions, samples=samples), options))
+    return pd.concat(drawn[-draws:]).groupby(KEYS, sort=False).median().reset_index()
+
+
+def _probabilities(size: np.ndarray, by_attribute: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    """Probabilities, at most 1, whose sum is a number of rows, proportional to sizes in groups."""
+    share = np.zeros(len(size))
+    for index in by_attribute:
+        code = index - index.min()
+        sums = np.bincount(code, size)
+        share += size / sums[code] / np.count_nonzero(sums)
     probability = share * rows / share.sum()
     while (probability > 1).any():
         certain = probability >= 1

@@ -13,11 +13,11 @@ from robust_fairness.auditing.change_parts import Why
 from robust_fairness.auditing.changes import MIX
 from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.gates import Judgement, Rule
+from robust_fairness.auditing.metric_names import SELECTIONS, offered_names
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.naming import as_category
 from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
-from robust_fairness.auditing.scores import SELECTIONS, offered_names
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
 from robust_fairness.auditing.trivial import trivial_predictor

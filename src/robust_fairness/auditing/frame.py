@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.functions import metrics_of_functions
+from robust_fairness.auditing.metric_names import SCORES, selected
 from robust_fairness.auditing.predictions import Options, Predictions
-from robust_fairness.auditing.scores import SCORES, selected, sources_by_metric
+from robust_fairness.auditing.scores import sources_of
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.groups import Groups, groups_of
@@ -126,12 +127,12 @@ class Frame:
             some = predictions.take(np.flatnonzero(codes == number))
             cells = some.counts(intersections=False) if samples.classes else {}
             estimates: dict[str, tuple[dict[str, Score], Compared | None]] = {}
-            for name, sources in sources_by_metric(some, metrics.values(), cells).items():
-                (source,) = sources.values()
-                if isinstance(source, NotApplicable):
-                    estimates[name] = {"": source.score(len(some.prediction))}, None
-                else:
-                    estimates[name] = estimated(metrics[name], source)
+            for metric, _, source in sources_of(some, metrics.values(), cells):
+                estimates[metric.name] = (
+                    ({"": source.score(len(some.prediction))}, None)
+                    if isinstance(source, NotApplicable)
+                    else estimated(metric, source)
+                )
             levels.append(Level(names[number], estimates, some))
         return levels
 

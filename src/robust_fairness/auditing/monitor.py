@@ -2,54 +2,31 @@
 
 The monitor knows counts of groups, classes and predictions of every period, and nothing else. It is
 therefore the same whether it is made from all rows again or from its file and the rows of a month.
-
-A gap has grown when it is above ``bound``, its exact upper bound in the reference, plus a margin,
-by default ``DEVIATIONS`` standard deviations of what varies between periods of the reference. The
-gap of a reference of any size is above that bound with a probability of at most half of the
-family's error, shared by all gaps; an e-process, which is averaged over groups, rates, sizes and
-starts of a growth (``numbers.sequential``), is above its limit with that of the other half,
-whenever one looks.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Self
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, Field, model_validator
 
 from robust_fairness.auditing.changes import change_of
 from robust_fairness.auditing.digits import estimate, number
+from robust_fairness.auditing.followed import FEWEST, Followed, hits_of, values_of
 from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.read.cleaning import plain_code
 from robust_fairness.auditing.read.columns import require_same_spelling
+from robust_fairness.auditing.state import read, written
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.files import checksum
 from robust_fairness.core.rendering.html import counted
-from robust_fairness.metrics import Gap, find_metric
+from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.intervals import bounds_of_gap
-from robust_fairness.numbers.rates import LinearGap, linear_gap
-from robust_fairness.numbers.sequential import (
-    FEWEST_PERIODS,
-    Batches,
-    Growth,
-    Reference,
-    growth,
-    lower_bound,
-)
+from robust_fairness.numbers.sequential import FEWEST_PERIODS
 
-VERSION = 1
-FORMAT = "robust-fairness monitor"
-DEVIATIONS = 3.0  # between periods of the reference, that are no growth
-FEWEST = 30  # rows that each rate of a group has in the reference, or the group is left out
 MONITOR = {
     "attribute": "str", "metric": "str", "period": "str", "role": "str",
     "value": "float64", "low": "float64", "high": "float64", "n": "int64",
@@ -111,7 +88,7 @@ class Monitor:
         frames = []
         for gap in self.gaps:
             counts = gap.reference.before(gap.counts)
-            value, low, high = values = _values(gap.of, counts)
+            value, low, high = values = values_of(gap.of, counts)
             change = [value - value[0], *change_of(values, values[:, :1])]
             for part in change:
                 part[0] = np.nan  # of the reference
@@ -214,6 +191,17 @@ class Monitor:
         """
         if state.kind == "name" != self.kind:
             state = state.in_order(place)
+        self._require_alike(state, place)
+        new = [name for name in self.periods if name not in state.periods]
+        self._require_later(new, state, place)
+        joined = {name: self._joined(name, state, new, place) for name in state.counts}
+        return replace(
+            state, periods=(*state.periods, *new), counts=joined, margin=self.margin,
+            metrics=self.metrics,
+        )  # fmt: skip
+
+    def _require_alike(self, state: "Monitor", place: str) -> None:
+        """Check that a state has the same columns, kind of periods and attributes."""
         for name in sorted({*self.about, *state.about, "periods"}):
             here, there = (
                 monitor.kind if name == "periods" else monitor.about.get(name, "none")
@@ -227,7 +215,10 @@ class Monitor:
                 f"{', '.join(self.counts)}"
             )
         require_same_spelling(self.periods, state.periods, ["the table", place])
-        new = [name for name in self.periods if name not in state.periods]
+
+    def _require_later(self, new: Sequence[str], state: "Monitor", place: str) -> None:
+        """Check that new periods are later than those of a state."""
+        last = order_of(self.kind, state.periods[-1])
         for name in new:
             rounded = f"{float(name):g}" if self.kind == "number" else name
             if rounded in state.periods and ("e" in rounded or "." in name):
@@ -235,37 +226,28 @@ class Monitor:
                     f"{place}: period {name} may be in {rounded}, a name that an earlier version "
                     "rounded; make the state again from the tables"
                 )
-            last = order_of(self.kind, state.periods[-1])
             if self.kind != "name" and order_of(self.kind, name) <= last:
                 raise InputError(
                     f"{place}: period {name} is earlier than its last one, {state.periods[-1]}; "
                     "allowed: later periods, or all periods without a state"
                 )
-        joined = {}
-        for attribute, kept_counts in state.counts.items():
-            added = self.counts[attribute]
-            plain = tuple(map(plain_code, kept_counts.groups))  # 1.0 of a state is 1
-            unique = len({*plain}) == len(plain)
-            counts = replace(kept_counts, groups=plain) if unique else kept_counts
-            places = [f"the table, column {attribute},", f"{place}, attribute {attribute},"]
-            require_same_spelling(added.groups, counts.groups, places)
-            groups = tuple(sorted({*counts.groups, *added.groups}))
-            rows, old = added.of_groups(groups), counts.of_groups(groups)
-            for place_here, name in enumerate(self.periods):
-                if (
-                    name not in new
-                    and (rows.n[place_here] != old.n[state.periods.index(name)]).any()
-                ):
-                    raise InputError(
-                        f"{place}: period {name} has other rows than when it was added; a period "
-                        "is added once, when it is complete"
-                    )
-            kept = [self.periods.index(name) for name in new]
-            joined[attribute] = old.before(rows[kept])
-        periods = (*state.periods, *new)
-        return replace(
-            state, periods=periods, counts=joined, margin=self.margin, metrics=self.metrics
-        )
+
+    def _joined(self, attribute: str, state: "Monitor", new: Sequence[str], place: str) -> Counts:
+        """Counts of a state with new periods; a period of both has the same rows."""
+        added, kept = self.counts[attribute], state.counts[attribute]
+        plain = tuple(map(plain_code, kept.groups))  # 1.0 of a state is 1
+        kept = replace(kept, groups=plain) if len({*plain}) == len(plain) else kept
+        places = [f"the table, column {attribute},", f"{place}, attribute {attribute},"]
+        require_same_spelling(added.groups, kept.groups, places)
+        groups = tuple(sorted({*kept.groups, *added.groups}))
+        rows, old = added.of_groups(groups), kept.of_groups(groups)
+        for here, name in enumerate(self.periods):
+            if name not in new and (rows.n[here] != old.n[state.periods.index(name)]).any():
+                raise InputError(
+                    f"{place}: period {name} has other rows than when it was added; a period "
+                    "is added once, when it is complete"
+                )
+        return old.before(rows[[self.periods.index(name) for name in new]])
 
     def in_order(self, place: str) -> "Monitor":
         """The monitor with periods of which an earlier version knew the names only."""
@@ -279,18 +261,17 @@ class Monitor:
 
     def to_json(self) -> str:
         """The state as JSON: counts only, with a version and a checksum."""
-        content = {
-            "format": FORMAT, "version": VERSION, "about": dict(self.about), "kind": self.kind,
-            "periods": list(self.periods), "reference": self.reference,
-            "counts": {
-                name: {
-                    group: counts.n[:, code].reshape(-1, TWO * TWO).tolist()
-                    for code, group in enumerate(counts.groups)
-                }
-                for name, counts in self.counts.items()
-            },
-        }  # fmt: skip
-        return json.dumps(content | {"checksum": checksum(content)}) + "\n"
+        counts = {
+            name: {
+                group: of_attribute.n[:, code].reshape(-1, TWO * TWO).tolist()
+                for code, group in enumerate(of_attribute.groups)
+            }
+            for name, of_attribute in self.counts.items()
+        }
+        return written(
+            about=dict(self.about), kind=self.kind, periods=list(self.periods),
+            reference=self.reference, counts=counts,
+        )  # fmt: skip
 
     @classmethod
     def from_json(cls, text: str | bytes, place: str) -> "Monitor":
@@ -299,56 +280,12 @@ class Monitor:
         Raises:
             InputError: it is no state, of another version, or was changed.
         """
-        try:
-            content = json.loads(text)
-            if content["format"] != FORMAT:
-                raise KeyError("format")
-            if content["version"] != VERSION:
-                raise InputError(
-                    f"{place}: state of version {content['version']}, allowed: {VERSION}; make it "
-                    "again from the tables"
-                )
-            if content.pop("checksum") != checksum(content):
-                raise InputError(
-                    f"{place}: was changed since it was written; restore it, or make it again from "
-                    "the tables"
-                )
-            state = State.model_validate(content)
-        except InputError:
-            raise
-        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
-            raise InputError(f"{place}: is no state of a monitor") from None
+        state = read(text, place)
         counts, shape = {}, (-1, len(state.periods), TWO, TWO)
         for name, groups in state.counts.items():
             rows = np.array([*groups.values()], np.int64).reshape(shape)
             counts[name] = Counts.of_rows(np.moveaxis(rows, 0, 1), tuple(groups))
         return cls(state.about, state.kind, tuple(state.periods), state.reference, counts)
-
-
-Count = Annotated[int, Field(ge=0, lt=2**53)]
-Table = Annotated[list[Count], Field(min_length=TWO * TWO, max_length=TWO * TWO)]
-
-
-class State(BaseModel, extra="forbid", strict=True):
-    """What the file of a monitor holds: a table of rows by attribute, group and period."""
-
-    format: str
-    version: int
-    about: dict[str, str]
-    kind: str
-    periods: list[str]
-    reference: int
-    counts: dict[str, dict[str, list[Table]]]
-
-    @model_validator(mode="after")
-    def _require_periods(self) -> Self:
-        number = len({*self.periods})
-        tables = [rows for groups in self.counts.values() for rows in groups.values()]
-        if not self.reference >= 1 or number != len(self.periods) or not number:
-            raise ValueError("periods: allowed: one or more, each once")
-        if any(len(rows) != number for rows in tables):
-            raise ValueError("counts: allowed: a table per period")
-        return self
 
 
 def monitor_of(
@@ -396,121 +333,3 @@ def monitor_of(
         {**about, **of_classes}, periods.kind, periods.names, reference, counts,
         metrics=tuple(followed.values()),
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Followed:
-    """A gap in the reference and in every period since.
-
-    Attributes:
-        attribute: whose groups are compared.
-        metric: name of the gap.
-        of: the gap.
-        left_out: groups with fewer than ``FEWEST`` rows of a rate in the reference.
-        counts: of the periods since the reference.
-        before: of those of the reference.
-        family: number of gaps that are followed together.
-        margin: by how much the gap may grow; None: what varies between periods of the reference.
-    """
-
-    attribute: str
-    metric: str
-    of: Gap
-    left_out: tuple[str, ...]
-    counts: Counts
-    before: Counts
-    family: int = 1
-    margin: float | None = None
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """The groups that are compared."""
-        return self.before.groups
-
-    @cached_property
-    def reference(self) -> Counts:
-        """Counts of the reference."""
-        return self.before.sum()
-
-    @property
-    def name(self) -> str:
-        """Name of the gap in words."""
-        return self.metric.replace("_", " ")
-
-    @property
-    def limit(self) -> float:
-        """The evidence from which on there is an alarm."""
-        return self.family / (LEVEL / 2)
-
-    @cached_property
-    def bound(self) -> float:
-        """The largest gap that is no growth."""
-        return float(np.minimum(self._bounds[0], 1.0).max() + (self.margin or 0.0) + self.allowed)
-
-    @cached_property
-    def allowed(self) -> float:
-        """By how much the bound is higher since the gap varies between periods of the reference."""
-        if self.margin is not None:
-            return 0.0
-        most, varied = self._bounds
-        return float((most + varied).max() - most.max())
-
-    @cached_property
-    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exact upper bounds of the differences in the reference, and what varies of each."""
-        reference, functions = Reference(*hits_of(self.of, self.before)), self._gap.functions
-        most = reference.most(functions, LEVEL / 2 / self.family)
-        return most, DEVIATIONS * reference.variation(functions)
-
-    @cached_property
-    def evidence(self) -> np.ndarray:
-        """The e-process after each period, at most 1e300."""
-        log_e = self._growth.log_e if len(self.counts.n) else np.empty(0)
-        return np.asarray(np.exp(np.minimum(log_e, 690.0)))
-
-    @cached_property
-    def alarm(self) -> int | None:
-        """The number of the period with the first alarm; None without one."""
-        return self._growth.alarm(1 / self.limit) if len(self.counts.n) else None
-
-    @cached_property
-    def since(self) -> int:
-        """The number of the period in which the gap most likely grew; 0 without an alarm.
-
-        No later one than that of the alarm, also where the gap grows further.
-        """
-        return 0 if self.alarm is None else int(self._growth.start[: self.alarm + 1].argmax())
-
-    @cached_property
-    def least_since(self) -> float:
-        """What the largest gap from ``since`` on is at least, which holds whenever one looks."""
-        return lower_bound(self._batches, self._gap, self.since, LEVEL / 2)
-
-    @property
-    def _gap(self) -> LinearGap:
-        return linear_gap("largest", len(self.groups), len(self.of.of))
-
-    @cached_property
-    def _batches(self) -> Batches:
-        return Batches.of(*hits_of(self.of, self.counts), *hits_of(self.of, self.reference))
-
-    @cached_property
-    def _growth(self) -> Growth:
-        return growth(self._batches, self._gap, self.bound)
-
-
-def hits_of(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group."""
-    parts = [counts.hits(*counts.row_values(quantity)) for quantity in gap.of]
-    hits, n = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
-    return hits, n
-
-
-def _values(gap: Gap, counts: Counts) -> np.ndarray:
-    """A gap with its interval, ``[3, periods]``; NaN where a group has no rows of a rate."""
-    hits, n = hits_of(gap, counts)
-    known = n.all(-1)
-    shares = (hits[known] / n[known]).reshape(-1, len(gap.of), len(counts.groups))
-    values = np.full((3, len(n)), np.nan)
-    values[:, known] = np.ptp(shares, axis=2).max(1), *bounds_of_gap(gap, counts[known])
-    return values

@@ -21,9 +21,9 @@ from robust_fairness.auditing.drawing import (
 )
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import Judgement
+from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.auditing.verdict import (
     Lack,
     advice,

@@ -10,7 +10,7 @@ The uncertainty depends on the metric:
   p-values of the audit.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,20 +20,18 @@ from robust_fairness.auditing import control
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
 from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.functions import metrics_of_functions
+from robust_fairness.auditing.metric_names import (
+    CORRECTED,
+    MISSING,
+    OF_DEPENDENCE,
+    SHARE,
+    selected,
+)
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
-from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.metrics import (
-    Gap,
-    Metric,
-    NotApplicable,
-    all_metrics,
-    evaluate,
-    find_metric,
-)
-from robust_fairness.metrics.evaluation import rows_of
-from robust_fairness.metrics.evaluation import sources as sources_of
+from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
+from robust_fairness.metrics.evaluation import rows_of, sources
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
@@ -50,130 +48,10 @@ AUDIT = {
     "note": "str", "applies": "bool", "lowest": "float64", "highest": "float64",
 }  # fmt: skip
 KERNEL_ROWS = 16_384  # rows from which the kernel scores take theirs
-MISSING, SHARE = "missing_attribute", "group_share"
 OF_CLASSES = (
     "delta_eo", "delta_eopp", "delta_eo_one_vs_rest", "equal_opportunity_difference",
     "equal_opportunity_ratio", "equalized_odds_difference", "equalized_odds_ratio",
 )  # fmt: skip
-# Arrays that an audit has, and aggregations of quantities that it shows.
-ARRAYS = frozenset(("y_true", "y_pred", "y_score", "outputs", "classes", "sensitive_features"))
-AGGREGATIONS = (
-    "", "by_group", "mean_group", "worst_group", "worst_gap", "halves_gap", "light_dark_gap",
-)  # fmt: skip
-# Conventional measures, and those of Equalized Robustness; the audit of a file scores them.
-CONVENTIONAL = (
-    "accuracy", "balanced_accuracy", "selection_rate", "true_positive_rate", "false_positive_rate",
-    "precision",
-    "demographic_parity_difference", "equal_opportunity_difference", "equalized_odds_difference",
-    "demographic_parity_ratio", "equal_opportunity_ratio", "equalized_odds_ratio",
-    "worst_group_accuracy", "delta_dp", "delta_eo", "delta_eopp", "disparate_impact",
-    "delta_dp_one_vs_rest", "delta_eo_one_vs_rest",
-    "accuracy_by_group", "selection_rate_by_group", "true_positive_rate_by_group",
-    "false_positive_rate_by_group", "precision_by_group",
-)  # fmt: skip
-SCORES = ("faircocco_cal", "faircocco_dp", "faircocco_eo")
-P_VALUES = tuple(f"{name}_p_value" for name in SCORES)
-CORRECTED = {name: f"{name}_holm" for name in P_VALUES}
-OF_DEPENDENCE = (*SCORES, *P_VALUES)
-# What follows from predictions without labels.
-SELECTIONS = (
-    "selection_rate", "demographic_parity_difference", "demographic_parity_ratio", "delta_dp",
-    "disparate_impact", "delta_dp_one_vs_rest", "selection_rate_by_group",
-)  # fmt: skip
-# The same gaps by the names of fairlearn's ``MetricFrame``.
-OF_SELECTIONS = ("selection_rate_difference", "selection_rate_ratio")
-
-
-def metrics_of(continuous: bool) -> list[str]:
-    """Names of the metrics of an audit, sorted.
-
-    All measures of groups, and ``AGGREGATIONS`` of all quantities of classes or outcomes; those of
-    the positive class by group only.
-    """
-    task = "regression" if continuous else "classification"
-    known = [metric for metric in all_metrics() if metric.task in (task, "any")]
-    measures = [
-        metric
-        for metric in known
-        if metric.is_measure and ARRAYS.issuperset(metric.definition.needs)
-    ]
-    quantities = [
-        metric
-        for metric in known
-        if metric.definition.needs == ("y_true", "y_pred")
-        and not metric.is_measure
-        and metric.aggregation in _aggregations(metric)
-    ]
-    return sorted([*OF_DEPENDENCE, *(metric.name for metric in (*measures, *quantities))])
-
-
-def _aggregations(metric: Metric) -> tuple[str, ...]:
-    """The aggregations of a quantity that all audits show."""
-    if metric.is_signed:
-        return ("", "by_group", "difference")
-    if metric.task == "regression" and metric.is_mean:
-        return (*AGGREGATIONS, "difference")
-    return ("by_group",) if metric.definition.binary else AGGREGATIONS
-
-
-def offered_names(continuous: bool) -> list[str]:
-    """All values that the column ``metric`` of an audit may have.
-
-    Beside ``metrics_of``, every quantity of classes, outcomes or probabilities with any
-    aggregation, such as ``roc_auc_difference`` or ``expected_calibration_error_by_group``.
-    """
-    task = "regression" if continuous else "classification"
-    further = [
-        metric.name
-        for metric in all_metrics()
-        if metric.task in (task, "any") and ARRAYS.issuperset(metric.needs)
-    ]
-    return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
-
-
-SETS = ("conventional", "all")  # of metrics
-
-
-def selected(options: Options) -> list[str]:
-    """Names of metrics, without those that every audit has.
-
-    ``conventional`` are the metrics ``CONVENTIONAL``, or all of a continuous target, and ``all``
-    are ``metrics_of``; without labels both are ``SELECTIONS``, with some only means and gaps.
-
-    Raises:
-        InputError: an audit has no such metric, or none without labels.
-    """
-    known, names = offered_names(options.continuous), options.metrics
-    every = metrics_of(options.continuous)
-    sets = {"all": every, "conventional": every if options.continuous else [*CONVENTIONAL]}
-    if options.y_true is None:
-        sets = dict.fromkeys(sets, [*SELECTIONS])
-        for name in {*names}.intersection(known) - {*SELECTIONS, *OF_SELECTIONS, MISSING, SHARE}:
-            raise InputError(
-                f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
-            )
-    if options.labels == "some":
-        sets = {name: [*filter(_of_some_labels, some)] for name, some in sets.items()}
-        for name in {*names}.intersection(known) - {MISSING, SHARE}:
-            if not _of_some_labels(name):
-                raise InputError(
-                    f"metric {name} needs a label of every row; allowed with some: rates of "
-                    "classes and gaps between them, such as equalized_odds_difference"
-                )
-    chosen: list[str] = []
-    for name in names:
-        if name not in sets and name not in known:
-            raise unknown_name("metric", name, [*sets, *known])
-        chosen += sets.get(name, [name])
-    return [name for name in dict.fromkeys(chosen) if name not in (MISSING, SHARE)]
-
-
-def _of_some_labels(name: str) -> bool:
-    """Whether a metric is a mean of counts, or a gap between means."""
-    if name in (*OF_DEPENDENCE, *CORRECTED.values()):
-        return False
-    metric = find_metric(name)
-    return metric.is_counted and (metric.is_mean or isinstance(metric.definition, Gap))
 
 
 class Scored(NamedTuple):
@@ -210,14 +88,16 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     }
     compared: dict[tuple[str, str], Compared] = {}
     rows: list[dict[str, Any]] = []
-    sources = sources_by_metric(predictions, metrics.values(), cells, options.intersections)
-    for key, metric in metrics.items():
-        for attribute, source in sources[key].items():
-            if isinstance(source, NotApplicable):
-                rows += rows_of(key, attribute, {"": source.score(len(samples))})
-                continue
-            of_strata = strata.get(attribute)
-            rows += _rows(metric, attribute, source, compared, of_strata, options.small)
+    for metric, attribute, source in sources_of(
+        predictions, metrics.values(), cells, options.intersections
+    ):
+        if isinstance(source, NotApplicable):
+            rows += rows_of(metric.name, attribute, {"": source.score(len(samples))})
+            continue
+        of_strata = strata.get(attribute)
+        rows += _rows(metric, attribute, source, compared, of_strata, options.small)
+    order = {key: place for place, key in enumerate(metrics)}
+    rows.sort(key=lambda row: order[row["metric"]])
     inside, between = _within_strata(predictions, options, metrics, rows, compared)
     rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
@@ -274,33 +154,32 @@ def _within_strata(
     return inside, between
 
 
-def sources_by_metric(
+def sources_of(
     predictions: Predictions,
-    metrics: Collection[Metric],
+    metrics: Iterable[Metric],
     cells: Mapping[str, Counts],
     intersections: bool = False,
-) -> dict[str, dict[str, Counts | Rows | NotApplicable]]:
-    """Counts or rows by metric and attribute; ``cells`` are the counts of every attribute."""
-    samples = predictions.samples
-    result: dict[str, dict[str, Counts | Rows | NotApplicable]]
-    some = [metric for metric in metrics if not (samples.classes and metric.is_counted)]
+) -> Iterator[tuple[Metric, str, Counts | Rows | NotApplicable]]:
+    """Every metric with every attribute and its counts or rows, those of counts first.
+
+    ``cells`` are the counts of every attribute.
+    """
+    samples, others = predictions.samples, []
     everyone = {"": predictions.everyone()} if samples.classes else {}
-    result = {
-        metric.name: {} if metric in some else {**(cells if GROUPED in metric.needs else everyone)}
-        for metric in metrics
-    }
-    if not some:
-        return result
+    for metric in metrics:
+        if samples.classes and metric.is_counted:
+            parts = cells if GROUPED in metric.needs else everyone
+            yield from ((metric, attribute, counts) for attribute, counts in parts.items())
+        else:
+            others.append(metric)
+    if not others:
+        return
     per_row = {"y_pred": predictions.prediction}
     if predictions.weight is not None:
         per_row[WEIGHTS] = predictions.weight
     together = [columns for columns in predictions.groupings(intersections) if len(columns) > 1]
     independent = predictions.units is None and predictions.replicates is None
-    for metric, attribute, source in sources_of(
-        some, samples, predictions.outputs, per_row, None, together, independent
-    ):
-        result[metric.name][attribute] = source
-    return result
+    yield from sources(others, samples, predictions.outputs, per_row, None, together, independent)
 
 
 def _rows(

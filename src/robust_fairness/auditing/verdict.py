@@ -10,8 +10,8 @@ from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.labelled import NO_PART
+from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.naming import option
-from robust_fairness.auditing.scores import MISSING, SHARE
 from robust_fairness.auditing.who import GAPS, SUGGESTED, gap_names
 from robust_fairness.core.numbers import exact
 from robust_fairness.metrics import find_metric

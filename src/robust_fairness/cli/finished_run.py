@@ -212,7 +212,7 @@ def cite(run_id: str | None) -> None:
     except ModuleNotFoundError:
         if run_id:
             raise
-        from robust_fairness.auditing.scores import CONVENTIONAL
+        from robust_fairness.auditing.metric_names import CONVENTIONAL
 
         used = {"metric": list(CONVENTIONAL)}
     else:

@@ -96,30 +96,27 @@ def sources(
     whole: dict[str, Any] = {"classes": samples.classes, "attributes": samples.attributes}
     if train is not None:
         whole |= {"y_train": train.y, "attributes_train": train.attributes}
-    attributes_train = whole.get("attributes_train")
-    by_group = by_attribute(
-        arrays, samples.attributes, whole.get("y_train"), attributes_train, groupings
-    )
-    columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
+    of_training = whole.get("y_train"), whole.get("attributes_train")
+    grouped = by_attribute(arrays, samples.attributes, *of_training, groupings)
+    in_columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
     available = {*arrays, *whole, *OF_COLUMNS, *(OF_GROUPS if train is not None else (GROUPED,))}
-
-    def made(of_known: dict[str, Any]) -> Rows:
-        groups: Groups | None = of_known.get(GROUPED)
-        return Rows({**whole, **of_known}, groups, independent=independent)
-
-    grouped, in_columns, alone = (
-        {name: made(of_known) for name, of_known in parts.items()}
-        for parts in (by_group, columns, {"": arrays})
+    by_need = (
+        {
+            name: Rows({**whole, **known}, known.get(GROUPED), independent=independent)
+            for name, known in parts.items()
+        }
+        for parts in (grouped, in_columns, {"": arrays})
     )
+    of_groups, of_columns, alone = by_need
     for metric in metrics:
         if reason := _not_applicable(metric, samples, available, random):
             yield metric, "", NotApplicable(reason)
             continue
         parts = alone
         if OF_GROUPS.intersection(metric.needs):
-            parts = grouped
+            parts = of_groups
         elif OF_COLUMNS.intersection(metric.needs):
-            parts = in_columns
+            parts = of_columns
         yield from ((metric, attribute, source) for attribute, source in parts.items())
 
 
@@ -149,39 +146,42 @@ def count(
     classes = samples.classes or ("",)
     label = samples.y if samples.classes else np.zeros(len(samples), np.int64)
     earlier = np.full(len(samples), -1) if before is None else before.argmax(-1)
-    codes = {"label": label, "before": earlier, "decision": outputs.argmax(-1)}
-    weight = np.ones(len(samples))
+    decision, weight = outputs.argmax(-1), np.ones(len(samples))
     if decided is not None:
-        codes = {name: np.tile(part, 2) for name, part in codes.items()}
-        codes["decision"] = np.repeat([0, 1], len(samples))
+        label, earlier = np.tile(label, 2), np.tile(earlier, 2)
+        decision = np.repeat([0, 1], len(samples))
         weight = np.concatenate([1 - decided, decided])
     sizes = len(classes), len(classes) + 1, len(classes)
-    cell = np.ravel_multi_index(
-        (codes["label"], codes["before"] + 1, codes["decision"]), sizes
-    )  # fmt: skip
+    cell = np.ravel_multi_index((label, earlier + 1, decision), sizes)
     alone = ((str(name),) for name in samples.attributes.select_dtypes("category"))
     frames = []
     for columns in [(), *alone, *groupings]:
         of_attribute = groups_of(samples.attributes, columns) if columns else everyone(len(samples))
         if len(of_attribute.values) > MOST_GROUPS:
             of_attribute = everyone(len(samples))
-        group = np.resize(of_attribute.index, len(cell))
-        known = group >= 0
-        place, index = np.unique((group * np.prod(sizes) + cell)[known], return_inverse=True)
-        group, label, earlier, decision = np.unravel_index(place, (len(of_attribute.names), *sizes))
-        frames.append(
-            pd.DataFrame(
-                {
-                    "attribute": shown(columns) if columns else "",
-                    "sensitive": set(columns) <= set(samples.sensitive),
-                    "group": np.array(of_attribute.names, dtype=object)[group],
-                    "label": label, "class": np.array(classes, dtype=object)[label],
-                    "before": earlier - 1, "decision": decision,
-                    "n": np.bincount(index, weight[known], len(place)),
-                }
-            )
-        )  # fmt: skip
+        frame = _cells_of(of_attribute, cell, weight, sizes, classes)
+        frame.insert(0, "attribute", shown(columns) if columns else "")
+        frame.insert(1, "sensitive", set(columns) <= set(samples.sensitive))
+        frames.append(frame)
     return pd.concat(frames, ignore_index=True)
+
+
+def _cells_of(
+    groups: Groups, cell: Array, weight: Array, sizes: tuple[int, int, int], classes: Sequence[str]
+) -> pd.DataFrame:
+    """Rows of every group by class, decision before and decision, which ``cell`` numbers."""
+    group = np.resize(groups.index, len(cell))
+    known = group >= 0
+    place, index = np.unique((group * np.prod(sizes) + cell)[known], return_inverse=True)
+    group, label, earlier, decision = np.unravel_index(place, (len(groups.names), *sizes))
+    return pd.DataFrame(
+        {
+            "group": np.array(groups.names, dtype=object)[group],
+            "label": label, "class": np.array(classes, dtype=object)[label],
+            "before": earlier - 1, "decision": decision,
+            "n": np.bincount(index, weight[known], len(place)),
+        }
+    )  # fmt: skip
 
 
 def _predicted(

@@ -70,10 +70,8 @@ def gap(
 ) -> Callable[[Callable[[], None]], Callable[..., Score]]:
     """Declare a gap between groups: its name and its meaning are those of an empty function.
 
-    Args:
-        of: functions declared by ``@quantity`` that are means of row values.
-        how: see ``Gap``.
-        groups: likewise.
+    ``of`` are functions declared by ``@quantity`` that are means of row values; ``how`` and
+    ``groups`` are those of ``Gap``.
 
     Returns:
         A decorator. The function that it makes takes ``y_true``, ``y_pred``,

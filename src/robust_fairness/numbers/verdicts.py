@@ -4,6 +4,25 @@ Two questions are never mixed. *This model*: is the gap of the model that is use
 Only its test rows count. *This method*: would the gap change, trained again? Rows and refits count,
 and ``FEWEST_REFITS`` are needed. A family is all tests of a first screen; Holm adjusts all of them.
 Every verdict comes with a bound that is known and with what limits it.
+
+The columns ``VERDICTS`` of a change of a gap:
+
+- at_home, away, change: gaps of the mean rates, uncorrected, among the functions that are known at
+  both ends; low and high: bounds of the change at ``LEVEL``, without adjustment, high being
+  infinite where a function is not known; least: the lower bound that holds for all tests of the
+  family (Bonferroni); error and df: of the signed difference that decides; between_refits: standard
+  deviation of that difference over refits, which is reported with a verdict about the model;
+- p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
+  p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
+- state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
+  ``changed``: a difference between groups changed, whether the gap grew is not known;
+- bound: the change, grown or shrunk, is at most this at ``LEVEL``; infinite where a function is not
+  known: the gap may then have grown, reversed or changed among the others, and never held or
+  shrunk;
+- limit: which component is largest, of the function with the largest bound: ``rows at home``,
+  ``rows away`` (limit_rate: of which rate) or ``refits``; have: how many there are; needed: how
+  many would show a change of ``margin`` with a power of ``POWER``, inf if no number of these alone
+  does; needed_factor: by how much everything would have to grow.
 """
 
 from typing import Literal
@@ -46,7 +65,7 @@ def tested(
     covariance: Array | None = None,
     family: int = 1,
 ) -> pd.DataFrame:
-    """Changes of a gap between home and other rows, a row per test; p-values are not adjusted yet.
+    """Changes of a gap between home and other rows, a row per test, which ``judged`` adjusts.
 
     Args:
         home: rates on rows of the distribution trained on ``[tests, rates, refits]``.
@@ -55,57 +74,32 @@ def tested(
         margin: change that is immaterial, per test.
         question: by default ``question_of`` the number of refits.
         ratio: test by training rows of splits that share rows, per test.
-        covariance: of each rate away with the same one at home, ``[tests, rates]``, where both
-            have the same rows; 0 where they are independent.
+        covariance: of each rate away with that at home ``[tests, rates]``; 0 if independent.
         family: number of tests that are judged together.
-
-    Returns:
-        What ``judged`` takes. Its columns, ``VERDICTS`` afterwards:
-
-        - at_home, away, change: gaps of the mean rates, uncorrected, among the functions that are
-          known at both ends; low and high: bounds of the change at ``LEVEL``, without adjustment,
-          high being infinite where a function is not known; least: the lower bound that holds for
-          all tests of the family (Bonferroni); error and df: of the signed difference
-          that decides; between_refits: standard deviation of that difference over refits, which
-          is reported with a verdict about the model;
-        - p: that the gap changed or reversed, p_signed: that any signed difference changed, p_held,
-          p_reversed, each adjusted by Holm over the rows; changed: p_signed below ``LEVEL``;
-        - state: one of ``STATES``; ``reversed`` is a gap that turned its sign, whatever its size;
-          ``changed``: a difference between groups changed, whether the gap grew is not known;
-        - bound: the change, grown or shrunk, is at most this at ``LEVEL``; infinite where a
-          function is not known: the gap may then have grown, reversed or changed among the others,
-          and never held or shrunk;
-        - limit: which component is largest, of the function with the largest bound: ``rows at
-          home``, ``rows away`` (limit_rate: of which rate) or ``refits``; have: how many there
-          are; needed: how many would show a change of ``margin`` with a power of ``POWER``, inf if
-          no number of these alone does; needed_factor: by how much everything would have to grow.
     """
     refits = home.value.shape[-1]
     question = question or question_of(refits)
-    spread = contrast(away, home, of.functions, of.functions).components
+    spread = contrast(away, home, of.functions, of.functions).components.get(REFITS)
     if question == "this model":
         home, away = home.first(), away.first()
     if covariance is not None and home.bounded:
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
     tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family)
-    columns = ("low", "high", "least", "error", "df", "p_signed")
-    table = pd.DataFrame({name: getattr(tests, name) for name in columns})
-    table["question"] = question
-    for name, rates in (("at_home", home), ("away", away)):
-        table[name] = of.among(tests.known, rates.mean)
-    table["change"] = table["away"] - table["at_home"]
-    margin = np.broadcast_to(np.asarray(margin, np.float64), len(table))
-    p_within = np.where(tests.known, tests.signed.p_within(margin[:, None]), 1.0)
-    table["p_held"] = p_within.max(-1)
-    table["bound"] = tests.bounds.max(-1)
-    rows = np.arange(len(table))
-    table["between_refits"] = (
-        np.sqrt(spread[REFITS].variance * refits)[rows, tests.decisive]
-        if REFITS in spread
-        else np.nan
-    )
-    table = table.assign(**{f"p_{name}": p for name, p in tests.p.items()})
+    margin = np.broadcast_to(np.asarray(margin, np.float64), len(home.value))
+    at_home, there = (of.among(tests.known, rates.mean) for rates in (home, away))
+    table = pd.DataFrame(
+        {
+            "question": question, "at_home": at_home, "away": there, "change": there - at_home,
+            "low": tests.low, "high": tests.high, "least": tests.least, "error": tests.error,
+            "df": tests.df, "bound": tests.bounds.max(-1), "p_signed": tests.p_signed,
+            "p_held": np.where(tests.known, tests.signed.p_within(margin[:, None]), 1.0).max(-1),
+            **{f"p_{name}": p for name, p in tests.p.items()},
+        }
+    )  # fmt: skip
+    decisive = np.arange(len(table)), tests.decisive
+    variance = np.nan if spread is None else np.asarray(spread.variance)[decisive]
+    table["between_refits"] = np.sqrt(variance * refits)
     return _limited(table, tests, margin)
 
 
@@ -191,13 +185,20 @@ class _Tests:
         self.home, self.away, self.functions = home, away, of.functions
         self.covariance = covariance
         self.ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
-        number, rows = len(of.functions), np.arange(len(home.value))
+        rows = np.arange(len(home.value))
         self.signed = self._of(away, home, of.functions, of.functions)
         self.known = self.signed.variance > 0  # NaN: not known
         self.decisive = np.where(self.known, np.abs(self.signed.value), -1).argmax(-1)
         bounds = self.signed.bound(LEVEL)
         self.bounds = np.where(self.known, bounds, np.inf)
         self.loosest = np.where(self.known, bounds, -1).argmax(-1)
+        self.error = self.signed.error[rows, self.decisive]
+        self.df = self.signed.df[rows, self.decisive]
+        self._compare(of, family)
+
+    def _compare(self, of: LinearGap, family: int) -> None:
+        """P-values and bounds of growth, shrinking and reversal, times the number of functions."""
+        home, away, number = self.home, self.away, len(of.functions)
         up, down = (
             of.functions[of.values(self.known, rates.mean).argmax(-1)][:, None]
             for rates in (away, home)
@@ -225,8 +226,6 @@ class _Tests:
             for level in (tail, tail / family)
         )
         self.high = -np.where(self.known, less.value - less.critical(tail), -np.inf).min(-1)
-        self.error = self.signed.error[rows, self.decisive]
-        self.df = self.signed.df[rows, self.decisive]
 
     def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
         return with_moderated(contrast(first, second, up, down, self.ratio, self.covariance))
