@@ -100,14 +100,14 @@ def sources(
     grouped = by_attribute(arrays, samples.attributes, *of_training, groupings)
     in_columns = by_columns(arrays, samples, groupings) if COLUMNS in needed else {}
     available = {*arrays, *whole, *OF_COLUMNS, *(OF_GROUPS if train is not None else (GROUPED,))}
-    by_need = (
+    whole_table: dict[str, dict[str, Any]] = {"": arrays}
+    of_groups, of_columns, alone = (
         {
             name: Rows({**whole, **known}, known.get(GROUPED), independent=independent)
             for name, known in parts.items()
         }
-        for parts in (grouped, in_columns, {"": arrays})
+        for parts in (grouped, in_columns, whole_table)
     )
-    of_groups, of_columns, alone = by_need
     for metric in metrics:
         if reason := _not_applicable(metric, samples, available, random):
             yield metric, "", NotApplicable(reason)

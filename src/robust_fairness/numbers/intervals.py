@@ -125,8 +125,8 @@ class Compared:
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return None
         tests = tested(then.rates, self.rates, self.gap)
-        change, low = tests["change"], known_or(tests["low"], -np.inf).clip(-self.most)
-        high = known_or(tests["high"], np.inf).clip(max=self.most)
+        change, low = tests["change"], known_or(tests["low"].to_numpy(), -np.inf).clip(-self.most)
+        high = known_or(tests["high"].to_numpy(), np.inf).clip(max=self.most)
         if self.turned:
             change, low, high = -change, -high, -low
         without = ", ".join(dict.fromkeys([*self.unknown, *then.unknown]))
