@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness import metrics
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.samples import Samples
-from robust_fairness.metrics import evaluate, find_metric
+from robust_fairness.metrics import evaluate
 
 from .helpers import samples_of
 
@@ -42,30 +41,6 @@ def random_rows(seed, rows=400, groups=2, classes=2):
         rng.random(rows) < 0.3 + 0.2 * (group == 0), y, rng.integers(0, classes, rows)
     )
     return y, prediction, group
-
-
-def test_by_hand():
-    """Eight rows, written out: rates 3/4 and 1/4, 1/2 and 1 by class, and so on."""
-    y = [1, 1, 0, 0, 1, 1, 0, 0]
-    p = [1, 1, 1, 0, 1, 0, 0, 0]
-    group = [0, 0, 0, 0, 1, 1, 1, 1]
-    values = {
-        name: row["value"]
-        for name, row in scores(
-            [*GAPS, "disparate_impact", "accuracy", "worst_group_accuracy"], make(y, group), p
-        ).items()
-    }
-    assert values == pytest.approx(
-        {
-            "delta_dp": 3 / 4 - 1 / 4,
-            "delta_eo": 1 / 2 + 1 / 2,
-            "delta_eopp": 1 / 2,
-            "equal_opportunity_difference": 1 / 2,
-            "disparate_impact": 1 / 3,
-            "accuracy": 6 / 8,
-            "worst_group_accuracy": 3 / 4,
-        }
-    )
 
 
 @pytest.mark.parametrize(("groups", "weighted"), [(2, False), (2, True), (3, False), (4, True)])
@@ -207,30 +182,3 @@ def test_properties_of_gaps(seed):
         assert twice[name]["value"] in (0, None)
     for name in ("delta_dp", "delta_eo"):
         assert one_vs_rest[f"{name}_one_vs_rest"]["value"] == pytest.approx(values[name])
-
-
-def test_regression_metrics_equal_numpy():
-    """Errors of a continuous outcome, overall and by group."""
-    rng = np.random.default_rng(0)
-    y, outputs = rng.normal(size=50).astype(np.float32), rng.normal(size=(50, 1)).astype(np.float32)
-    group = rng.integers(0, 2, 50)
-    samples = make(y, group, classes=())
-    names = ["mean_squared_error", "mean_squared_error_by_group"]
-    names += ["worst_group_mean_squared_error", "accuracy"]
-    rows = {(row["metric"], row["group"]): row for row in evaluate(names, samples, outputs)}
-    errors = (outputs[:, 0].astype(float) - y.astype(float)) ** 2
-    assert rows["mean_squared_error", ""]["value"] == pytest.approx(errors.mean(), rel=1e-6)
-    by_group = [errors[group == k].mean() for k in (0, 1)]
-    assert rows["mean_squared_error_by_group", "g1"]["value"] == pytest.approx(
-        by_group[1], rel=1e-6
-    )
-    assert rows["worst_group_mean_squared_error", ""]["value"] == pytest.approx(
-        max(by_group), rel=1e-6
-    )
-    assert rows["accuracy", ""]["note"] == "not applicable: a metric of classification"
-
-
-def test_unknown_metric_names_the_nearest():
-    """One line."""
-    with pytest.raises(InputError, match="did you mean 'accuracy'"):
-        find_metric("acuracy")

@@ -99,6 +99,7 @@ def _expected(
     predictions: Predictions, options: Options, draws: int, generator: np.random.Generator
 ) -> pd.DataFrame:
     """Median widths of intervals over labels of the known rows that are drawn from the scores."""
+    assert predictions.known is not None
     drawn = [pd.DataFrame(columns=[*KEYS, "width", "alone"])]
     for _ in range(draws):
         y = (generator.random(len(predictions.score)) < predictions.score).astype(np.int64)
