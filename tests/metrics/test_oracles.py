@@ -64,11 +64,8 @@ def drawn(groups: int) -> pd.DataFrame:
     rng = np.random.default_rng(groups)
     rows = 80 * groups
     group, y = np.arange(rows) % groups, rng.integers(0, 2, rows)
-    p = (
-        (0.5 + 0.25 * (y - 0.5) + 0.1 * group + 0.15 * rng.standard_normal(rows))
-        .clip(0.01, 0.99)
-        .round(2)
-    )
+    p = 0.5 + 0.25 * (y - 0.5) + 0.1 * group + 0.15 * rng.standard_normal(rows)
+    p = p.clip(0.01, 0.98).round(2) + 0.005  # with ties, none of them at the edge of a bin
     return pd.DataFrame(
         {"y": y, "p": p, "said": (p >= 0.6).astype(int), "z": y + rng.random(rows),
          "g": np.array(list("abcde"))[group], "w": rng.random(rows) + 0.1}
