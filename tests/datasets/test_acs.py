@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +28,6 @@ from robust_fairness.bench.datasets.tables.acs import (
     archive,
     column,
     member,
-    read_state,
 )
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
@@ -146,13 +144,6 @@ def test_missing_values_are_categories_or_indicators(shared_data: Path) -> None:
     x = pd.DataFrame(samples.x, columns=samples.features)
     for name in ("WKHP=missing", "JWMNP=missing", "COW=not applicable", "GCL=not applicable"):
         assert x[name].sum() == golden[name.partition("=")[0]]
-
-
-def test_a_state_is_read_in_two_seconds(shared_data: Path) -> None:
-    read_state(Files(shared_data), "SD", TASKS["Mobility"])  # imports
-    start = time.process_time()
-    read_state(Files(shared_data), "NE", TASKS["Mobility"])
-    assert time.process_time() - start < 2
 
 
 def test_bundled_states_are_the_rows_of_the_archives(shared_data: Path) -> None:

@@ -1,6 +1,5 @@
 """Biased MNIST: the law of its factors, and every pixel against a slow restatement."""
 
-import gzip
 import hashlib
 import struct
 from math import sqrt
@@ -308,15 +307,3 @@ def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     samples = load("biased_mnist", tmp_path, canvas=24)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
     assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_sizes_and_bytes_of_idx_files_are_read(tmp_path, zipped):
-    """Plain or gzipped; the checksum is that of the content."""
-    content = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
-    whole = idx(content)
-    path = tmp_path / ("digits.gz" if zipped else "digits")
-    path.write_bytes(gzip.compress(whole) if zipped else whole)
-    files = Files(tmp_path)
-    assert np.array_equal(biased_mnist.read_idx(files, "digits", 3, 4), content)
-    assert list(files.sources) == ["digits"]

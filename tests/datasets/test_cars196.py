@@ -94,24 +94,6 @@ def test_one_part_alone_and_a_table_of_its_classes(tmp_path):
     assert again.splits.equals(samples.splits)
 
 
-def test_classes_with_few_images_are_left_out(tmp_path):
-    """Of the training part the first class has seven images, the others six."""
-    make(tmp_path)
-    assert np.bincount(load(tmp_path, **TRAINING).y).tolist() == [7, 6, 6]
-    with pytest.raises(InputError, match="min_images: 7 leaves 1 of 3 classes; .* at most 6"):
-        load(tmp_path, **TRAINING, min_images=7)
-
-
-def test_a_class_of_one_image_trains(tmp_path):
-    """It cannot be tested."""
-    make(tmp_path)
-    changed = annotations([1] * 10 + [3] * 8 + [2])
-    write(tmp_path / "cars196", {"cars_train_annos.mat": changed})
-    samples = load(tmp_path, **TRAINING)
-    assert (samples.splits.iloc[18] == "train").all()
-    assert load(tmp_path, **TRAINING, min_images=2).classes == (MODELS[0], MODELS[2])
-
-
 def test_real_images_have_their_own_classes(shared_data):
     """960 of 40 models, by the index beside them or by the official annotations."""
     options = {"images": "cars196/cars_train_subset_160px", "size": 16}

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from scipy import stats
 from torchvision import transforms
 
 from robust_fairness.bench.datasets.images import _image_files, celeba
@@ -283,26 +282,6 @@ def test_a_real_image_missing_from_the_subset_is_counted(shared_data):
     """192,599 of them."""
     with pytest.raises(InputError, match="192599 images in .* missing, first 010001.jpg"):
         load(shared_data, images="celeba/img_align_celeba_half_10k")
-
-
-def test_random_rows_of_the_real_annotations(shared_data):
-    """45,000 and 5,000 of them; groups have their hypergeometric share (Tables 4 and 5)."""
-    parameters = celeba.Celeba.Parameters(
-        target="Attractive",
-        sensitive=("Chubby", "Eyeglasses"),
-        split="random",
-        train_rows=40_500,
-        val_rows=4_500,
-        test_rows=5_000,
-    )
-    files = Files(shared_data)
-    table = annotations(files)
-    parts = celeba._limited(celeba._parts(table, files, parameters), parameters)
-    assert parts.value_counts().to_dict() == {"train": 40_500, "val": 4_500, "test": 5_000}
-    for name in parameters.sensitive:
-        group = (table["Attractive"] == 1) & (table[name] == 1)
-        law = stats.hypergeom(len(table), group.sum(), 5_000)
-        assert law.ppf(1e-4) <= group[parts == "test"].sum() <= law.ppf(1 - 1e-4)
 
 
 def test_real_partition_has_its_official_sizes(shared_data):

@@ -132,16 +132,6 @@ def test_colors_are_modes(tmp_path_factory, seed, share):
         assert table["color"].tolist() == [value for value in expected if value]
 
 
-def test_halves_of_every_species_are_tested(tmp_path):
-    """Each split draws its own; half of the rows of a species, rounded, is its test part."""
-    _, species, _ = make(tmp_path, counts=(40, 30, 20))
-    samples = load(tmp_path, sensitive=("class",))
-    for split in samples.split_names:
-        tested = np.bincount(species[samples.rows(split, "test")])
-        assert tested.tolist() == [20, 15, 10]
-    assert not samples.splits["split_0"].equals(samples.splits["split_1"])
-
-
 def test_classes_alone_need_no_attributes(tmp_path):
     """They are the attribute then; both may be asked for, colours first or last."""
     make(tmp_path)
@@ -176,16 +166,3 @@ def test_species_with_few_images_are_left_out(tmp_path):
     message = "min_images: 11 leaves 1 of 3 classes; two are needed, so at most"
     with pytest.raises(InputError, match=f"{message} 10"):
         load(tmp_path, min_images=11)
-
-
-def test_a_species_and_a_color_of_one_image(tmp_path, caplog):
-    """The image trains, whatever the split; the log tells of the colour."""
-    seen = np.zeros((21, len(ATTRIBUTES)), dtype=bool)
-    seen[:, column("primary", "grey")] = True
-    seen[20] = False
-    seen[20, column("primary", "red")] = True
-    make(tmp_path, counts=(12, 8, 1), seen=seen)
-    samples = load(tmp_path)
-    assert (samples.splits.iloc[20] == "train").all()
-    assert samples.attributes["color"].value_counts().to_dict() == {"grey": 20, "red": 1}
-    assert "color: only one image of red" in caplog.text

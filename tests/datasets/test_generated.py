@@ -89,6 +89,7 @@ def test_every_part_holds_the_images_of_its_places(name, severity):
     assert len(samples) == sum(ROWS.values())
     assert samples.classes == ("cat", "dog", "ant")
     assert samples.sensitive == ("class",)
+    assert samples.sources == {"g": "made up"}  # the generator's fingerprint
     named = [samples.classes[label] for label in samples.y]
     assert samples.attributes["class"].tolist() == named
     assert samples.attributes["class"].cat.categories.tolist() == ["cat", "dog", "ant"]
@@ -174,11 +175,6 @@ def test_seeds_of_draws_and_of_targets_reach_the_images():
     )
     np.testing.assert_array_equal(aimed.y, plain.y)
     assert not np.array_equal(aimed.x, plain.x)
-
-
-def test_samples_come_from_the_generator_by_its_hash():
-    samples = generate(decoder=Plain(fingerprint="0123abcd"))
-    assert samples.sources == {"g": "0123abcd"}
 
 
 def test_batches_are_of_one_size_and_chunks_lie_below_the_name_until_dropped():

@@ -270,32 +270,6 @@ def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
     assert len(tested) == 3
 
 
-def test_real_cars_of_forty_models(load_of, shared_data):
-    """24 images a model: 10 train, 5 of them in the control; half of the models keep one."""
-    models = pd.read_csv(shared_data / "cars196/cars_train_subset.csv")["class_name"]
-    labels = models.astype("category")
-    frame = class_splits(labels, 10, ClassSplitParameters())
-    original = samples_of(labels, frame)
-    expected = {50: (5, 5), 60: (4, 6), 70: (3, 7), 80: (2, 8), 90: (1, 9)}
-    for percent, (fewer, more) in expected.items():
-        samples = load_of(original, 10, percent=percent, minority=20)
-        for split in samples.split_names:
-            rows = counted(samples, samples.rows(split, "train"))
-            cut = minority_of(samples, split)
-            assert rows[cut].tolist() == [fewer] * 20 and rows[~cut].tolist() == [more] * 20
-    ninety = load_of(original, 10, cut=0.9, minority=20)
-    assert ninety.splits.equals(samples.splits)  # a tenth of five is less than one image
-
-
-def test_parameters_survive_being_written_and_read():
-    """As the grid and checkpoints do with them."""
-    parameters = imbalanced.Imbalanced.Parameters(
-        of={"source": "digits", "seed": 3}, percent=70, minority=4
-    )
-    again = imbalanced.Imbalanced.Parameters.model_validate(parameters.model_dump(mode="json"))
-    assert again.model_dump() == parameters.model_dump() and again.of.parameters.seed == 3
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

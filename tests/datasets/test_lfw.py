@@ -7,16 +7,12 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 from torchvision import transforms
 
 from robust_fairness.bench.datasets.images import lfw
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
 from tests.datasets import loading
 from tests.datasets.images import framed, write
 
@@ -84,18 +80,6 @@ def test_each_face_has_its_person_its_pixels_and_its_race(tmp_path, zipped):
     middle = samples.x[:, 0, 2:6, 2:6].astype(int)  # JPEG rings at the frame, which is cut away
     assert abs(middle - 8 * np.array(kept)[:, None, None]).max() < 6
     assert set(samples.sources) == {"lfw/lfw_attributes.txt", "lfw/lfw-deepfunneled"}
-
-
-@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(-2, 2))
-def test_scores_are_read_by_the_names_of_their_columns(tmp_path_factory, scores, other):
-    """Read from the columns of their names, whatever stands beside them."""
-    values = [other, *scores, other]
-    folder = tmp_path_factory.mktemp("lfw")
-    (folder / "scores.txt").write_text(kumar(NAMES[:1], [values]))
-    race = lfw._kumar(Files(folder), "scores.txt")[NAMES[0]]
-    of_race = {name: values[COLUMNS.index(name)] for name in lfw.RACES}
-    highest = max(of_race, key=of_race.__getitem__)
-    assert race == highest if of_race[highest] > 0 else pd.isna(race)
 
 
 @pytest.mark.parametrize(
@@ -213,18 +197,6 @@ def test_real_faces_have_their_own_people_and_predictions(shared_data):
         tested = Counter(people[place] for place in samples.rows(split, "test"))
         assert all(abs(tested[person] - count / 2) <= 0.5 for person, count in counts.items())
         assert not any(tested[person] for person, count in counts.items() if count == 1)
-
-
-def test_real_people_of_few_images_can_be_left_out(shared_data):
-    """Counted after the faces of no race are."""
-    samples = load(shared_data, **REAL, min_images=4)
-    predictions = real_predictions(shared_data)
-    with zipfile.ZipFile(shared_data / "lfw" / "lfw-deepfunneled-subset.zip") as archive:
-        names = [name.split("/") for name in archive.namelist() if name.endswith(".jpg")]
-    four = {"asian", "black", "indian", "white"}
-    counts = Counter(name[-2] for name in names if predictions.get(name[-1]) in four)
-    assert samples.classes == tuple(sorted(person for person in counts if counts[person] >= 4))
-    assert len(samples) == sum(count for count in counts.values() if count >= 4) == 825
 
 
 def test_real_predictions_without_a_face_are_counted(shared_data):

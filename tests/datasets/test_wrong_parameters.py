@@ -21,6 +21,8 @@ WRONG = {
         ({"min_images": 0}, "greater than 0"),
         ({"size": 0}, "greater than 0"),
         ({"skin_tone": "anywhere"}, "landmarks"),
+        ({"skin_tone": {"least_skin": 2}}, "less than or equal to 1"),
+        ({"skin_tone": {"encoding": "sine"}}, "'cielab' or 'eight_bits'"),
         ({"skin_tone": None}, "SkinToneParameters"),
         ({"target": "Male"}, "Extra inputs"),
     ],

@@ -95,11 +95,6 @@ def test_the_stated_number_of_rows_is_enough():
     assert shown >= 9
 
 
-FAIRLEARN = {"demographic_parity": "demographic_parity", "equalized_odds": "equalized_odds",
-             "true_positive_rate_parity": "true_positive_rate_parity",
-             "false_positive_rate_parity": "false_positive_rate_parity"}  # fmt: skip
-
-
 @pytest.mark.filterwarnings("ignore")  # of fairlearn about pandas and scikit-learn
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_without_tolerance_it_is_fairlearns_threshold_optimizer(constraint):

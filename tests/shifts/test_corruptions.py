@@ -1,12 +1,9 @@
 """Corruptions of images: each against a restatement of its own, and what all share."""
 
 import colorsys
-import io
-import zipfile
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +24,6 @@ from robust_fairness.bench.shifts.corruptions import (
     JpegCompression,
     Pixelate,
 )
-from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
 from tests.shifts.rows import changed_fields, samples_of
 
@@ -36,8 +32,6 @@ NEUTRAL = {Pixelate: 1.0}
 STRONG = {GaussianBlur: 1.3, Contrast: 0.6, Brightness: 0.4, Pixelate: 2.4, JpegCompression: 75}
 ALL = pytest.mark.parametrize("corruption", CORRUPTIONS, ids=attrgetter("name"))
 ROUNDED = 0.5 + 1e-3  # by half a pixel value, and by what float32 leaves out
-CELEBA = "celeba/img_align_celeba_half_10k.zip"
-
 IMAGES = arrays.arrays(
     np.uint8,
     st.tuples(st.integers(1, 3), st.sampled_from([1, 3]), st.integers(8, 17), st.integers(8, 17)),
@@ -69,24 +63,7 @@ def photographs() -> np.ndarray:
     return np.stack([resized(image, 64, 72) for image in [*whole, *parts]])
 
 
-@pytest.fixture(scope="module")
-def faces(shared_data: Path) -> np.ndarray:
-    """Fifty of CelebA, uint8 ``[50, 3, 109, 89]``."""
-    if not (shared_data / CELEBA).exists():
-        pytest.skip(f"no {CELEBA}")
-    with zipfile.ZipFile(shared_data / CELEBA) as archive:
-        names = sorted(name for name in archive.namelist() if name.endswith(".jpg"))[:50]
-        faces_of_zip = [np.asarray(Image.open(io.BytesIO(archive.read(name)))) for name in names]
-    return np.moveaxis(np.stack(faces_of_zip), -1, 1)
-
-
 # What all of them share
-
-
-@ALL
-def test_a_corruption_is_found_by_name_with_what_a_shift_offers(corruption, photographs):
-    assert registry.find("shift", corruption.name) is corruption
-    assert corruption.applies_to == ("image", "generated")
 
 
 @ALL
@@ -231,12 +208,6 @@ def test_a_higher_level_is_farther_from_every_photograph(corruption, side, photo
     require_growth(corruption, strengths(corruption, photographs, side))
 
 
-@ALL
-@pytest.mark.parametrize("side", [64, 224])
-def test_a_higher_level_is_farther_from_every_face(corruption, side, faces):
-    require_growth(corruption, strengths(corruption, faces, side))
-
-
 @pytest.mark.parametrize("corruption", [Contrast, Brightness])
 @given(images=IMAGES, severities=st.lists(st.floats(0, 1), min_size=2, max_size=4))
 def test_no_pixel_comes_nearer_to_the_original(corruption, images, severities):
@@ -304,21 +275,6 @@ def test_blur_is_torchvisions_away_from_the_border(sigma, photographs):
     assert abs(changed[inside] - expected[inside]).max() <= ROUNDED
 
 
-def test_blur_of_a_bright_spot_has_the_variance_asked_for():
-    spot = np.zeros((1, 1, 65, 65), dtype=np.uint8)
-    spot[..., 22:43, 22:43] = 255
-    changed = corrupted(GaussianBlur, spot, 3.0)[0, 0].astype(float)
-    places = np.arange(65)
-    variances = [(changed.sum(axis) @ (places - 32) ** 2) / changed.sum() for axis in (0, 1)]
-    assert variances == pytest.approx([(21**2 - 1) / 12 + 9] * 2, rel=0.01)
-
-
-def test_blur_far_wider_than_the_image_leaves_its_mean(photographs):
-    changed = corrupted(GaussianBlur, photographs, 100)
-    mean = photographs.mean(axis=(2, 3), keepdims=True)
-    assert abs(changed - mean).max() <= 1
-
-
 # Contrast and brightness
 
 
@@ -331,13 +287,6 @@ def test_contrast_is_a_line_through_the_mean_of_the_channel(images, severity):
     ):
         expected = (1 - severity) * before.astype(float) + severity * before.mean()
         assert abs(after - expected).max() <= ROUNDED
-
-
-def test_contrast_of_grey_images_is_torchvisions_but_for_cut_decimals(photographs):
-    grey = torch.from_numpy(photographs[:, :1])
-    expected = functional.adjust_contrast(grey, 0.3).numpy().astype(int)
-    difference = corrupted(Contrast, grey.numpy(), 0.7) - expected
-    assert set(np.unique(difference)) <= {0, 1}
 
 
 @given(images=IMAGES, severity=st.floats(0, 1))
@@ -403,43 +352,6 @@ def test_as_many_blocks_as_fit(side, block, count):
 
 
 # JPEG
-
-# The example table for luminance of the standard, ITU-T T.81, Table K.1.
-LUMINANCE = np.array(
-    [
-        [16, 11, 10, 16, 24, 40, 51, 61],
-        [12, 12, 14, 19, 26, 58, 60, 55],
-        [14, 13, 16, 24, 40, 57, 69, 56],
-        [14, 17, 22, 29, 51, 87, 80, 62],
-        [18, 22, 37, 56, 68, 109, 103, 77],
-        [24, 35, 55, 64, 81, 104, 113, 92],
-        [49, 64, 78, 87, 103, 121, 120, 101],
-        [72, 92, 95, 98, 112, 100, 103, 99],
-    ]
-)
-
-
-def quantised(blocks: np.ndarray, quality: int) -> np.ndarray:
-    """Grey blocks ``[n, 1, 8, 8]`` by the standard's table and libjpeg's scale of quality."""
-    scale = 5000 // quality if quality < 50 else 200 - 2 * quality
-    table = np.clip((LUMINANCE * scale + 50) // 100, 1, 255)
-    levels = np.rint(fft.dctn(blocks - 128.0, axes=(2, 3), norm="ortho") / table)
-    return np.clip(fft.idctn(levels * table, axes=(2, 3), norm="ortho") + 128, 0, 255)
-
-
-@pytest.mark.parametrize("severity", [2, 10, 50, 75, 93, 95])
-def test_jpeg_quantises_the_cosine_transform_of_blocks(severity, photographs):
-    """At 100 less the severity and at no other quality."""
-    blocks = photographs[:, 0].reshape(-1, 8, 8, 9, 8).swapaxes(2, 3).reshape(-1, 1, 8, 8)
-    changed = corrupted(JpegCompression, blocks, severity)
-    quality = 100 - severity
-    here, below, above = (
-        abs(changed - quantised(blocks, other)).max(axis=(1, 2, 3))
-        for other in (quality, quality - 1, quality + 1)
-    )
-    # most are equal except for rounding; in the others a coefficient stood between two steps
-    assert (here <= 1.5).mean() > 0.8
-    assert here.mean() < min(below.mean(), above.mean()) / 2
 
 
 @pytest.mark.parametrize("severity", [1, 75, 99])
