@@ -16,11 +16,9 @@ from robust_fairness.bench.datasets.tables import acs
 from robust_fairness.bench.datasets.tables.acs import (
     CODES,
     FIELDS,
-    FILE,
     FIPS,
     GROUPED_CODES,
     OPTIONAL_CODES,
-    STATES,
     TASKS,
     YEAR,
     Acs,
@@ -144,19 +142,6 @@ def test_missing_values_are_categories_or_indicators(shared_data: Path) -> None:
     x = pd.DataFrame(samples.x, columns=samples.features)
     for name in ("WKHP=missing", "JWMNP=missing", "COW=not applicable", "GCL=not applicable"):
         assert x[name].sum() == golden[name.partition("=")[0]]
-
-
-def test_bundled_states_are_the_rows_of_the_archives(shared_data: Path) -> None:
-    table = pd.read_parquet(dataset_files(Path("nowhere")).find(FILE))
-    raw = pd.concat([official(shared_data, state) for state in STATES], ignore_index=True)
-    kept = (raw["AGEP"] > 16) & (raw["PINCP"] > 100) & (raw["WKHP"] > 0) & (raw["PWGTP"] >= 1)
-    expected = raw[kept].reset_index(drop=True)
-    for name in (*TASKS["Income"].features, "PWGTP"):
-        np.testing.assert_array_equal(table[name], expected[name])
-    np.testing.assert_array_equal(table["above_50000"], expected["PINCP"] > 50_000)
-    np.testing.assert_array_equal(table["state"].map(FIPS), expected["ST"])
-    pairs = pd.DataFrame({"number": table["household"], "serial": expected["SERIALNO"]})
-    assert len(pairs.drop_duplicates()) == pairs["number"].nunique() == pairs["serial"].nunique()
 
 
 def test_bundled_states_are_the_task_income(shared_data: Path, tmp_path: Path) -> None:

@@ -160,43 +160,6 @@ def test_a_damaged_map_is_made_again(tmp_path, name, damage):
     assert contents(tmp_path / "kept") == before
 
 
-class Killed(BaseException):
-    """Ends a work at any place."""
-
-
-def test_a_conversion_that_ends_anywhere_starts_again(tmp_path, monkeypatch):
-    """Before every single image and file, to the same bytes."""
-    world(tmp_path / "raw")
-    convert(tmp_path / "raw", IMAGES, 4, tmp_path / "undisturbed")
-    expected = contents(tmp_path / "undisturbed")
-    left = 0
-
-    def counted(work):
-        def step(*arguments):
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Killed
-            return work(*arguments)
-
-        return step
-
-    monkeypatch.setattr(Path, "replace", counted(Path.replace))
-    monkeypatch.setattr(module, "_half", counted(module._half))
-    for steps in range(50):
-        target, left = tmp_path / f"killed {steps}", steps
-        try:
-            convert(tmp_path / "raw", IMAGES, 4, target)
-        except Killed:
-            assert not list(target.rglob("boxes.json"))
-        else:
-            break
-        left = 10_000
-        convert(tmp_path / "raw", IMAGES, 4, target)
-        assert contents(target) == expected
-    assert steps == len(IMAGES) + 3  # two arrays and the manifest
-
-
 CHILD = """
 import time
 from pathlib import Path

@@ -1,14 +1,11 @@
 """CARS196: annotations, classes and decoding, on the real subset and on generated files."""
 
 import csv
-import zipfile
 from functools import partial
 
 import numpy as np
 import pytest
-from PIL import Image
 from scipy.io import loadmat
-from torchvision import transforms
 
 from robust_fairness.bench.datasets.images import cars196
 from robust_fairness.core.errors import InputError
@@ -114,20 +111,6 @@ def test_real_images_have_their_own_classes(shared_data):
     for split in samples.split_names:
         assert np.bincount(samples.y[samples.rows(split, "test")]).tolist() == [12] * 40
         assert np.bincount(samples.y[samples.rows(split, "train")]).min() >= 9
-    published = transforms.Compose([transforms.Lambda(central_square), transforms.Resize((16, 16))])
-    with zipfile.ZipFile(shared_data / "cars196" / "cars_train_subset_160px.zip") as archive:
-        for row in (0, 471, 959):
-            name = samples.id[row].rpartition("/")[2]
-            car = Image.open(archive.open(f"cars_train/{name}"))
-            pixels = np.asarray(published(car)).transpose(2, 0, 1)
-            assert np.array_equal(samples.x[row], pixels)
-
-
-def central_square(image: Image.Image) -> Image.Image:
-    """The largest square around the centre."""
-    side = min(image.size)
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    return image.crop((left, top, left + side, top + side))
 
 
 def test_the_real_annotations_are_those_of_the_official_training_part(shared_data):

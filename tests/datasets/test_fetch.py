@@ -19,6 +19,7 @@ from robust_fairness.core.raw_files import Files
 from tests.datasets import images
 
 CONTENT = b"1,2,3\n" * 1000
+A, B = CONTENT + b"a", CONTENT + b"b"
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -87,27 +88,6 @@ def test_sound_file_is_not_fetched_again_and_a_damaged_one_is(
 
 
 @pytest.mark.usefixtures("toy")
-@pytest.mark.parametrize(
-    ("served", "answers", "message"),
-    [
-        (CONTENT + b"tampered", True, r"toy\.data: .*not the official one"),
-        (None, True, r"toy\.data: 404"),
-        (None, False, r"toy\.data: ConnectionError"),
-    ],
-)
-def test_failed_download_is_one_line_and_keeps_nothing(
-    address: str, web: Path, tmp_path: Path, served: bytes | None, answers: bool, message: str
-) -> None:
-    if served is not None:
-        (web / "toy.data").write_bytes(served)
-    root = tmp_path / "raw"
-    with pytest.raises(InputError, match=message) as error:
-        fetch("toy", root, address=address if answers else None)
-    assert "\n" not in str(error.value)
-    assert files_below(root) == []
-
-
-@pytest.mark.usefixtures("toy")
 def test_root_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("a file where the folder should be")
     with pytest.raises(InputError, match=r"cannot write .*toy\.data") as error:
@@ -158,18 +138,18 @@ def packed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_of_an_archive_are_unpacked_and_it_is_not_kept(
     address: str, web: Path, tmp_path: Path, requests: list[str]
 ) -> None:
-    contents = {"other.csv": b"more", "b.csv": CONTENT + b"b", "a.csv": CONTENT + b"a"}
+    contents = {"other.csv": b"more", "b.csv": B, "a.csv": A}
     (web / "toy.zip").write_bytes(images.packed(contents))
     root = tmp_path / "raw"
     targets = [root / "toy_folder" / "a.csv", root / "toy_folder" / "b.csv"]
     assert fetch("toy", root, address=address) == targets
     assert sorted(files_below(root)) == targets
-    assert [target.read_bytes() for target in targets] == [CONTENT + b"a", CONTENT + b"b"]
+    assert [target.read_bytes() for target in targets] == [A, B]
     fetch("toy", root, address=address)
     assert requests == ["/toy.zip"]
     targets[0].write_bytes(b"damaged")
     fetch("toy", root, address=address)
-    assert targets[0].read_bytes() == CONTENT + b"a"
+    assert targets[0].read_bytes() == A
 
 
 def test_file_in_a_folder_of_an_archive_keeps_its_folder(
@@ -185,30 +165,29 @@ def test_file_in_a_folder_of_an_archive_keeps_its_folder(
             dataset_files(tmp_path / "empty").content(missing)
 
 
-@pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("remote", "served", "message"),
     [
-        (
-            images.packed({"a.csv": CONTENT + b"a", "b.csv": CONTENT}),
-            r"toy\.zip: the b\.csv received is not the official",
-        ),
-        (
-            images.packed({"a.csv": CONTENT + b"a"}),
-            r"toy\.zip: the archive does not contain b\.csv",
-        ),
-        (CONTENT, r"toy\.zip: the file received is not a valid zip file"),
+        ("toy", {"toy.data": CONTENT + b"tampered"}, r"toy\.data: .*not the official one"),
+        ("toy", {}, r"toy\.data: 404"),
+        ("toy", None, r"toy\.data: ConnectionError"),
+        ("packed", {"toy.zip": images.packed({"a.csv": A, "b.csv": CONTENT})},
+         r"toy\.zip: the b\.csv received is not the official"),
+        ("packed", {"toy.zip": images.packed({"a.csv": A})},
+         r"toy\.zip: the archive does not contain b\.csv"),
+        ("packed", {"toy.zip": CONTENT}, r"toy\.zip: the file received is not a valid zip file"),
     ],
-)
-def test_wrong_archive_keeps_nothing(
-    address: str, web: Path, tmp_path: Path, content: bytes, message: str
+)  # fmt: skip
+def test_failed_download_is_one_line_and_keeps_nothing(
+    request, address: str, web: Path, tmp_path: Path, remote: str, served, message: str
 ) -> None:
-    (web / "toy.zip").write_bytes(content)
+    request.getfixturevalue(remote)
+    images.write(web, served or {})
     root = tmp_path / "raw"
     with pytest.raises(InputError, match=message) as error:
-        fetch("toy", root, address=address)
+        fetch("toy", root, address=None if served is None else address)
     assert "\n" not in str(error.value)
-    assert not root.exists()
+    assert files_below(root) == []
 
 
 def test_download_library_is_imported_only_to_fetch() -> None:

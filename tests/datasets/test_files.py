@@ -36,15 +36,12 @@ def test_missing_file_says_which_file_where_and_the_command_that_downloads_it(ro
     assert str(root / "adult" / "adult.data") in message
     assert "`robust-fairness fetch adult`" in message
     assert "ROBUST_FAIRNESS_DATA" in message
-
-
-def test_missing_file_that_no_command_downloads_names_no_command(root: Path) -> None:
     with pytest.raises(InputError, match=r"Put it into") as error:
         Files(root, download=command).text("adult/notes.txt")
     assert "fetch" not in str(error.value)
 
 
-def test_gzip_truncated_anywhere_is_one_line_that_names_the_file(root: Path) -> None:
+def test_gzip_truncated_or_garbled_anywhere_is_one_line_that_names_the_file(root: Path) -> None:
     content = gzip.compress(b"39, State-gov, 77516\n" * 100)
     for length in range(len(content)):
         (root / "adult" / "adult.data.gz").write_bytes(content[:length])
@@ -55,12 +52,8 @@ def test_gzip_truncated_anywhere_is_one_line_that_names_the_file(root: Path) -> 
         with pytest.raises(InputError, match=r"adult\.data\.gz: corrupted or truncated gzip file"):
             files.text("adult/adult.data")
         assert files.sources == {}
-
-
-def test_garbled_gzip_is_an_input_error(root: Path) -> None:
-    content = bytearray(gzip.compress(b"39, State-gov, 77516\n" * 100))
     for position in (0, 12, len(content) - 6):
-        garbled = content.copy()
+        garbled = bytearray(content)
         garbled[position] ^= 0xFF
         (root / "adult" / "adult.data.gz").write_bytes(bytes(garbled))
         with pytest.raises(InputError, match=r"corrupted or truncated gzip file"):

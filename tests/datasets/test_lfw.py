@@ -8,8 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from PIL import Image
-from torchvision import transforms
 
 from robust_fairness.bench.datasets.images import lfw
 from robust_fairness.core.errors import InputError
@@ -184,11 +182,6 @@ def test_real_faces_have_their_own_people_and_predictions(shared_data):
         assert samples.id.tolist() == expected and len(samples) == 1_283
         assert samples.sensitive == ("predicted_race",)
         assert samples.attributes["predicted_race"].tolist() == [races[name] for name in expected]
-        resized = transforms.Resize((16, 16))
-        for place in (0, 640, 1_282):
-            face = Image.open(archive.open(f"lfw-deepfunneled/{expected[place]}"))
-            pixels = np.asarray(resized(face)).transpose(2, 0, 1)
-            assert np.array_equal(samples.x[place], pixels)
     people = [name.partition("/")[0] for name in expected]
     assert [samples.classes[y] for y in samples.y] == people
     counts = Counter(people)

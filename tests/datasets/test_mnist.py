@@ -10,6 +10,7 @@ import torch
 from robust_fairness.bench.datasets.images.coloured_digits import COLORS
 from robust_fairness.core.errors import InputError
 from tests.datasets import loading
+from tests.datasets.test_biased_mnist import idx
 
 load = partial(loading.load, "mnist")
 ROWS = {"train": 300, "t10k": 100}
@@ -25,11 +26,8 @@ def written(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     for part, count in ROWS.items():
         x = generator.integers(0, 256, (count, 28, 28), dtype=np.uint8)
         y = generator.permutation(np.arange(count) % 10).astype(np.uint8)
-        sizes = b"".join(number.to_bytes(4, "big") for number in (count, 28, 28))
-        (folder / f"{part}-images-idx3-ubyte").write_bytes(b"\0\0\x08\x03" + sizes + x.tobytes())
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(
-            b"\0\0\x08\x01" + sizes[:4] + y.tobytes()
-        )
+        for kind, content in (("images-idx3", x), ("labels-idx1", y)):
+            (folder / f"{part}-{kind}-ubyte").write_bytes(idx(content))
         images.append(x)
         labels.append(y)
     return tmp_path, np.concatenate(images), np.concatenate(labels)

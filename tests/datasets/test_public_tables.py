@@ -33,6 +33,7 @@ DECLARED = {
 }  # fmt: skip
 FILES = {name: list(table.files) for name, table in DECLARED.items()}
 COLUMNS = {name: list(table.columns) for name, table in DECLARED.items()}
+DRUGS = {name: of.codes for name, of in DECLARED["drugs"].recoded.items()}
 MEMBER = public.Readmission.member
 SMALL = 240  # rows of a made-up file
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -407,9 +408,8 @@ def test_official_forms_of_german_credit_give_the_same_samples(
 def test_groups_of_drugs_have_the_counts_of_their_page(shared_data: Path) -> None:
     """Counts of all 1,885 rows, as the page of the dataset at UCI gives them."""
     frame = real(shared_data, "drugs")
-    groups = public.Drugs.groups
-    counts = {name: frame[name].map(groups[name]).value_counts().to_dict() for name in groups}
-    ages = dict(zip(groups["age"].values(), [643, 481, 356, 294, 93, 18], strict=True))
+    counts = {name: frame[name].map(DRUGS[name]).value_counts().to_dict() for name in DRUGS}
+    ages = dict(zip(DRUGS["age"].values(), [643, 481, 356, 294, 93, 18], strict=True))
     ethnicities = {"White": 1720, "other": 26 + 33 + 3 + 20 + 20 + 63}
     genders = {"male": 943, "female": 942}
     assert counts == {"age": ages, "gender": genders, "ethnicity": ethnicities}
@@ -613,7 +613,7 @@ def made(name: str, seed: int = 0) -> pd.DataFrame:
         },
         "credit_card": {"default payment next month": rng.integers(0, 2, SMALL)},
         "drugs": {
-            **{group: rng.choice([*names], SMALL) for group, names in public.Drugs.groups.items()},
+            **{group: rng.choice([*names], SMALL) for group, names in DRUGS.items()},
             "semer": ["CL3", "CL1", *(SMALL - 2) * ["CL0"]],
         },
         "german": {
@@ -800,7 +800,6 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
         ("adult", cell("workclass", 7, "Privat"),
          r"adult\.test, row 7, column workclass: .*'Privat': did you mean 'Private'"),
         ("adult", cell("age", 9, "nan"), r"adult\.test, row 9, column age: 'nan'"),
-        ("adult", cell("race", 5, "?"), r"adult\.test, row 5, column race: .*'\?'"),
         ("communities", cell("population", 4, "?"), r"row 4, column population: '\?', allowed: a "),
         ("communities", lambda t: t.assign(ViolentCrimesPerPop=0.2),
          r"communities\.data: ViolentCrimesPerPop: every row has the value 0\.2"),
@@ -808,12 +807,9 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
          r"years\.csv, row 3, column race: unknown category 'Caucasain': .*'Caucasian'"),
         ("compas", cell("race", 3, 'says "none", or other'),
          r"row 3, column race: unknown category 'says \"none\", or other'"),
-        ("compas", cell("age", 9, "nan"), r"row 9, column age: 'nan', allowed: a finite number"),
-        ("compas", cell("is_violent_recid", 1, ""), r"row 1, column is_violent_recid: "),
         ("compas", cell("score_text", 9, "N/A"), r"233 rows after the filters .* expected 234"),
         ("compas", cell("compas_screening_date", 9, "May"),
          r"years\.csv, column compas_screening_date: not as the official .*May"),
-        ("credit_card", cell("EDUCATION", 4, 7), r"row 4, column EDUCATION: unknown category '7'"),
         ("credit_card", cell("SEX", 4, 0), r"row 4, column SEX: .*category '0'\. Allowed: 1, 2"),
         ("credit_card", lambda t: t.rename(columns={"default payment next month": "Y"}),
          r"clients\.csv: 0 target columns; expected one of \('default payment next month'"),
@@ -822,22 +818,16 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
         ("credit_card", lambda t: t.set_axis([*(f"X{k}" for k in range(1, 24)), "Y"], axis=1),
          r"clients\.csv, line 1: the header is X1 to X23 and Y; .* second"),
         ("drugs", cell("heroin", 8, "CL7"), r"row 8, column heroin: .*'CL7'"),
-        ("drugs", cell("ethnicity", 8, "White"), r"row 8, column ethnicity: 'White', allowed: a"),
         ("drugs", cell("ethnicity", 8, 0.5), r"column ethnicity: code 0\.5, allowed: -0\.31685"),
         ("drugs", cell("semer", 8, "CL1"), r"237 rows after .* Semeron, expected 238"),
         ("german", cell("status", 2, "5"), r"row 2, column status: .*'5'.*: 1, 2, 3, 4$"),
-        ("german", cell("amount", 2, "?"), r"row 2, column amount: '\?', allowed: a finite"),
         ("german", lambda t: t.assign(foreign_worker="2"),
          r"foreign_worker: every row has the value not foreign;"),
         ("heart", cell("cp", 3, "5"), r"va\.data, row 3, column cp: .*'5'\. Allowed: 1, 2, 3, 4"),
-        ("heart", cell("age", 3, "?"), r"va\.data, row 3, column age: '\?', allowed: a finite"),
         ("kdd_census", cell("education", 61, "Bachelor"),
          r"test, row 61, column education: unknown category 'Bachelor'"),
         ("kdd_census", cell("race", 10, "white"),
          r"test, row 10, column race: unknown category 'white': did"),
-        ("kdd_census", cell("label", 10, "50000+"), r"row 10, column label: .*category '50000\+'"),
-        ("kdd_census", cell("instance weight", 10, "x"), r"row 10, column instance weight: 'x'"),
-        (("kdd_census", 0), FEWER, r"income\.data: 239 rows, expected 240"),
         (("kdd_census", 0), cell("education", 61, "Bachelor"),
          r"data, row 61, column education: 'Bachelor' is the rarest of 18 .*, expected 17"),
         (("kdd_census", 0), lambda t: t.assign(year="94"),
@@ -845,12 +835,9 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
         (("kdd_census", 0), cell("age", 9, "?"), r"data, row 9, column age: '\?', allowed: a fin"),
         ("iowa_recidivism", cell("Release Type", 2, "x"), r"row 2, column Release Type: .*'x'"),
         ("law_school", cell("race", 3, "white"), r"row 3, column race: .*'white': did you mean"),
-        ("law_school", cell("race", 3, "1"), r"row 3, column race: .*'1'\. Allowed: Non-White"),
-        ("law_school", cell("lsat", 9, ""), r"row 9, column lsat: '', allowed: a finite number"),
         ("oulad", lambda t: t.rename(columns={"imd_band": "imd"}),
          r"studentInfo\.csv: unknown column 'imd_band'"),
         ("readmission", lambda t: t.assign(race="red"), r"row 1, column race: .*category 'red'"),
-        ("students", cell("G3", 1, "x"), r"row 1, column G3: 'x', allowed: a finite number"),
         ("students", cell("Mjob", 1, "nurse; ward 2"), r"row 1, column Mjob: .*'nurse; ward"),
     ],
 )  # fmt: skip

@@ -29,7 +29,6 @@ from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.core.errors import InputError
 
 ROWS = 400
-SEX = {"sensitive_features": list("ffmm")}
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +94,11 @@ def test_several_sensitive_features_are_their_combinations(table):
     ("options", "message"),
     [
         ({}, "needs sensitive_features"),
-        ({"sensitive_features": ["f"] * 3}, "differ in length"),
         ({"sensitive_features": ["f"] * 4, "pos_label": 2}, "pos_label 2, allowed: one of two"),
         ({"sensitive_features": [1, "1"] * 2}, "different labels have the same text"),
-        ({"sensitive_features": pd.Series(list("ffmm"), [3, 2, 1, 0])}, "the indices of"),
-        ({"y_pred": pd.Series([1, 1, 0, 0], [1, 0, 2, 3])}, "the indices of"),
         ({"y_pred": list("1100")}, "different types, integer and string"),
         ({"y_pred": [0.9, 0.8, 0.1, 0.2]}, "y_pred has the value 0.9, allowed: classes"),
-        ({"y_pred": [1, 1, 0, None]}, "y_pred has missing values"),
         ({"y_pred": [[1], [1], [0], [0]]}, r"y_pred has shape \(4, 1\)"),
-        (
-            {**SEX, "sample_weight": [1, 1, 1, np.nan]},
-            "sample_weight has values that are no finite",
-        ),
-        ({**SEX, "sample_weight": [1, 1, 1, -1]}, "sample_weight must be 0 or more"),
         ({"curvature": [1, 1, 1, 1]}, "takes no curvature"),
     ],
 )
@@ -126,15 +116,6 @@ def test_what_is_no_probability_or_number_is_refused():
             rf.metrics.mean_squared_error([1.0, 2.0], values)
     with pytest.raises(InputError, match="Yes, no, yes differ in spelling only"):
         rf.metrics.accuracy(["Yes", "no"], ["yes", "no"])
-
-
-def test_types_of_the_same_labels_do_not_matter(table):
-    y, predicted, sex = table["income"], table["predicted"], table["sex"]
-    gap = rf.metrics.equalized_odds_difference(y, predicted, sensitive_features=sex)
-    for kind in (bool, float, "Int64", "boolean", "category"):
-        assert gap == rf.metrics.equalized_odds_difference(
-            y.astype(kind), predicted, sensitive_features=pa.table({"sex": sex})
-        )
 
 
 def test_the_positive_one_of_classes_1_and_2_has_to_be_declared(table):
@@ -228,12 +209,6 @@ def test_audit_refuses_rows_in_another_order(table):
         sex = {"sensitive_features": table["sex"]} if frame is None else {}
         with pytest.raises(InputError, match="the indices of|differ in length"):
             rf.audit(frame, **{**columns, **sex, **other})
-    # rows of a part of a table, and new values without an index, are matched by position
-    part = mixed[:200]
-    arrays = {"y_true": part["income"], "y_pred": pd.Series(part["predicted"].to_numpy())}
-    audit = rf.audit(**arrays, sensitive_features=part["sex"].to_numpy())
-    named = rf.audit(part, **columns)
-    assert list(audit.to_frame()["value"].dropna()) == list(named.to_frame()["value"].dropna())
 
 
 def test_audit_writes_its_page_and_checks_conditions(table, tmp_path):
@@ -356,7 +331,6 @@ def test_a_fair_classifier_reads_groups_and_narrows_the_gap():
 @pytest.mark.parametrize(
     ("options", "groups", "message"),
     [
-        ({}, pd.Series([0, 1] * 10, range(20)[::-1]), "the indices of"),
         ({}, [1] * 20, "every row has the value 1"),
         ({}, [0.5 * number for number in range(20)], "is continuous and defines no groups"),
         ({"validation_fraction": 1.5}, [0, 1] * 10, "validation_fraction: 1.5, allowed: from 0"),
@@ -374,8 +348,7 @@ def test_wrong_groups_of_a_classifier_are_one_line(options, groups, message):
     pl.from_pandas,
     lambda frame: pl.from_pandas(frame).lazy(),
     duckdb.from_df,
-    pa.Table.from_pandas,
-], ids=["polars", "polars lazy", "duckdb", "arrow"])  # fmt: skip
+], ids=["polars", "polars lazy", "duckdb"])  # fmt: skip
 def test_frames_of_other_libraries_have_the_same_audit(table, convert):
     columns = {"y_true": "income", "y_pred": "predicted", "sensitive_features": "sex"}
     plain = table[["income", "predicted", "sex"]]

@@ -178,16 +178,9 @@ def descriptions(kind: str) -> dict[str, str]:
     """
     lines = {}
     for name, place in sorted(_found(kind).items()):
-        source = _source(place) if isinstance(place, EntryPoint) else place[0]
-        file = ast.parse(source.read_bytes()) if source else ast.Module([], [])
-        stated = {
-            item.value.value: node
-            for node in file.body
-            if isinstance(node, ast.ClassDef)
-            for item in node.body
-            if isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant)
-        }
-        text = ast.get_docstring(stated[name] if len(stated) > 1 and name in stated else file)
+        file, constants = _read(place)
+        classes = {value: node for node, _, value in constants}
+        text = ast.get_docstring(classes[name] if len(classes) > 1 and name in classes else file)
         lines[name] = (text or "").partition("\n")[0]
     return lines
 
@@ -199,20 +192,22 @@ def stated(kind: str, name: str) -> dict[str, Any]:
     'synthesise_images'
     """
     place = _found(kind).get(name)
-    source = _source(place) if isinstance(place, EntryPoint) else place and place[0]
-    file = ast.parse(source.read_bytes()) if source else ast.Module([], [])
-    return {
-        ast.unparse(item.targets[0]): item.value.value
+    return {target: value for _, target, value in _read(place)[1]} if place else {}
+
+
+def _read(place: Place) -> tuple[ast.Module, list[tuple[ast.ClassDef, str, Any]]]:
+    """The file of a plug-in, and the constants that its classes state: class, name and value."""
+    source = None if isinstance(place, EntryPoint) else place[0]
+    if isinstance(place, EntryPoint) and (spec := find_spec(place.module)) and spec.origin:
+        source = Path(spec.origin)
+    file = ast.parse(source.read_bytes() if source else b"")
+    return file, [
+        (node, ast.unparse(item.targets[0]), item.value.value)
         for node in file.body
         if isinstance(node, ast.ClassDef)
         for item in node.body
         if isinstance(item, ast.Assign) and isinstance(item.value, ast.Constant)
-    }
-
-
-def _source(entry: EntryPoint) -> Path | None:
-    spec = find_spec(entry.module)
-    return None if spec is None or spec.origin is None else Path(spec.origin)
+    ]
 
 
 def names(kind: str) -> list[str]:

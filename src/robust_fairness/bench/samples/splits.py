@@ -107,6 +107,13 @@ def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters
     return pd.DataFrame(splits)
 
 
+def require_at_most(field: str, asked: int, available: int) -> int:
+    """The number of rows that a parameter asks for; an error if there are fewer."""
+    if asked > available:
+        raise InputError(f"{field}: {asked}, allowed: up to {available}")
+    return asked
+
+
 def ranks(codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     """Place, from 0, of every row in a random order of the rows that have its code ``[n]``."""
     order = generator.permutation(len(codes))

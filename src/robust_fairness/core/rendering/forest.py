@@ -56,7 +56,6 @@ def forest(
     headings: tuple[str, str, str],
     write: Callable[[float], str],
     further: str = "",
-    axis: Callable[[float], str] | None = None,
 ) -> Markup:
     """A forest plot as HTML, of lines with their names.
 
@@ -66,15 +65,13 @@ def forest(
         headings: of the names, of the names of marks, and of the texts.
         write: the text of a value.
         further: what is not shown.
-        axis: the text of a tick, where it is another one.
     """
     gaps = [end for _, marks in lines for mark in marks for end in (mark.value[0], mark.before[0])]
     ticks = axis_ticks(0.0, ROOM * max(np.asarray(gaps)[np.isfinite(gaps)], default=0.1))
     named = any(mark.name for _, marks in lines for mark in marks)
     anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
     top = "".join(
-        f"<text x='{percent(tick, ticks)}' y=12 text-anchor={anchor}>"
-        f"{escape((axis or write)(tick))}</text>"
+        f"<text x='{percent(tick, ticks)}' y=12 text-anchor={anchor}>{escape(write(tick))}</text>"
         for tick, anchor in zip(ticks, anchors, strict=True)
     )
     rows = "".join(_rows(name, marks, ticks, named, write) for name, marks in lines)

@@ -102,7 +102,7 @@ def render(
     def draw(start: int) -> None:
         rows = slice(start, start + BATCH)
         drawn = _compose(masks[rows], {name: code[rows] for name, code in codes.items()}, variant)
-        images[rows] = _averaged(drawn, CANVAS // canvas)
+        images[rows] = block_means(drawn, canvas)
 
     with ThreadPoolExecutor(THREADS) as pool:  # numpy lets other threads run while it works
         for _ in pool.map(draw, starts):
@@ -140,12 +140,19 @@ def _paint(drawn: np.ndarray, mask: np.ndarray, color: np.ndarray) -> None:
     drawn ^= change
 
 
-def _averaged(drawn: np.ndarray, block: int) -> np.ndarray:
-    """Means of square blocks of pixels, rounded half up, uint8."""
+def block_means(images: np.ndarray, size: int) -> np.ndarray:
+    """Images ``[..., h, h]`` of fewer pixels, uint8 ``[..., size, size]``.
+
+    Each is the mean of a square block, rounded half up; ``size`` divides ``h``.
+
+    >>> block_means(np.full((1, 28, 28), 7, np.uint8), 14).shape
+    (1, 14, 14)
+    """
+    block = images.shape[-1] // size
     if block == 1:
-        return drawn
-    total = np.zeros((*drawn.shape[:2], CANVAS // block, CANVAS // block), dtype=np.uint32)
+        return images
+    total = np.zeros((*images.shape[:-2], size, size), dtype=np.uint32)
     for row in range(block):
         for column in range(block):
-            total += drawn[:, :, row::block, column::block]
+            total += images[..., row::block, column::block]
     return ((total + block**2 // 2) // block**2).astype(np.uint8)

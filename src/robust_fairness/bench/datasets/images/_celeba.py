@@ -49,6 +49,12 @@ def whole_numbers(files: Files, name: str, rows: pd.Index | None = None) -> pd.S
         return table[1] if rows is None else table.loc[rows, 1]
 
 
+def named(column: pd.Series) -> pd.Categorical:
+    """An attribute of -1 and 1, or of truth values, as "not Name" and "Name"."""
+    names = pd.Index([f"not {column.name}", str(column.name)], dtype=object)
+    return pd.Categorical.from_codes((column.to_numpy() > 0).astype(int), names)
+
+
 class Colours:
     """Measures the skin tone of the images called ``rows`` while they are decoded."""
 
@@ -89,8 +95,7 @@ def labelled_with_skin_tone(
         logger.warning("skin_tone: missing for %d of %d images", missing, len(table))
     table[OWN_LANDMARKS] = measured[OWN_LANDMARKS]
     for name, flag in table.select_dtypes(bool).items():
-        names = pd.Index([f"not {name}", str(name)], dtype=object)
-        table[name] = pd.Categorical.from_codes(flag.to_numpy().astype(int), names)
+        table[name] = named(flag)
     used = [WHOLE, OWN_LANDMARKS, *(column for name in OF_PATCH for column in _of_places(name))]
     shown = table if parameters.details else table[list(SKIN_TONE)]
     attributes = pd.concat([measured.drop(columns=used), shown], axis=1)

@@ -10,6 +10,7 @@ from robust_fairness.bench.datasets.base import labelled
 from robust_fairness.bench.datasets.images._image_files import (
     ImageFileParameters,
     ImageSource,
+    Look,
     decode,
 )
 from robust_fairness.bench.samples.splits import ClassSplitParameters, class_splits
@@ -39,23 +40,25 @@ def samples_of(
     files: Files,
     parameters: ClassImageParameters,
     splits: int,
+    look: Look | None = None,
 ) -> Samples:
     """Decoded images with their class, their attributes and splits within each class.
 
     ``table`` has one row per image, by its name: the categorical column ``class``, whose
     categories are in the order of the dataset, and the categorical attributes ``sensitive``, of
-    which ``class`` may be one. Groups are the values that occur.
+    which ``class`` may be one. Groups are the values that occur; ``look`` as of ``decode``.
     """
     table = large_classes(table, parameters.min_images)
     occurring = {name: table[name].cat.remove_unused_categories() for name in (CLASS, *sensitive)}
     labels = occurring[CLASS].reset_index(drop=True)
-    attributes = pd.DataFrame({name: occurring[name].array for name in sensitive})
+    columns = {name: occurring[name].array for name in sensitive}
+    attributes = pd.DataFrame(columns, index=range(len(table)))
     for name, column in attributes.drop(columns=CLASS, errors="ignore").items():
         counts = column.value_counts()
         for value in counts.index[counts == 1]:
             logger.warning("%s: only one image of %s, which is in one part only", name, value)
     frame = class_splits(labels, splits, parameters)
-    x = decode(source, list(table.index), parameters, files)
+    x = decode(source, list(table.index), parameters, files, look)
     names = table.index.to_numpy(dtype=np.str_)
     return labelled(x, labels, attributes, frame, sensitive, files, id=names)
 

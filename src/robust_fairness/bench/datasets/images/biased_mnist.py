@@ -26,7 +26,8 @@ from robust_fairness.bench.datasets.images._biased_mnist_factors import (
     draw_factors,
 )
 from robust_fairness.bench.datasets.images._biased_mnist_rendering import CANVAS, CELL, render
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.bench.samples.splits import require_at_most
+from robust_fairness.core.errors import unknown_name
 from robust_fairness.core.raw_files import Files, as_official
 from robust_fairness.core.samples import PARTS, Samples
 
@@ -232,9 +233,7 @@ def _limited(
     limited = {}
     for part, available in rows.items():
         asked = getattr(parameters, f"{part}_rows") or len(available)
-        if asked > len(available):
-            raise InputError(f"{part}_rows: {asked}, allowed: up to {len(available)}")
-        limited[part] = available[:asked]
+        limited[part] = available[: require_at_most(f"{part}_rows", asked, len(available))]
     return limited
 
 

@@ -19,8 +19,8 @@ from robust_fairness.bench.datasets.images._image_files import (
     with_images,
 )
 from robust_fairness.bench.datasets.images._skin_tone import SkinToneParameters
-from robust_fairness.bench.samples.splits import require_every_class
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.bench.samples.splits import require_at_most, require_every_class
+from robust_fairness.core.errors import unknown_name
 from robust_fairness.core.raw_files import Files, unzipped
 from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
@@ -99,14 +99,14 @@ class Celeba(DerivedDataset):
             parts = _limited(_parts(table, files, parameters), parameters)
             used = parts[parts.notna()]
             table = table.loc[used.index]
-            labels = pd.Series(_named(table[parameters.target]))
+            labels = pd.Series(_celeba.named(table[parameters.target]))
             frame = pd.DataFrame({SPLIT: pd.Categorical(used, list(REQUIRED_PARTS))})
             require_every_class(frame, labels)
             colours = None
             if parameters.skin_tone is not None:
                 colours = _celeba.Colours(files, table.index, parameters.skin_tone)
             x = decode(source, list(table.index), parameters, files, colours)
-        attributes = pd.DataFrame({name: _named(table[name]) for name in annotated})
+        attributes = pd.DataFrame({name: _celeba.named(table[name]) for name in annotated})
         if colours is not None:
             attributes = pd.concat([attributes, colours.measured()], axis=1)
         names = table.index.to_numpy(dtype=np.str_)
@@ -118,12 +118,6 @@ class Celeba(DerivedDataset):
         if skin_tone is None:
             return originals
         return _celeba.labelled_with_skin_tone(originals, skin_tone, sensitive)
-
-
-def _named(column: pd.Series) -> pd.Categorical:
-    """An attribute of -1 and 1 as "not Name" and "Name"."""
-    names = pd.Index([f"not {column.name}", str(column.name)], dtype=object)
-    return pd.Categorical.from_codes((column.to_numpy() > 0).astype(int), names)
 
 
 def _attribute_text(files: Files) -> str:
@@ -161,8 +155,7 @@ def _limited(parts: pd.Series, parameters: Celeba.Parameters) -> pd.Series:
     for part in REQUIRED_PARTS:
         rows = parts.index[parts == part]
         asked = getattr(parameters, f"{part}_rows")
-        if asked is not None and asked > len(rows):
-            raise InputError(f"{part}_rows: {asked}, allowed: up to {len(rows)}")
         if asked is not None:
-            limited[generator.permutation(rows)[asked:]] = None
+            kept = require_at_most(f"{part}_rows", asked, len(rows))
+            limited[generator.permutation(rows)[kept:]] = None
     return limited

@@ -4,21 +4,21 @@
 same, split within each of them. Images are decoded once.
 """
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field, PositiveInt
 
-from robust_fairness.bench.datasets.base import EACH_ONCE, DerivedDataset, labelled
+from robust_fairness.bench.datasets.base import EACH_ONCE, DerivedDataset
 from robust_fairness.bench.datasets.images import _celeba
 from robust_fairness.bench.datasets.images._class_images import (
     CLASS,
     ClassImageParameters,
     large_classes,
+    samples_of,
 )
-from robust_fairness.bench.datasets.images._image_files import decode, opened, with_images
+from robust_fairness.bench.datasets.images._image_files import opened, with_images
 from robust_fairness.bench.datasets.images._skin_tone import SkinToneParameters
-from robust_fairness.bench.samples.splits import class_splits
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import Samples
 
@@ -61,12 +61,9 @@ class CelebaIdentity(DerivedDataset):
             table = people.astype("category").to_frame(CLASS)
             table = with_images(table, source, _celeba.IDENTITIES, parameters)
             table = large_classes(table, parameters.min_images)
-            labels = table[CLASS].cat.remove_unused_categories().reset_index(drop=True)
-            frame = class_splits(labels, splits, parameters)
             colours = _celeba.Colours(files, table.index, parameters.skin_tone)
-            x = decode(source, list(table.index), parameters, files, colours)
-        names = table.index.to_numpy(dtype=np.str_)
-        return labelled(x, labels, colours.measured(), frame, (), files, id=names)
+            faces = samples_of(table, (), source, files, parameters, splits, colours)
+        return replace(faces, attributes=colours.measured())
 
     def derive(self, originals: Samples) -> Samples:
         """The faces with their skin tones."""

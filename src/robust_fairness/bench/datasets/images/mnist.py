@@ -7,6 +7,7 @@ import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
 
 from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.bench.datasets.images._biased_mnist_rendering import block_means
 from robust_fairness.bench.datasets.images.biased_mnist import MNIST_FILES, read_mnist
 from robust_fairness.bench.datasets.images.coloured_digits import (
     Colors,
@@ -18,8 +19,6 @@ from robust_fairness.bench.samples.splits import require_every_class
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import REQUIRED_PARTS, Samples
-
-WIDTH = 28
 
 
 class Mnist(ImageDataset):
@@ -66,7 +65,7 @@ class Mnist(ImageDataset):
         known = len(y)
         rows = known + _within("test_rows", parameters.test_rows, len(y_tested))
         labels = np.concatenate([y, y_tested])[:rows]
-        x = smaller(np.concatenate([images, tested])[:rows], parameters.size)[:, None]
+        x = block_means(np.concatenate([images, tested])[:rows], parameters.size)[:, None]
         _within("train_rows and val_rows", parameters.train_rows + parameters.val_rows, known)
         frame = pd.DataFrame({f"split_{k}": self._split(known, rows, k) for k in range(splits)})
         target = pd.Series(pd.Categorical.from_codes(labels, pd.Index([*"0123456789"])))
@@ -93,14 +92,3 @@ def _within(field: str, asked: int, available: int) -> int:
     if asked > available:
         raise InputError(f"{field}: {asked} rows, allowed: up to {available}")
     return asked
-
-
-def smaller(images: np.ndarray, size: int) -> np.ndarray:
-    """Images ``[n, 28, 28]`` with means of squares of pixels, to the nearest byte.
-
-    >>> smaller(np.full((1, 28, 28), 7, np.uint8), 14).shape
-    (1, 14, 14)
-    """
-    step = WIDTH // size
-    squares = images.reshape(len(images), size, step, size, step)
-    return ((squares.sum(axis=(2, 4), dtype=np.int64) + step**2 // 2) // step**2).astype(np.uint8)

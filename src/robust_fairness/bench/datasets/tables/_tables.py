@@ -1,7 +1,7 @@
 """What several tables share: checks, codes and missing cells as features, top shares."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -73,10 +73,13 @@ def top_share(values: pd.Series, file: str, parameters: TopShareParameters) -> p
     )
 
 
-def coded(
-    codes: pd.Series, names: Mapping[int, str] | Mapping[float, str], missing: str = ""
-) -> pd.Series:
-    """Numeric codes as categories in the order of ``names``, and ``missing`` unless it is empty."""
+def coded(codes: pd.Series, names: Mapping[Any, str], missing: str = "") -> pd.Series:
+    """Codes as categories in the order of ``names``, and ``missing`` unless it is empty.
+
+    Codes are numbers, or categories all of which have a name; ``names`` may have further ones.
+    """
+    if isinstance(codes.dtype, pd.CategoricalDtype):
+        names = {code: names[code] for code in codes.cat.categories}
     kinds = [*dict.fromkeys(names.values()), *([missing] if missing else [])]
     values = codes.map(dict(names)).astype("object")
     if missing:

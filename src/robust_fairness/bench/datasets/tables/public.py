@@ -36,6 +36,30 @@ DATE = "compas_screening_date"
 COMPAS_SCORES = ("decile_score", "v_decile_score")
 
 
+class Recoded(BaseModel, extra="forbid", frozen=True):
+    """Groups made of the values of a column.
+
+    Attributes:
+        of: the column.
+        one: a value that is a group, before that of all others, ``rest``.
+        codes: or the group of every value; several values may be of one.
+        also: further columns of the features that reveal the group.
+    """
+
+    of: str
+    one: str = ""
+    rest: str = ""
+    codes: dict[int | float | str, str] = {}
+    also: tuple[str, ...] = ()
+
+    def groups(self, table: pd.DataFrame) -> pd.Series:
+        """The group of every row; the values themselves where nothing is said of them."""
+        values = table[self.of]
+        if self.one:
+            return two_categories(values != self.one, (self.one, self.rest))
+        return coded(values, self.codes) if self.codes else values
+
+
 class Declared(BaseModel, extra="forbid", frozen=True):
     """A table as ``public.yml`` declares it.
 
@@ -44,16 +68,24 @@ class Declared(BaseModel, extra="forbid", frozen=True):
         columns: what the columns hold, see ``schemas.field``; numbers where nothing is said.
         header: whether the first line of a file has the names of the columns.
         delimiter: what separates two cells.
+        attributes: the column that each attribute is, or is made of.
         unread: columns that are not read.
         kept: documented number of rows that the filters of the source leave, 0 without any.
     """
 
     files: dict[str, int | None]
     columns: dict[str, Any]
+    attributes: dict[str, str | Recoded] = {}
     header: bool = True
     delimiter: str = ","
     unread: tuple[str, ...] = ()
     kept: int = 0
+
+    @property
+    def recoded(self) -> dict[str, Recoded]:
+        """How each attribute is made."""
+        made = self.attributes.items()
+        return {name: Recoded(of=of) if isinstance(of, str) else of for name, of in made}
 
     def fields(self) -> dict[str, Field | None]:
         """What the columns that are read may hold."""
@@ -75,11 +107,20 @@ class PublicTable(TableDataset):
     def required_files(self) -> tuple[str, ...]:
         return tuple(declared(self.name).files)
 
+    @property
+    def feature_columns(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
+        """The columns that attributes are made of, and those that tell as much."""
+        return {name: (of.of, *of.also) for name, of in declared(self.name).recoded.items()}
+
+    def attributes(self, table: pd.DataFrame) -> dict[str, pd.Series]:
+        """The attributes that are declared."""
+        return {name: of.groups(table) for name, of in declared(self.name).recoded.items()}
+
     def typed(
-        self, files: Files, file: str, fields: dict[str, Field | None] | None = None
+        self, files: Files, file: str = "", fields: dict[str, Field | None] | None = None
     ) -> pd.DataFrame:
-        """The columns of one of the files with their types, by row number from 0."""
-        table = declared(self.name)
+        """The columns of a file, by default the first, with their types, by row number from 0."""
+        table, file = declared(self.name), file or self.required_files()[0]
         fields = table.fields() if fields is None else fields
         cells = read_cells(
             self.blocks(files, file), file, list(fields),
@@ -142,7 +183,7 @@ class Adult(PublicTable):
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=list(self.parameters.drop)),
-            attributes=dict(table[["sex", "race", "age"]]),
+            attributes=self.attributes(table),
             splits=self.official_splits(first, len(table), splits),
         )
 
@@ -189,20 +230,15 @@ class Communities(PublicTable):
         domain: Literal["", "state"] = ""
         train_rows: PositiveInt | Fraction = 1500
 
-    feature_columns: ClassVar = {
-        "racepctblack_group": ("racepctblack",),
-        "FemalePctDiv_group": ("FemalePctDiv",),
-    }
-
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters, (file,) = self.parameters, self.required_files()
-        table = self.typed(files, file)
+        table = self.typed(files)
         domain = table.pop("state").astype("category")
         crime = table.pop("ViolentCrimesPerPop")
         cut = ("racepctblack", "FemalePctDiv")
-        attributes = {f"{name}_group": top_share(table[name], file, parameters) for name in cut}
-        others = [name for name in parameters.sensitive if name in table and name not in cut]
-        attributes |= {name: table[name] for name in (*cut, *others)}
+        groups = {f"{name}_group": top_share(table[name], file, parameters) for name in cut}
+        attributes = self.attributes(table.assign(**groups))
+        attributes |= {name: table[name] for name in parameters.sensitive if name in table}
         if parameters.domain:
             attributes["state"] = domain
         return TypedTable(
@@ -249,11 +285,9 @@ class Compas(PublicTable):
         scores: bool = False
         sensitive: tuple[Literal["race", "race_full", "sex", "age"], ...] = ("race",)
 
-    feature_columns: ClassVar = {"race_full": ("race",), "age": ("age", "age_cat")}
-
     def read(self, files: Files, splits: int) -> TypedTable:
         domain, (file,) = self.parameters.domain, self.required_files()
-        table = self.typed(files, file)
+        table = self.typed(files)
         table = table[
             table["days_b_screening_arrest"].between(-30, 30)
             & (table["is_recid"] != "-1")
@@ -268,16 +302,10 @@ class Compas(PublicTable):
         not_features = {*COMPAS_SCORES, "two_year_recid", "is_violent_recid"}
         not_features |= {"is_recid", "score_text", "quarter"}
         names = [name for name in table if name not in not_features]
-        attributes = {
-            "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "Non-Caucasian")),
-            "race_full": table["race"],
-            "sex": table["sex"],
-            "age": table["age"],
-        }
         return TypedTable(
             features=table[[*names, *(COMPAS_SCORES if self.parameters.scores else ())]],
             target=table[self.parameters.target],
-            attributes=attributes | ({domain: table[domain]} if domain else {}),
+            attributes=self.attributes(table) | ({domain: table[domain]} if domain else {}),
             domain=domain,
         )
 
@@ -349,7 +377,7 @@ class CreditCard(PublicTable):
             for name in undocumented:
                 table[name] = without(table[name], "undocumented").fillna("others")
         target = table.pop(present[0])
-        return TypedTable(table, target, dict(table[["SEX", "MARRIAGE", "EDUCATION", "AGE"]]))
+        return TypedTable(table, target, self.attributes(table))
 
 
 class Drugs(PublicTable):
@@ -379,26 +407,13 @@ class Drugs(PublicTable):
         sensitive: tuple[Literal["ethnicity", "gender", "age"], ...] = ("ethnicity",)
         drop_sensitive: bool = True
 
-    groups: ClassVar[dict[str, dict[float, str]]] = {
-        "age": {
-            -0.95197: "18-24", -0.07854: "25-34", 0.49788: "35-44", 1.09449: "45-54",
-            1.82213: "55-64", 2.59171: "65+",
-        },
-        "gender": {0.48246: "female", -0.48246: "male"},
-        # White; Asian, Black, Mixed-Black/Asian, -White/Asian, -White/Black, Other
-        "ethnicity": {-0.31685: "White"}
-        | dict.fromkeys((-0.50212, -1.10702, 1.90725, 0.126, -0.22166, 0.1144), "other"),
-    }  # fmt: skip
-
     def read(self, files: Files, splits: int) -> TypedTable:
         (file,) = self.required_files()
-        table = self.typed(files, file)
+        table = self.typed(files)
         table = table[table.pop("semer") == "CL0"]
         require_rows(table, declared(self.name).kept, file, "leaving out who claims to use Semeron")
         return TypedTable(
-            target=table.pop("heroin"),
-            attributes={name: coded(table[name], names) for name, names in self.groups.items()},
-            features=table,
+            target=table.pop("heroin"), attributes=self.attributes(table), features=table
         )
 
 
@@ -433,8 +448,6 @@ class German(PublicTable):
         coding: Literal["south_german", "statlog"] = "south_german"
         sensitive: tuple[Literal["foreign_worker", "sex", "age"], ...] = ("foreign_worker",)
 
-    feature_columns: ClassVar = {"sex": ("personal_status_sex",)}
-
     def required_files(self) -> tuple[str, ...]:
         corrected, older, _ = declared(self.name).files
         return (corrected if self.parameters.coding == "south_german" else older,)
@@ -464,18 +477,8 @@ class German(PublicTable):
         cells = cells.rename(columns=by_name)
         table = validated(cells, self._fields(codebook), file)
         files.note_values(f"german_credit/{coding}", table)
-        sexes = {
-            "south_german": ("male", "female or single male", "male", "female"),
-            "statlog": ("male", "female", "male", "male"),
-        }
         return TypedTable(
-            target=table.pop("credit_risk"),
-            attributes={
-                "foreign_worker": _renamed(table["foreign_worker"], ("foreign", "not foreign")),
-                "sex": _renamed(table["personal_status_sex"], sexes[coding]),
-                "age": table["age"],
-            },
-            features=table,
+            target=table.pop("credit_risk"), attributes=self.attributes(table), features=table
         )
 
     def _fields(self, codebook: dict[str, Any]) -> dict[str, Field | None]:
@@ -489,12 +492,6 @@ class German(PublicTable):
                 numbers = range(first, last + 1)
                 fields[name] = Category([f"{letters if older else ''}{k}" for k in numbers])
         return fields | {"credit_risk": Category({"2" if older else "0": "bad", "1": "good"})}
-
-
-def _renamed(codes: pd.Series, names: tuple[str, ...]) -> pd.Series:
-    """Categories with other names, of which several may be equal."""
-    kind = pd.CategoricalDtype(list(dict.fromkeys(names)))
-    return codes.map(dict(zip(codes.cat.categories, names, strict=True))).astype(kind)
 
 
 class Heart(PublicTable):
@@ -523,7 +520,6 @@ class Heart(PublicTable):
         incomplete: Literal["keep", "drop"] = "keep"
         sensitive: tuple[Literal["sex", "age_group", "age"], ...] = ("sex",)
 
-    feature_columns: ClassVar = {"age_group": ("age",)}
     # measured at all hospitals; the others are missing in a third to two thirds of the rows
     common: ClassVar = ("age", "sex", "cp", "trestbps", "restecg", "thalach", "exang", "oldpeak")
 
@@ -541,15 +537,7 @@ class Heart(PublicTable):
         return TypedTable(
             features=with_indicators(features, numbers),
             target=two_categories(table["num"] > 0, ("no disease", "disease")),
-            attributes={
-                "sex": coded(table["sex"], {0: "female", 1: "male"}),
-                "age_group": two_categories(
-                    table["age"] >= 55,
-                    ("age under 55", "age 55 or over"),
-                ),
-                "age": table["age"],
-                "hospital": table["hospital"],
-            },
+            attributes=self.attributes(table),
             domain="hospital",
         )
 
@@ -559,7 +547,10 @@ class Heart(PublicTable):
         table = pd.concat(parts, names=["hospital"]).reset_index(0).reset_index(drop=True)
         measured = table[["trestbps", "chol"]]
         kind = pd.CategoricalDtype(list(parts))
-        return table.assign(**measured.where(measured > 0), hospital=table["hospital"].astype(kind))
+        return table.assign(
+            **measured.where(measured > 0), hospital=table["hospital"].astype(kind),
+            age_group=two_categories(table["age"] >= 55, ("age under 55", "age 55 or over")),
+        )  # fmt: skip
 
 
 class KddCensus(PublicTable):
@@ -597,8 +588,6 @@ class KddCensus(PublicTable):
         ] = ()
         sensitive: tuple[Literal["sex", "race", "age", "race_full"], ...] = ("sex", "race", "age")
 
-    feature_columns: ClassVar = {"race_full": ("race",)}
-
     def read(self, files: Files, splits: int) -> TypedTable:
         training, test = self.required_files()
         first, fields = self.typed(files, training), declared(self.name).fields()
@@ -612,12 +601,7 @@ class KddCensus(PublicTable):
         return TypedTable(
             target=table.pop("label"),
             features=table.drop(columns=["instance weight", *self.parameters.drop]),
-            attributes={
-                "sex": table["sex"],
-                "race": two_categories(table["race"] != "White", ("White", "other")),
-                "race_full": table["race"],
-                "age": table["age"],
-            },
+            attributes=self.attributes(table),
             splits=self.official_splits(len(first), len(table), splits),
         )
 
@@ -672,18 +656,11 @@ class IowaRecidivism(PublicTable):
     }  # fmt: skip
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        (file,) = self.required_files()
-        table = self.typed(files, file)
-        features = table[list(self.short)].rename(columns=self.short)
+        table = self.typed(files).rename(columns=self.short)
         return TypedTable(
-            features=features,
+            features=table[list(self.short.values())],
             target=table["Recidivism - Return to Prison"],
-            attributes={
-                "sex": table["Sex"],
-                "race": table["Race - Ethnicity"],
-                "age": features["age"],
-                "year": table["Fiscal Year Released"],
-            },
+            attributes=self.attributes(table),
             domain="year",
         )
 
@@ -708,12 +685,11 @@ class LawSchool(PublicTable):
         sensitive: tuple[Literal["male", "race"], ...] = ("male", "race")
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        (file,) = self.required_files()
-        table = self.typed(files, file)
-        files.note_values(file, table)
+        table = self.typed(files)
+        files.note_values(self.required_files()[0], table)
         table["male"] = two_categories(table["male"] == 1, ("female", "male"))
         passed = two_categories(table.pop("pass_bar") == 1, ("failed", "passed"))
-        attributes = dict(table[["male", "race"]])
+        attributes = self.attributes(table)
         if self.parameters.domain:
             attributes["tier"] = table.pop("tier").astype(int).astype(str).astype("category")
         return TypedTable(table, passed, attributes, domain=self.parameters.domain)
@@ -746,23 +722,18 @@ class Oulad(PublicTable):
         train_rows: Fraction = 0.8
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        (file,) = self.required_files()
-        table = self.typed(files, file)
-        files.note_values(file, table)
+        table, domain = self.typed(files), self.parameters.domain
+        files.note_values(self.required_files()[0], table)
         if self.parameters.withdrawn == "drop":
             table = table[table["final_result"] != "Withdrawn"]
-        domains = {
-            "presentation": table["code_presentation"],
-            "module": table["code_module"],
-            "region": table["region"],
-        }
-        domain = self.parameters.domain
         return TypedTable(
-            features=table.drop(columns=["id_student", "final_result", str(domains[domain].name)]),
+            features=table.drop(
+                columns=["id_student", "final_result", *self.feature_columns[domain]]
+            ),
             target=two_categories(
                 table["final_result"].isin(["Pass", "Distinction"]), ("not passed", "passed")
             ),
-            attributes=dict(table[["gender", "disability", "age_band", "imd_band"]]) | domains,
+            attributes=self.attributes(table),
             domain=domain,
             units=table["id_student"],
         )
@@ -803,7 +774,6 @@ class Readmission(PublicTable):
         sensitive: tuple[Literal["race", "race_full", "gender", "age"], ...] = ("race",)
         train_rows: Fraction = 0.8
 
-    feature_columns: ClassVar = {"race_full": ("race",)}
     member: ClassVar = "dataset_diabetes/diabetic_data.csv"  # of the zip file
 
     def required_files(self) -> tuple[str, ...]:
@@ -829,13 +799,8 @@ class Readmission(PublicTable):
             deaths = ["11", "13", "14", "19", "20", "21"]  # or hospice care
             table = table[~table["discharge_disposition_id"].isin(deaths)]
         positive = ["<30", ">30"] if parameters.target == "any" else ["<30"]
-        attributes = {
-            "race": two_categories(table["race"] != "Caucasian", ("Caucasian", "other")),
-            "race_full": table["race"],
-            "gender": two_categories(table["gender"] != "Male", ("Male", "other")),
-            "age": table["age"],
-            "admission_source_id": table.pop("admission_source_id"),
-        }
+        attributes = self.attributes(table)
+        del table["admission_source_id"]
         patients, readmitted = table.pop("patient_nbr"), table.pop("readmitted").isin(positive)
         for name in map(str, table):
             if columns[name] in ("text", columns["insulin"]):
@@ -884,11 +849,10 @@ class Students(PublicTable):
         return (portuguese if self.parameters.subject == "portuguese" else maths,)
 
     def read(self, files: Files, splits: int) -> TypedTable:
-        parameters, (file,) = self.parameters, self.required_files()
-        table = self.typed(files, file)
+        parameters, table = self.parameters, self.typed(files)
         grade = table.pop("G3")
         passed = two_categories(grade >= 10, ("failed", "passed"))
-        attributes = dict(table[["age", "sex"]])
+        attributes = self.attributes(table)
         if parameters.domain:
             attributes["school"] = table.pop("school")
         return TypedTable(
