@@ -10,7 +10,6 @@ from PIL import Image
 
 from tests.datasets import loading
 from tests.datasets.images import encoded
-from tests.datasets.test_celeba import HEADER, USUAL
 
 # Images of every person, in no order.
 PEOPLE = {7: 6, 12: 4, 101: 9, 30: 3, 5: 1, 44: 4}
@@ -71,20 +70,6 @@ def test_skin_tone_is_each_image_s_own(tmp_path):
     bright = samples.x.mean(axis=(1, 2, 3)) > 150
     assert bright.tolist() == [tone == "I" for tone in expected]
     assert set(samples.sources) == {"celeba/identity_CelebA.txt", "celeba/img_align_celeba"}
-
-
-def test_landmarks_of_images_that_are_left_out_do_not_matter(tmp_path):
-    """Nor the order of the file; one outside of its image has no skin tone there."""
-    person_of = make(tmp_path)
-    kept = [name for name, person in person_of.items() if PEOPLE[person] >= 4]
-    lines = [f"{name} {USUAL}" for name in reversed(person_of) if name != kept[0]]
-    lines.append(f"{kept[0]} {USUAL.replace('88 135', '88 -900')}")
-    text = "\n".join([str(len(lines)), HEADER, *lines])
-    (tmp_path / "celeba" / "list_landmarks_align_celeba.txt").write_text(text)
-    measured = load(tmp_path, skin_tone="landmarks").attributes
-    fixed = load(tmp_path).attributes
-    assert measured.iloc[0].isna().all()
-    assert measured.iloc[1:].equals(fixed.iloc[1:])
 
 
 def test_real_people_of_four_images_and_more(shared_data):

@@ -244,19 +244,6 @@ def test_everything_else_is_the_data_set_s_own(load_of):
     assert list(samples.of_split("split_0").attributes) == ["color", "class_size"]
 
 
-def test_digits_are_cut_by_name_of_the_source(tmp_path):
-    """Real rows, 179 or so a class, of which 10 % are left."""
-    samples = load("imbalanced", tmp_path, 3, of={"source": "digits", "seed": 3}, minority=5)
-    assert len(samples) == 1797 and list(samples.sources) == ["scikit-learn/digits"]
-    for split in samples.split_names:
-        cut = minority_of(samples, split)
-        control = counted(samples, samples.downstream_rows(split))
-        trained = counted(samples, samples.rows(split, "train"))
-        assert trained.sum() == control.sum()
-        assert (trained[cut] / control[cut]).tolist() == pytest.approx([0.1] * 5, abs=0.01)
-        assert (abs(trained[~cut] / control[~cut] - 1.9) < 0.1).all()
-
-
 def test_any_data_set_can_be_split_within_each_class(load_of, tmp_path):
     """In the place of splits of its own, also where those are fewer."""
     options = {"of": "digits", "minority": 5, "split": {"test_fraction": 0.5, "seed": 4}}

@@ -56,12 +56,11 @@ def hold_out_domains(
     inside = domains.isin(train).to_numpy()
     part_of = dict.fromkeys(validation, "ood_val") | dict.fromkeys(test, "ood_test")
     outside = domains.astype(object).map(part_of)
-    if rows == "all":
-        splits = samples.splits.apply(lambda parts: _held_out(samples, parts, inside, outside))
-    else:
-        splits = samples.splits.apply(
-            lambda parts: _held_out(samples, parts, inside, outside.where(parts == "test"))
+    splits = samples.splits.apply(
+        lambda parts: _held_out(
+            samples, parts, inside, outside if rows == "all" else outside.where(parts == "test")
         )
+    )
     if samples.classes:
         labels = pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
         require_every_class(splits, labels, f"domains {', '.join(train)}: ")

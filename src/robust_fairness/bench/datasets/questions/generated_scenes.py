@@ -93,7 +93,7 @@ class GeneratedScenes(QuestionDataset):
 
         def boxes_of(images: Sequence[str]) -> Boxes:
             boxes = kept(parameters, {part: scenes for part, (scenes, _) in drawn.items()}, images)
-            files.sources[self.name] = hashlib.sha256(key(parameters).encode()).hexdigest()
+            files.note(self.name, key(parameters).encode())
             files.sources[f"{self.name}/{FEATURES_FILE}"] = boxes.sha256
             return boxes
 
