@@ -9,7 +9,6 @@ import sys
 from inspect import getsource
 
 import duckdb
-import fairlearn.metrics
 import numpy as np
 import pandas as pd
 import polars as pl
