@@ -129,7 +129,7 @@ def test_without_labels_the_parity_gap_that_grew_leads(tmp_path: Path) -> None:
         table.groupby("group")["p"].apply(lambda p: (p >= 0.5).mean()) for table in (then, now)
     ]
     grown = np.ptp(rates[1]) - np.ptp(rates[0])
-    assert answers(audit)[0] == f"No: the gap by group grew in now.csv, by {grown:.2f}"
+    assert answers(audit)[0] == f"No: the gap by group grew in the later period, by {grown:.2f}"
 
 
 def test_a_change_of_y_given_x_moves_no_estimate_and_the_page_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The first picture of an audit and its title, on tables whose truth is known."""
+"""The first figure of an audit and its title, on tables whose truth is known."""
 
 import re
 from html import unescape
@@ -59,16 +59,18 @@ CASES = {
 def test_the_title_names_whom_the_planted_gap_is_of_and_no_more_than_it(case: str) -> None:
     table, options, named, distance = CASES[case]
     done = rf.audit(table, **{**LOANS, **options})
-    picture, page = done.picture, unescape(done.to_html())
-    assert picture is not None and picture.title[1:] in page
+    figure, page = done.figure, unescape(done.to_html())
+    assert figure is not None and figure.title[1:] in page
     if named is None:
-        assert picture.title.startswith("no group can be named") and not picture.also
+        assert figure.title.startswith("no group can be named") and not figure.also
+        if bound := re.search(r"up to (\d+) points between groups of (.*) are", figure.title):
+            assert int(bound[1]) >= 100 * distance and {*bound[2].split(" or ")} == {"race", "sex"}
         return
-    assert picture.title.startswith(named)
-    bound = re.search(r"at least ([0-9.]+) points less often", picture.title)
+    assert figure.title.startswith(named)
+    bound = re.search(r"at least ([0-9.]+) points less often", figure.title)
     assert bound and 0 < float(bound[1]) <= 100 * distance
-    assert picture.beyond == ("above the limit of 10" in picture.title)
-    lead = picture.panels[0][0]
+    assert figure.beyond == ("above the limit of 10" in figure.title)
+    lead = figure.panels[0][0]
     place = lead.pair[0]
     raw = table[table["race"] == "Black"]
     raw = raw[raw["sex"] == "f"] if lead.crossed else raw
@@ -81,10 +83,10 @@ def test_nobody_is_named_more_often_than_at_the_level_of_the_bounds() -> None:
     """Without differences a title names somebody in at most 5 % of the tables, and some error."""
     named = [
         rf.audit(loans(800, {}, seed), **LOANS, metrics=["equalized_odds_difference",
-                 "true_positive_rate_by_group", "false_positive_rate_by_group"]).picture
+                 "true_positive_rate_by_group", "false_positive_rate_by_group"]).figure
         for seed in range(60)
     ]  # fmt: skip
-    assert sum(picture is not None and picture.panels[0][0].bound > 0 for picture in named) <= 7
+    assert sum(figure is not None and figure.panels[0][0].bound > 0 for figure in named) <= 7
 
 
 def test_hidden_groups_are_neither_drawn_nor_named() -> None:
@@ -92,10 +94,10 @@ def test_hidden_groups_are_neither_drawn_nor_named() -> None:
     rare = table.head(40).assign(race="<b>Rare", repaid=1, approved=0)
     table = pd.concat([table, rare], ignore_index=True)
     seen, hidden = (rf.audit(table, **LOANS, suppress=most) for most in (0, 100))
-    assert "<b>Rare" in seen.picture.title and "<b>Rare" not in seen.to_html()
+    assert "<b>Rare" in seen.figure.title and "<b>Rare" not in seen.to_html()
     assert "Rare" in seen.to_html()
     first = hidden.to_html()
-    assert "Rare" not in first and "Rare" not in hidden.picture.title
+    assert "Rare" not in first and "Rare" not in hidden.figure.title
 
 
 def test_errors_that_are_surely_too_high_and_several_classes() -> None:
@@ -105,14 +107,27 @@ def test_errors_that_are_surely_too_high_and_several_classes() -> None:
     columns = {"y_true": "y", "y_pred": "p", "sensitive_features": ["race", "sex"]}
     done = rf.audit(table, **columns, continuous=True)
     group = r"race(?: & sex)? = Black(?: & [fm])?"
-    too = re.match(
-        f"predictions for {group} are too high by at least ([0-9.]+)", done.picture.title
-    )
+    too = re.match(f"predictions for {group} are too high by at least ([0-9.]+)", done.figure.title)
     assert too and 1.2 < float(too[1]) <= 1.5
     letters = rng.choice(list("abc"), 3000)
     right = rng.random(3000) < np.where(table["sex"] == "f", 0.4, 0.9)
     done = rf.audit(table.assign(y=letters, p=np.where(right, letters, "a")), **columns)
-    assert done.picture.title.startswith("sex = f: predictions are right at least ")
+    title = done.figure.title
+    named = re.match(r"race & sex = (\w+) & f: rows with y = ([bc]) are predicted \2", title)
+    bound = re.search(r"at least (\d+) points less often than \w+ & m", title)
+    assert named and bound and 0 < int(bound[1]) <= 50
+    of_class = (letters == named[2]) & (table["sex"] == "f") & (table["race"] == named[1])
+    assert f"({100 * right[of_class].mean():.0f} % against" in title
+
+
+def test_an_attribute_of_too_many_groups_is_named() -> None:
+    table = loans(3000, BLACK)
+    rng = np.random.default_rng(3)
+    table["town"] = rng.choice([f"t{number}" for number in range(60)], 3000)
+    done = rf.audit(table, **LOANS | {"sensitive_features": ["race", "town"]})
+    line = "race & town: 180 groups, at most 100 are compared"
+    assert [*done.figure.left_out] == [line] and line in unescape(done.to_html())
+    assert done.figure.title.startswith("race = Black")
 
 
 def test_an_unknown_word_is_an_error() -> None:

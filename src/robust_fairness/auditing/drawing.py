@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.who import Panel
+from robust_fairness.core.numbers import written
 from robust_fairness.core.rendering.forest import ARROW, SHAPES, axis_ticks, marker, percent
 
 WIDTH, HEIGHT = 160, 16
@@ -159,15 +160,14 @@ def groups_figure(panels: Sequence[Panel], definition: str, most: int, most_cros
     known = np.concatenate([rows[["value", "low", "high", "then"]].to_numpy() for rows in some])
     ends = known[np.isfinite(known)]
     ticks = axis_ticks(ends.min(initial=1.0), ends.max(initial=0.0)) if len(ends) else [0.0, 1.0]
-    write = panels[0].write
     anchors = ("start", *["middle"] * (len(ticks) - 2), "end")
     top = "".join(
         f"<text x='{percent(tick, ticks)}' y=12 text-anchor={anchor}"
-        f"{' class=between' * (place % 2)}>{escape(write(tick))}</text>"
+        f"{' class=between' * (place % 2)}>{escape(_written(panels[0], tick))}</text>"
         for place, (tick, anchor) in enumerate(zip(ticks, anchors, strict=True))
     )
     rows = "".join(_panel(panel, kept, ticks) for panel, kept in zip(panels, places, strict=True))
-    name = panels[0].quantity.words
+    name = panels[0].name
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<figure class='forest named who' aria-label='{escape(name, quote=True)} by group'>"
         f"<figcaption><strong>{escape(name[:1].upper() + name[1:])}</strong> "
@@ -197,9 +197,9 @@ def _panel(panel: Panel, places: Sequence[int], ticks: Sequence[float]) -> str:
         group, state = panel.groups.iloc[place], panel.state(place)
         shape, words = LOOKS[state]
         pale = " pale" if group["small"] else ""
-        said = f"{panel.estimate(group['value'], group['low'], group['high'])}, {words}"
+        said = f"{_estimate(panel, *group[['value', 'low', 'high']])}, {words}"
         if np.isfinite(group["then"]):
-            said += f"; before {panel.write(group['then'])}"
+            said += f"; before {_written(panel, group['then'])}"
         rows.append(
             f"<td class=name>{_dot(state, shape)}{escape(str(group.name))}</td>"
             f"<td class=axis><svg aria-hidden=true>{band}<g class='mark {state}{pale}'>"
@@ -254,12 +254,27 @@ def _difference(panel: Panel, band: str, ticks: Sequence[float]) -> str:
         parts += [
             f"<line class=d x1='{at}' x2='{at}' y1={y - 4} y2={y + 4} />" for at in (here, there)
         ]
-    said, unit = panel.estimate(value, low, high), ", points" if panel.is_share else ""
+    said, unit = _estimate(panel, value, low, high), ", points" if panel.is_share else ""
     return (
         f"<td class=name>difference{unit}</td>"
         f"<td class=axis><svg aria-hidden=true>{''.join(parts)}</svg></td>"
         f"<td class=what>{escape(said.replace(' %', ''))}</td>"
     )
+
+
+def _written(panel: Panel, value: float) -> str:
+    """A value as the figure writes it: per cent, or a number."""
+    return f"{100 * value:.3g} %" if panel.is_share else written(value)
+
+
+def _estimate(panel: Panel, value: float, low: float, high: float) -> str:
+    """A value with its interval likewise."""
+    if not np.isfinite(value):
+        return "not known"
+    factor, unit = (100, " %") if panel.is_share else (1, "")
+    if not np.isfinite([low, high]).all():
+        return f"{factor * value:.3g}{unit}"
+    return f"{factor * value:.2g}{unit} ({factor * low:.2g} to {factor * high:.2g})"
 
 
 def _height(value: float) -> float:

@@ -21,7 +21,7 @@ from robust_fairness.auditing.predictions import Options, Predictions, attribute
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
 from robust_fairness.auditing.trivial import trivial_predictor
-from robust_fairness.auditing.who import Picture, picture_of
+from robust_fairness.auditing.who import Figure, figure_of
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.intervals import Compared
 
@@ -71,9 +71,9 @@ class AuditFindings:
     compared: Mapping[tuple[str, str], Compared] = field(default_factory=dict)
 
     @cached_property
-    def picture(self) -> Picture | None:
+    def figure(self) -> Figure | None:
         """The groups of the gap that the audit begins with, and who differs; see ``who``."""
-        return picture_of(self)
+        return figure_of(self)
 
     def changes(self) -> pd.DataFrame:
         """Every value then and now, and its change, with the columns ``changes.CHANGES``.

@@ -1,6 +1,6 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from robust_fairness.auditing.verdict import (
     undefined,
     who,
 )
-from robust_fairness.auditing.who import Picture
+from robust_fairness.auditing.who import Figure
 from robust_fairness.core import tables
 from robust_fairness.core.rendering.forest import SHAPES
 from robust_fairness.core.rendering.html import rendered
@@ -43,7 +43,7 @@ from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.groups import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
-MOST_LINES = 6  # attributes of the first picture
+MOST_LINES = 6  # attributes of the first figure
 MOST_SHOWN = 10  # groups of each of them
 MOST_CROSSED = 6  # intersections
 MOST_GATES = 60  # lines of gates
@@ -74,6 +74,7 @@ def audit_page(audit: AuditFindings) -> str:
     order = {name: number for number, name in enumerate(options.sensitive_features)}
     names.sort(key=lambda name: (order.get(name, len(order)), name))
     groups = predictions.groups(options.intersections)
+    panels = [panel for of_rate in audit.figure.panels for panel in of_rate] if audit.figure else []
     return rendered(
         "robust_fairness.auditing",
         "audit.html",
@@ -85,8 +86,9 @@ def audit_page(audit: AuditFindings) -> str:
         advice=advice(audit),
         who=who(audit),
         shapes=SHAPES,
-        figures=_figures(audit.picture) if audit.picture else [],
-        limited=bool(audit.picture and audit.picture.panels[0][0].limit is not None),
+        figures=[*_figures(audit.figure)] if audit.figure else [],
+        estimated=audit.assumption and predictions.known is None,
+        limited=any(panel.limit is not None for panel in panels),
         strata=of_strata(audit),
         searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
@@ -109,15 +111,12 @@ def audit_page(audit: AuditFindings) -> str:
     )
 
 
-def _figures(picture: Picture) -> list[Markup]:
-    """A figure for every rate of the first picture."""
-    panels = [of_rate[0] for of_rate in picture.panels]
-    return [
-        groups_figure(
-            of_rate[:MOST_LINES], definition(panel.quantity.name), MOST_SHOWN, MOST_CROSSED
-        )
-        for panel, of_rate in zip(panels, picture.panels, strict=True)
-    ]
+def _figures(figure: Figure) -> Iterator[Markup]:
+    """A figure for every rate of the first figure."""
+    for panels in figure.panels:
+        of_class = f"Class {panels[0].label} against all others: " if panels[0].label else ""
+        text = of_class + definition(panels[0].quantity.name)
+        yield groups_figure(panels[:MOST_LINES], text, MOST_SHOWN, MOST_CROSSED)
 
 
 def _why(why: Why) -> dict[str, Any]:

@@ -246,7 +246,8 @@ class Predictions:
         if self.samples.classes:
             return self.counts_of(groups)
         weight = {} if self.weight is None else {WEIGHTS: self.weight}
-        return Rows({"y_true": self.samples.y, "y_pred": self.prediction, **weight}, groups)
+        arrays = {"y_true": self.samples.y, "y_pred": self.prediction, **weight}
+        return Rows(arrays, groups, independent=self.units is None and self.replicates is None)
 
     @property
     def weight(self) -> np.ndarray | None:

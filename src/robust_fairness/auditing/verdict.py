@@ -12,7 +12,7 @@ from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.naming import option
-from robust_fairness.auditing.who import GAPS, SUGGESTED, gap_names
+from robust_fairness.auditing.who import GAPS, GAPS_OF_CLASSES, SUGGESTED, gap_names
 from robust_fairness.core.numbers import exact
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import answer, gated, grew_in
@@ -23,6 +23,7 @@ MOST_GATES = 3  # of each verdict, which the console shows
 MOST_LINES = 4  # of gaps, and of what is missing, which the console shows
 WORST = {"accuracy_by_group": "accuracy", "mean_squared_error_by_group": "mean squared error"}
 MARGIN = 0.05  # change of a gap that is immaterial, see ``numbers.verdicts``
+LATER = "the later period"
 NO_LIMIT = "Unknown: no gate sets a limit for the gaps"
 NOTHING_ESTIMATED = "Unknown: no gap between groups can be estimated"
 
@@ -57,11 +58,11 @@ def _of_disagreement(audit: AuditFindings) -> list[str]:
 
 def who(audit: AuditFindings) -> list[str]:
     """Which groups differ, where the answers do not say it already: the title and what is more."""
-    picture = audit.picture
-    if picture is None:
+    figure = audit.figure
+    if figure is None:
         return []
-    said = any(picture.title in line for line in answers(audit))
-    lines = ["" if said else picture.title, picture.also and f"also: {picture.also}"]
+    said = any(figure.title in line for line in answers(audit))
+    lines = ["" if said else figure.title, figure.also and f"also: {figure.also}", *figure.left_out]
     ours = ("no group", "predictions", "the ", "also")  # other lines begin with a name of the table
     return [line[0].upper() + line[1:] if line.startswith(ours) else line for line in lines if line]
 
@@ -84,7 +85,7 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
 
 def _what(judgement: Judgement) -> str:
     change = "the change of " if judgement.gate.change else ""
-    name = GAPS.get(judgement.gate.metric)
+    name = {**GAPS, **GAPS_OF_CLASSES}.get(judgement.gate.metric)
     metric = f"the {name}" if name else judgement.gate.metric
     by = f" by {judgement.row.place}" if judgement.row.place else ""
     return f"{change}{metric}{by}"
@@ -116,8 +117,8 @@ def _without_gates(audit: AuditFindings) -> str:
     gate = suggested(audit)
     if not gate or audit.options.continuous:
         return NO_LIMIT if gate else NOTHING_ESTIMATED
-    if audit.picture and audit.picture.beyond:
-        return f"No: {audit.picture.title}"
+    if audit.figure and audit.figure.beyond:
+        return f"No: {audit.figure.title}"
     return _of_gates(audit.judged(gate, "evidence").judgements)
 
 
@@ -130,7 +131,7 @@ def _of_changes(audit: AuditFindings) -> list[str]:
     known = changes[(changes["state"] != "") & changes["metric"].isin(list(words))]
     if known.empty:
         return [NOTHING_ESTIMATED]
-    pairs = known.assign(data="", place=audit.name, margin=MARGIN, limit="", group="", have=np.nan)
+    pairs = known.assign(data="", place=LATER, margin=MARGIN, limit="", group="", have=np.nan)
     pairs["bound"] = pairs[["low", "high"]].abs().max(axis=1)
     of_gap = {name: pairs[pairs["metric"] == name] for name in words if {name} & {*known["metric"]}}
     first, *others = of_gap

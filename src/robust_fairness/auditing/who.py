@@ -7,7 +7,7 @@ differences name a group.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,14 +15,23 @@ import pandas as pd
 
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
-from robust_fairness.auditing.scores import Scored, scored
 from robust_fairness.core.numbers import exact, written
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.numbers.intervals import Compared
-from robust_fairness.numbers.quantities import Quantity
-from robust_fairness.numbers.rates import LinearGap, contrast, interval, known_or, linear_gap
+from robust_fairness.numbers.groups import groups_of
+from robust_fairness.numbers.intervals import MOST_GROUPS, Compared, mean_intervals
+from robust_fairness.numbers.quantities import Quantity, RowValues
+from robust_fairness.numbers.rates import (
+    LinearGap,
+    Rates,
+    contrast,
+    interval,
+    known_or,
+    linear_gap,
+    rates_of,
+)
+from robust_fairness.numbers.rows import Source
 
 GAPS = {
     "equalized_odds_difference": "equalized odds difference",
@@ -37,12 +46,12 @@ GAPS_OF_CLASSES = {
     "delta_eo_one_vs_rest": "equalized odds gap of a group and the rest",
     "delta_dp_one_vs_rest": "demographic parity gap of a group and the rest",
 }
-OF_CLASSES = "accuracy_difference"  # of more than two classes, whose groups are shown
 SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
-MOST_OTHERS = 4  # groups that are "others" together
+MOST_OTHERS = 4  # groups that are "others" together, and names that are listed
 MOST_ALSO = 2
 WHOLE = 10  # a bound from which on it has no decimals
 CLOSE = 0.02  # values that are this near have a decimal
+# Rates of decisions, and the class of their rows in the words of the user.
 DECISIONS = {
     "selection_rate": "",
     "true_positive_rate": "positive",
@@ -64,6 +73,7 @@ class Panel:
         attribute: its name.
         crossed: whether it is an intersection that no option asked for.
         quantity: the rate.
+        label: the class that is decided for, where there are more than two.
         groups: by name: value, low, high, n and small as in the audit; then, the value of an
             earlier period; least and most, bounds of the value that hold together.
         least: by how much the group of a row is surely above that of a column ``[groups,
@@ -75,10 +85,16 @@ class Panel:
     attribute: str
     crossed: bool
     quantity: Quantity
+    label: str
     groups: pd.DataFrame
     least: np.ndarray
     gap: tuple[float, float, float]
     limit: float | None
+
+    @property
+    def name(self) -> str:
+        """The rate in words."""
+        return f"{self.quantity.words} of {self.label}" if self.label else self.quantity.words
 
     @property
     def bound(self) -> float:
@@ -86,13 +102,17 @@ class Panel:
         return float(self.least.max())
 
     @property
-    def merit(self) -> pd.Series:
-        """The values, the larger the better; of signed errors the nearest to 0 is best."""
-        value = self.groups["value"]
+    def direction(self) -> int:
+        """1 where higher values are better, -1 where lower ones are, 0 where those near 0 are."""
         if self.quantity.name == "mean_error":
-            return -value.abs()
-        higher = self.quantity.better == "higher" or self.quantity.signed
-        return value if higher else -value
+            return 0
+        return 1 if self.quantity.better == "higher" or self.quantity.signed else -1
+
+    @property
+    def merit(self) -> pd.Series:
+        """The values, the larger the better."""
+        value = self.groups["value"]
+        return value * self.direction if self.direction else -value.abs()
 
     @property
     def best(self) -> int:
@@ -102,6 +122,12 @@ class Panel:
         return int(np.argmax(merit.fillna(-np.inf)))
 
     @property
+    def worst(self) -> int:
+        """The place of the group that is furthest from the best one."""
+        away = (self.groups["value"] - self.groups["value"].iloc[self.best]).abs()
+        return int(np.argmax(away.fillna(-1.0)))
+
+    @property
     def pair(self) -> tuple[int, int]:
         """The places of both groups with the surest difference, the worse one first."""
         places = np.unravel_index(self.least.argmax(), self.least.shape)
@@ -109,13 +135,17 @@ class Panel:
         return first, second
 
     @property
+    def lower(self) -> bool:
+        """Whether the worse group of this pair has the lower value."""
+        worse, other = self.groups["value"].iloc[[*self.pair]]
+        return bool(worse < other)
+
+    @property
     def within(self) -> tuple[float, float] | None:
         """What is within the limit from the best group on; None without a limit."""
         if self.limit is None or np.isnan(best := self.groups["value"].iloc[self.best]):
             return None
-        below = self.quantity.name == "mean_error" or self.merit.iloc[self.best] == best
-        above = self.quantity.name == "mean_error" or not below
-        return best - self.limit * below, best + self.limit * above
+        return best - self.limit * (self.direction >= 0), best + self.limit * (self.direction <= 0)
 
     def state(self, place: int) -> str:
         """Whether the difference from the best group is surely ``good``, ``bad``, or ``unsure``."""
@@ -137,44 +167,28 @@ class Panel:
         kept = {*known[: max(most - len(named), 1)], *named} if len(order) > most else {*order}
         return [place for place in order if place in kept]
 
-    def said(self, *values: float) -> list[str]:
-        """Values in the words of a title, each once: per cent, or numbers; unequal ones differ."""
-        if not self.is_share:
-            return [*dict.fromkeys(written(value, TWO) for value in values)]
-        digits = int(float(np.ptp(values)) < CLOSE)
-        return [*dict.fromkeys(f"{100 * value:.{digits}f} %" for value in values)]
-
-    def distance(self, value: float) -> str:
-        """A difference likewise, in points."""
-        return f"{floored(100 * value)} points" if self.is_share else floored(value)
-
-    @property
-    def worst(self) -> int:
-        """The place of the group that is furthest from the best one."""
-        away = (self.groups["value"] - self.groups["value"].iloc[self.best]).abs()
-        return int(np.argmax(away.fillna(-1.0)))
-
-    def write(self, value: float) -> str:
-        """A value as the picture writes it: per cent, or a number."""
-        return f"{100 * value:.3g} %" if self.is_share else written(value)
-
-    def estimate(self, value: float, low: float, high: float) -> str:
-        """A value with its interval likewise."""
-        if not np.isfinite(value):
-            return "not known"
-        factor, unit = (100, " %") if self.is_share else (1, "")
-        if not np.isfinite([low, high]).all():
-            return f"{factor * value:.3g}{unit}"
-        return f"{factor * value:.2g}{unit} ({factor * low:.2g} to {factor * high:.2g})"
-
     @property
     def is_share(self) -> bool:
         """Whether values are shares of rows."""
         return self.quantity.task != "regression"
 
+    def said(self, value: float, others: pd.Series) -> str:
+        """A value against the range of others: per cent, or numbers; unequal ones differ."""
+        ends = value, others.min(), others.max()
+        digits = int(float(np.ptp(ends)) < CLOSE)
+        mine, *texts = (
+            f"{100 * end:.{digits}f}" if self.is_share else written(end, TWO) for end in ends
+        )
+        unit = " %" if self.is_share else ""
+        return f"{mine}{unit} against {' to '.join(dict.fromkeys(texts))}{unit}"
+
+    def distance(self, value: float) -> str:
+        """A difference that is no larger than the value, in points or a number."""
+        return f"{floored(100 * value)} points" if self.is_share else floored(value)
+
 
 class Findings(Protocol):
-    """What a picture needs of ``findings.AuditFindings``."""
+    """What a figure needs of ``findings.AuditFindings``."""
 
     @property
     def rows(self) -> pd.DataFrame: ...
@@ -194,14 +208,16 @@ class Findings(Protocol):
     def label_selection(self) -> Sequence[str]: ...
 
 
-class Picture(NamedTuple):
-    """The first picture of an audit: its panels by rate, its title, and what else is sure.
+class Figure(NamedTuple):
+    """The first figure of an audit: its title, what else is sure, and its panels by rate.
 
-    ``beyond`` says whether the difference of the title is surely above its limit.
+    ``left_out`` says which attributes have too many groups, and ``beyond`` whether the difference
+    of the title is surely above its limit.
     """
 
     title: str
     also: str
+    left_out: Sequence[str]
     beyond: bool
     panels: Sequence[Sequence[Panel]]
 
@@ -218,104 +234,81 @@ def floored(value: float) -> str:
     return f"{np.floor(value * 10**digits) / 10**digits:.{digits}f}"
 
 
-def picture_of(audit: Findings) -> Picture | None:
+def figure_of(audit: Findings) -> Figure | None:
     """The groups of the gap that an audit begins with; None where nothing is compared."""
-    leading = None if audit.label_selection else _leading(audit)
-    if leading is None:
+    leading, quantities = _leading(audit)
+    if audit.label_selection or not quantities:
         return None
-    sources = [*_sources(audit, leading)]
-    gap = find_metric(leading).gap
-    panels = [
-        panel
-        for quantity_place in range(len(gap.of) if gap else 0)
-        for source in sources
-        if (panel := _panel(audit, leading, source, quantity_place, len(sources))) is not None
+    sources = _sources(audit.predictions, audit.options)
+    panels = [*_panels(audit, leading, quantities, sources)]
+    left_out = [
+        f"{name}: {len(source.names):,} groups, at most {MOST_GROUPS} are compared"
+        for name, source in sources.items()
+        if len(source.names) > MOST_GROUPS
     ]
     if not panels:
-        return None
-    order = sorted(panels, key=lambda panel: -panel.bound)
-    lead, *others = order
-    title = _title(lead, audit) if lead.bound > 0 else _nobody(panels)
+        return Figure("", "", left_out, False, []) if left_out else None
+    panels.sort(key=lambda panel: -panel.bound)
+    lead, *others = panels
     further = [panel for panel in others if panel.bound > 0 and not panel.crossed]
     further.sort(key=lambda panel: panel.attribute == lead.attribute)
-    also = [_also(panel, lead, audit) for panel in further[:MOST_ALSO]]
-    beyond = lead.limit is not None and lead.bound > lead.limit
-    by_rate: dict[str, list[Panel]] = {}
-    crossed = next((panel.attribute for panel in order if panel.crossed), "")
-    places = {panel.attribute: place for place, panel in reversed([*enumerate(order)])}
-    for panel in sorted(order, key=lambda panel: places[panel.attribute]):
-        if not panel.crossed or panel.attribute == crossed:
-            by_rate.setdefault(panel.quantity.name, []).append(panel)
-    rates = sorted(by_rate, key=lambda name: name != lead.quantity.name)
-    return Picture(title, "; ".join(also), beyond, [by_rate[name] for name in rates])
+    crossed = next((panel.attribute for panel in panels if panel.crossed), "")
+    drawn = {
+        (panel.name, panel.attribute): panel
+        for panel in panels
+        if (not panel.crossed or panel.attribute == crossed)
+        and (not panel.label or panel.name == lead.name)
+    }
+    rates, names = (dict.fromkeys(keys) for keys in zip(*drawn, strict=True))
+    return Figure(
+        _title(lead, audit) if lead.bound > 0 else _nobody(panels),
+        "; ".join(_also(panel, lead, audit) for panel in further[:MOST_ALSO]),
+        left_out,
+        lead.limit is not None and lead.bound > lead.limit,
+        [[drawn[rate, name] for name in names if (rate, name) in drawn] for rate in rates],
+    )
 
 
-class _Source(NamedTuple):
-    """Groups of an attribute: their rows of an audit, what is compared, and values before."""
+def _leading(audit: Findings) -> tuple[str, Sequence[Quantity]]:
+    """The gap of the worst gate, or the first one that the audit has, and the rates it compares.
 
-    attribute: str
-    crossed: bool
-    rows: pd.DataFrame
-    compared: Compared
-    before: pd.DataFrame
-
-
-def _leading(audit: Findings) -> str | None:
-    """The gap of the worst gate, or the first that the audit has, whose rates are compared."""
+    Of more than two classes no gap, but accuracy and the recall of every class.
+    """
+    classes = range(len(audit.predictions.samples.classes))
+    if len(classes) > TWO:
+        recall = replace(_quantity("true_positive_rate"), binary=False, rows=_recalled)
+        of_classes = [replace(recall, options={"label": label}) for label in classes]
+        return "", [_quantity("accuracy"), *of_classes]
     names = {metric for _, metric in audit.compared}
     gates = [judgement.gate.metric for judgement in audit.judgements if not judgement.gate.change]
-    if len(audit.predictions.samples.classes) > TWO:
-        labelled = audit.predictions.labelled or audit.predictions.known is not None
-        return OF_CLASSES if labelled and audit.predictions.groups(False) else None
-    first = [*gates[:1], *gap_names(audit.rows)]
-    return next((name for name in first if name in names and find_metric(name).gap), None)
+    for name in (*gates[:1], *gap_names(audit.rows)):
+        if name in names and (gap := find_metric(name).gap):
+            return name, gap.of
+    return "", []
 
 
-def _sources(audit: Findings, leading: str) -> Iterator[_Source]:
-    """Every attribute, and the intersections of two that were not asked for."""
-    attributes = audit.predictions.samples.attributes
-    groupings = audit.predictions.groupings(audit.options.intersections)
-    names = {attribute_name(columns, attributes): columns for columns in groupings}
-    pairs = [*combinations([columns[0] for columns in groupings if len(columns) == 1], TWO)]
-    names |= {attribute_name(pair, attributes): pair for pair in pairs}
-    asked = {attribute_name(columns, attributes) for columns in groupings}
-    names |= dict.fromkeys(audit.predictions.membership, ())
-    changed = audit.changed
-    for name, columns in names.items():
-        compared = audit.compared.get((name, leading))
-        if compared is not None and name in {*asked, *audit.predictions.membership}:
-            before = pd.DataFrame() if changed is None else changed
-            yield _Source(name, False, audit.rows, compared, before)
-        elif columns:
-            now = _scored(audit, audit.predictions, leading, columns)
-            if (name, leading) not in now.compared:
-                continue
-            before = pd.DataFrame()
-            if audit.earlier is not None:
-                rows = _scored(audit, audit.earlier, leading, columns).rows
-                before = rows.rename(columns={"value": "then"})
-            yield _Source(name, name not in asked, now.rows, now.compared[name, leading], before)
+def _quantity(name: str) -> Quantity:
+    definition = find_metric(name).definition
+    assert isinstance(definition, Quantity)
+    return definition
 
 
-def _scored(
-    audit: Findings, predictions: Predictions, leading: str, columns: Sequence[str]
-) -> Scored:
-    """The gap and its rates of some columns together."""
-    samples = predictions.samples
-    some = replace(
-        predictions, samples=replace(
-            samples, attributes=samples.attributes[[*columns]], sensitive=tuple(columns)
-        ),
-        membership={}, control=pd.DataFrame(index=range(len(samples))),
-    )  # fmt: skip
-    gap = find_metric(leading).gap
-    rates = [f"{quantity.name}_by_group" for quantity in gap.of] if gap else []
-    labelled = predictions.labelled or predictions.known is not None
-    options = replace(
-        audit.options, metrics=[leading, *rates], intersections=len(columns) > 1, functions={},
-        control_features=(), membership={}, y_true=audit.options.y_true if labelled else None,
-    )  # fmt: skip
-    return scored(some, options)
+def _recalled(y_true: np.ndarray, y_pred: np.ndarray, *, label: int) -> RowValues:
+    return RowValues(y_pred == label, y_true == label)
+
+
+def _sources(predictions: Predictions, options: Options) -> dict[str, Source]:
+    """Counts or rows of every attribute, and of all intersections of two."""
+    attributes = predictions.samples.attributes
+    alone = [str(name) for name in attributes.select_dtypes("category")]
+    made: dict[str, Source] = {}
+    if predictions.samples.classes:
+        made |= predictions.counts(options.intersections)
+    for columns in [*predictions.groupings(options.intersections), *combinations(alone, TWO)]:
+        name = attribute_name(columns, attributes)
+        if name not in made:
+            made[name] = predictions.source_of(groups_of(attributes, columns))
+    return made
 
 
 def _limit(audit: Findings, leading: str, attribute: str) -> float | None:
@@ -332,158 +325,133 @@ def _limit(audit: Findings, leading: str, attribute: str) -> float | None:
     return min(limits, default=None)
 
 
-def _panel(audit: Findings, leading: str, source: _Source, place: int, family: int) -> Panel | None:
-    """A rate of the groups that may be shown; None without two of them."""
-    gap, compared = find_metric(leading).gap, source.compared
-    size = len(compared.groups)
-    if gap is None or compared.rates.value.shape[1] != len(gap.of) * size:
-        return None
-    quantity = gap.of[place]
-    rows = source.rows
-    rows = rows[
-        (rows["attribute"] == source.attribute) & (rows["metric"] == f"{quantity.name}_by_group")
-    ].set_index("group")
-    shown = [number for number, name in enumerate(compared.groups) if name in rows.index]
-    if len(shown) < TWO:
-        return None
-    groups = rows.loc[[compared.groups[number] for number in shown]]
-    groups = groups[["value", "low", "high", "n", "small"]]
-    then = _then(source, f"{quantity.name}_by_group")
-    groups = groups.assign(then=[then.get(name, np.nan) for name in groups.index])
-    around = ((0, 0), (place * size, (len(gap.of) - 1 - place) * size))
-    pairs = np.pad(linear_gap("largest", size).functions, around)
-    alone = np.pad(np.eye(size), around)
-    least, most = _bounds(compared, pairs, LEVEL / (len(pairs) * len(gap.of) * family))
-    matrix = np.full((size, size), -np.inf)
-    high, low = pairs.argmax(1) - place * size, pairs.argmin(1) - place * size
-    matrix[high, low] = least
-    lowest, highest = _bounds(compared, alone, LEVEL / (2 * size * family))
-    visible = np.isin(high, shown) & np.isin(low, shown)
-    value = compared.rates.mean[0, place * size :][shown]
-    ends = interval(compared.rates, LinearGap(pairs[visible]))
-    return Panel(
-        source.attribute, source.crossed, quantity,
-        groups.assign(least=lowest[shown], most=highest[shown]),
-        matrix[np.ix_(shown, shown)],
-        (float(np.nanmax(value) - np.nanmin(value)), float(ends[0][0]), float(ends[1][0])),
-        _limit(audit, leading, source.attribute),
-    )  # fmt: skip
+def _panels(
+    audit: Findings, leading: str, quantities: Sequence[Quantity], sources: Mapping[str, Source]
+) -> Iterator[Panel]:
+    """Every rate of every attribute of which at least two groups may be shown."""
+    options, predictions = audit.options, audit.predictions
+    before = {} if audit.earlier is None else _sources(audit.earlier, options)
+    asked = {*predictions.groups(options.intersections), *predictions.membership}
+    family = len(sources) * len(quantities)
+    for (name, source), quantity in product(sources.items(), quantities):
+        means, present = source.values(quantity), source.values(quantities[0]).shown > 0
+        rates, size = rates_of([means], present), int(present.sum())
+        if len(source.names) > MOST_GROUPS or size < TWO:
+            continue
+        if not rates.bounded and np.isnan(rates.variance).all():
+            continue
+        low, high, _ = mean_intervals(quantity, means)
+        columns = {
+            "value": means.value,
+            "low": low,
+            "high": high,
+            "n": means.shown.astype(int),
+            "then": np.nan,
+        }
+        groups = pd.DataFrame(columns, index=source.names)[present]
+        groups[["low", "high"]] = groups[["low", "high"]].mask(groups["value"].isna())
+        if name in before:
+            earlier = before[name].values(quantity)
+            then = np.where(earlier.shown >= options.suppress, earlier.value, np.nan)
+            groups["then"] = pd.Series(then, before[name].names).reindex(groups.index)
+        pairs = linear_gap("largest", size).functions
+        first, second = pairs.argmax(1), pairs.argmin(1)
+        surely = np.full((size, size), -np.inf)
+        surely[first, second] = _bounds(rates, pairs, LEVEL / (len(pairs) * family))[0]
+        least, most = _bounds(rates, np.eye(size), LEVEL / (2 * size * family))
+        groups = groups.assign(small=groups["n"] < options.small, least=least, most=most)
+        shown = np.flatnonzero(groups["n"] >= options.suppress)
+        if len(shown) < TWO:
+            continue
+        visible = pairs[np.isin(first, shown) & np.isin(second, shown)]
+        lower, upper = interval(rates, LinearGap(visible))
+        groups, surely = groups.iloc[shown], surely[np.ix_(shown, shown)]
+        label = quantity.options.get("label")
+        yield Panel(
+            name, name not in asked, quantity,
+            "" if label is None else predictions.samples.classes[int(label)],
+            groups, surely,
+            (float(np.ptp(groups["value"].dropna())), float(lower[0]), float(upper[0])),
+            _limit(audit, leading, name),
+        )  # fmt: skip
 
 
-def _then(source: _Source, metric: str) -> dict[str, float]:
-    if source.before.empty:
-        return {}
-    of = source.before
-    of = of[(of["attribute"] == source.attribute) & (of["metric"] == metric)]
-    return dict(zip(of["group"], of["then"], strict=True))
-
-
-def _bounds(
-    compared: Compared, functions: np.ndarray, tail: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(rates: Rates, functions: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
     """One-sided bounds of functions of rates, infinite where they are not known."""
-    made = contrast(compared.rates.corrected(), None, functions, None)
+    made = contrast(rates.corrected(), None, functions, None)
     half = made.critical(tail)
-    least = known_or(made.value - half, -np.inf)[0]
-    return least, known_or(made.value + half, np.inf)[0]
+    return known_or(made.value - half, -np.inf)[0], known_or(made.value + half, np.inf)[0]
 
 
 def _title(panel: Panel, audit: Findings) -> str:
     """Who differs by how much at least, from whom, with the values, and the side of the limit."""
     worse, other = panel.pair
-    names, values = panel.groups.index, panel.groups["value"]
-    if panel.quantity.name == "mean_error" and (text := _too(panel, worse)):
+    group, values = panel.groups.iloc[worse], panel.groups["value"]
+    others = values.drop(group.name)
+    too = max(group["least"], -group["most"])
+    if panel.quantity.name == "mean_error" and too > 0:
+        return (
+            f"predictions for {panel.attribute} = {group.name} are too "
+            f"{'high' if group['least'] > 0 else 'low'} by at least {panel.distance(too)} "
+            f"(mean error {panel.said(group['value'], others)})"
+        )
+    away = panel.least[:, worse] if panel.lower else panel.least[worse]
+    limit, bound, than = panel.limit, float(np.delete(away, worse).min()), "others"
+    # a bound above the limit is not given up for "others"
+    above = limit is None or bound > limit or panel.bound <= limit
+    if not (1 < len(others) <= MOST_OTHERS and bound > 0 and above):
+        others, bound, than = values.iloc[[other]], panel.bound, str(values.index[other])
+    text = f"{_clause(panel, audit, bound, than)} ({panel.said(group['value'], others)})"
+    if limit is None:
         return text
-    rest = [place for place in range(len(names)) if place != worse]
-    lower = values.iloc[worse] < values.iloc[other]
-    bounds = [panel.least[place, worse] if lower else panel.least[worse, place] for place in rest]
-    together = 1 < len(rest) <= MOST_OTHERS and min(bounds) > 0
-    if together and panel.limit is not None:  # a bound above the limit is not given up
-        together = min(bounds) > panel.limit or panel.bound <= panel.limit
-    bound = min(bounds) if together else panel.bound
-    others = sorted(values.iloc[rest if together else [other]])
-    mine, *ends = panel.said(values.iloc[worse], others[0], others[-1])
-    against = " to ".join(ends).replace(" % to", " to")
-    than = "others" if together else str(names[other])
-    text = _clause(panel, audit, str(names[worse]), panel.distance(bound), lower, than)
-    return f"{text} ({mine} against {against}){_side(panel, bound)}"
-
-
-def _side(panel: Panel, bound: float) -> str:
-    """Where the difference is of the limit."""
-    if panel.limit is None:
-        return ""
-    limit = exact(round(100 * panel.limit, 9)) if panel.is_share else exact(panel.limit)
-    if bound > panel.limit:
-        return f", above the limit of {limit}"
-    if panel.gap[1] > panel.limit:  # as the interval of the gap alone says
-        return ""
-    return f", {'below' if panel.gap[2] <= panel.limit else 'perhaps above'} the limit of {limit}"
+    side = "above" if bound > limit else "perhaps above" if panel.gap[1] <= limit else ""
+    side = "below" if panel.gap[2] <= limit else side
+    written_limit = exact(round(100 * limit, 9) if panel.is_share else limit)
+    return f"{text}, {side} the limit of {written_limit}" if side else text
 
 
 def _also(panel: Panel, lead: Panel, audit: Findings) -> str:
     """Another difference that is sure, in short where it is one of the same rate."""
-    worse, other = panel.pair
-    names, values = panel.groups.index, panel.groups["value"]
-    lower, bound = values.iloc[worse] < values.iloc[other], panel.distance(panel.bound)
-    if panel.quantity != lead.quantity:
-        return _clause(panel, audit, str(names[worse]), bound, lower, str(names[other]))
-    more = "lower" if lower else "higher"
-    return f"{panel.attribute} = {names[worse]} at least {bound} {more} than {names[other]}"
+    group, than = (str(panel.groups.index[place]) for place in panel.pair)
+    if panel.name != lead.name:
+        return _clause(panel, audit, panel.bound, than)
+    more = "lower" if panel.lower else "higher"
+    return f"{panel.attribute} = {group} at least {panel.distance(panel.bound)} {more} than {than}"
 
 
-def _clause(panel: Panel, audit: Findings, group: str, bound: str, lower: bool, than: str) -> str:
-    """A sentence about a group without its values, in the words of the table or of the user."""
-    words, name = audit.options.words, panel.quantity.name
-    who = f"{group} {words['rows']}" if "rows" in words else f"{panel.attribute} = {group}:"
-    if name in DECISIONS:
-        classes = audit.predictions.samples.classes
-        which = ""
-        if DECISIONS[name]:
-            label = classes[DECISIONS[name] == "positive"]
-            which = words.get(DECISIONS[name], f"with {audit.options.y_true} = {label}")
-        decided = words.get("predicted", f"predicted {classes[1]}")
-        rows = " ".join(filter(None, (who, "" if "rows" in words else "rows", which)))
-        return (
-            f"{rows} are {decided} at least {bound} {'less' if lower else 'more'} often than {than}"
-        )
-    more = "lower" if lower else "higher"
-    if name == "accuracy":
-        more = "less" if lower else "more"
-        of = f"predictions for {who} are" if "rows" in words else f"{who} predictions are"
-        return f"{of} right at least {bound} {more} often than for {than}"
-    of = (
-        f"the {panel.quantity.words} of {who}"
-        if "rows" in words
-        else f"{who} the {panel.quantity.words}"
-    )
-    return f"{of} is at least {bound} {more} than that of {than}"
-
-
-def _too(panel: Panel, worse: int) -> str:
-    """That predictions for a group are too high or too low, where that is sure."""
-    group = panel.groups.iloc[worse]
-    bound = max(group["least"], -group["most"])
-    if not bound > 0:
-        return ""
-    side, others = "high" if group["least"] > 0 else "low", panel.groups["value"].drop(group.name)
-    mine, *ends = panel.said(group["value"], others.min(), others.max())
-    return (
-        f"predictions for {panel.attribute} = {group.name} are too {side} by at least "
-        f"{panel.distance(bound)} (mean error {mine} against "
-        f"{' to '.join(ends)})"
-    )
+def _clause(panel: Panel, audit: Findings, bound: float, than: str) -> str:
+    """That the worse group differs, in the words of the table or of the user."""
+    words, classes = audit.options.words, audit.predictions.samples.classes
+    group, least = panel.groups.index[panel.pair[0]], f"at least {panel.distance(bound)}"
+    who = f"{group} {words['rows']}" if "rows" in words else f"{panel.attribute} = {group}"
+    often = "less often" if panel.lower else "more often"
+    if panel.quantity.name in DECISIONS:
+        kind = DECISIONS[panel.quantity.name]
+        of = panel.label or classes[kind == "positive"]
+        which = f" {words.get(kind, f'with {audit.options.y_true} = {of}')}" if kind else ""
+        rows = f"{who}{'' if 'rows' in words else ': rows'}{which}"
+        decided = f"predicted {panel.label or classes[1]}"
+        decided = decided if panel.label else words.get("predicted", decided)
+        return f"{rows} are {decided} {least} {often} than {than}"
+    if panel.quantity.name == "accuracy":
+        return f"predictions for {who} are right {least} {often} than for {than}"
+    more = "lower" if panel.lower else "higher"
+    return f"the {panel.name} of {who} is {least} {more} than that of {than}"
 
 
 def _nobody(panels: Sequence[Panel]) -> str:
-    """What a title says where no difference is sure: up to how much is possible."""
-    widest = max(panels, key=lambda panel: panel.gap[2] - 1e9 * panel.crossed)
+    """What a title says where no difference is sure: up to how much is possible.
+
+    The largest upper bound of several gaps covers the largest gap as often as each its own.
+    """
+    asked = [panel for panel in panels if not panel.crossed] or panels
+    widest = max(asked, key=lambda panel: panel.gap[2])
     few = [str(name) for name, group in widest.groups.iterrows() if not np.isfinite(group["least"])]
     if few:
         return f"no group can be named: too little is known of {', '.join(few[:MOST_OTHERS])}"
     points = f"{np.ceil(100 * widest.gap[2]):.0f} points"
     most = points if widest.is_share else written(widest.gap[2], TWO)
+    names = " or ".join(dict.fromkeys(panel.attribute for panel in asked))
     return (
-        f"no group can be named: differences of up to {most} between groups of {widest.attribute} "
-        "are possible"
+        f"no group can be named: differences of up to {most} between groups of {names} are possible"
     )
