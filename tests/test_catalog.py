@@ -25,9 +25,9 @@ from safetensors.numpy import load_file, save, save_file
 
 from robust_fairness.bench.training.records import Fitted
 from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
-from robust_fairness.catalog.files import PictureDataset, ResultsDataset, table
+from robust_fairness.catalog.files import PictureDataset, table
 from robust_fairness.catalog.mapping import TYPES, mapped
-from robust_fairness.catalog.schemas import ResultsSchema, Schema
+from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import HOST
@@ -494,26 +494,7 @@ def test_every_table_of_the_catalog_is_checked_by_its_declaration():
     }
     assert made - checked.keys() == {"summary", "{generator}.loss"}
     assert all(name.rpartition(".")[2] == table for name, table in checked.items())
-    assert {*checked.values(), "states"} == tables.TABLES.keys()
-
-
-def test_results_come_back_with_the_same_bytes_and_are_checked(tmp_path):
-    metrics = tables.table(tables.METRICS, [dict.fromkeys(tables.METRICS, "1") | {"value": None}])
-    picture = np.random.default_rng(0).integers(0, 256, (7, 5, 3)).astype(np.uint8)
-    datasets = [ResultsDataset(filepath=str(tmp_path / name)) for name in ("a.zip", "b.zip")]
-    for dataset in datasets:
-        dataset.save({"metrics": metrics, "contact_sheet": picture})
-    assert datasets[0].sha256 == datasets[1].sha256
-    loaded = datasets[0].load()
-    pd.testing.assert_frame_equal(loaded["metrics"], metrics)
-    assert np.array_equal(loaded["contact_sheet"], picture)
-    assert datasets[0].preview()["columns"] == list(metrics)
-    assert ResultsSchema().validate(loaded) is loaded
-    with pytest.raises(Exception, match="column"):
-        ResultsSchema().validate({"metrics": metrics.drop(columns="note")})
-    (tmp_path / "a.zip").write_bytes((tmp_path / "a.zip").read_bytes()[:-30])
-    with pytest.raises(DatasetError, match=r"a\.zip: corrupted file"):
-        datasets[0].load()
+    assert {*checked.values()} == tables.TABLES.keys()
 
 
 def test_no_pickle_on_any_load_path():

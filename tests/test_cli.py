@@ -194,7 +194,6 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
         "models",
         "predictions",
         "metrics",
-        "results",
         "report",
     ]
     top = [child["id"] for child in main["modular_pipelines"]["__root__"]["children"]]
@@ -219,4 +218,4 @@ def test_the_site_shows_layers_previews_and_times_and_nothing_of_the_machine(tmp
     assert base64.b64decode(previews["contact_sheet.png"]).startswith(b"\x89PNG")
     labels = [node["preview"]["columns"] for node in nodes if shows_samples(node)]
     assert any("digit_color" in columns for columns in labels)
-    assert "majority_minority_difference" in str(previews["results.zip"]["data"])
+    assert "majority_minority_difference" in str(previews["counts.parquet"]["data"])

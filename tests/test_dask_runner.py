@@ -362,9 +362,18 @@ def test_what_a_dead_worker_had_saved_of_a_node_is_replaced(tmp_path):
     assert (tmp_path / "a" / "zero" / "a").read_text() == "half"
 
 
+def test_a_node_that_collects_in_memory_runs_in_the_process_of_the_run(cluster, tmp_path):
+    data = catalog(tmp_path, "one")
+    data["report"] = MemoryDataset()
+    with pytest.raises(RunFailed):
+        run(pipeline("adult.cuma"), data, cluster.scheduler_address)
+    assert "adult_cuma=adult.cuma.train: adult.cuma does not converge;" in data.load("report")
+    assert "german_erm=GERMAN.ERM ON ROWS" in data.load("report")
+
+
 def test_what_stays_in_memory_is_refused_before_anything_runs(cluster, tmp_path):
     data = DataCatalog({"raw": MemoryDataset("rows"), "report": MemoryDataset()})
-    with pytest.raises(InputError, match=r"adult.cuma.models, .*report: in memory, .*give each"):
+    with pytest.raises(InputError, match=r"adult.cuma.models, .*metrics: in memory, .*give each"):
         run(pipeline(), data, cluster.scheduler_address)
     data = catalog(tmp_path, "one")
     data["raw"] = MemoryDataset("r" * 2**21)

@@ -41,12 +41,12 @@ from robust_fairness.pipelines import (
     training,
 )
 from robust_fairness.pipelines.builders import fan_in
-from robust_fairness.pipelines.evaluation.nodes import JOINED, collect, join, state
 from robust_fairness.pipelines.generation.nodes import fit as fit_generator
 from robust_fairness.pipelines.generation.nodes import read as read_generator
 from robust_fairness.pipelines.ingestion.pipeline import _derivation
-from robust_fairness.pipelines.reporting.nodes import COLLECTED, FURTHER, report
+from robust_fairness.pipelines.reporting.nodes import collect, join, report
 from robust_fairness.pipelines.shifts.nodes import shift
+from robust_fairness.report.results import TABLES
 from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.settings import CONFIG_LOADER_ARGS
@@ -146,7 +146,7 @@ def test_every_node_carries_the_tags_of_its_place():
         expected = {f"{kind}.{dataset}"} if dataset != "reporting" else set()
         expected |= {f"method.{method}"} if method else set()
         expected |= {f"shift.{shift}"} if shift else set()
-        joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "report"))
+        joins = node.name.rpartition(".")[2].startswith(("collect", "diagnose", "join", "report"))
         expected |= {"fan_in"} if joins else set()
         expected |= {"train"} if node.name.endswith(".train") else set()
         trains = node.name.endswith((".train", ".fit", ".train_reference"))
@@ -161,7 +161,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
     for node in robust_fairness.create_pipeline().nodes:
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         last = node.name.rpartition(".")[2]
-        without = last.startswith(("collect", "summarise", "draw_sample"))
+        without = last.startswith(("collect", "join", "summarise", "draw_sample"))
         assert bool(names) != without, node.name
         models = [
             parameter.annotation
@@ -183,7 +183,7 @@ def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
     small = robust_fairness.create_pipeline()
     names = {node.name for node in small.nodes}
     assert {node.namespace for node in small.nodes} == {"reporting", CRIME, f"{CRIME}.cuma"}
-    assert {f"reporting.{name}" for name in ("collect", "summarise", "report")} <= names
+    assert {f"reporting.{name}" for name in ("join", "summarise", "report")} <= names
     assert not [name for name in names if "gaussian" in name]
     assert "report" in small.outputs()
 
@@ -374,79 +374,65 @@ def test_what_is_kept_to_go_on_from_goes_with_what_was_made(saved, dropped, tmp_
     assert {path.name for path in tmp_path.iterdir()} == names - {dropped}
 
 
-def test_tables_are_joined_without_those_that_failed():
-    first, second = (
-        tables.table(tables.METRICS, [row(method=name, value=value)])
-        for name, value in (("erm", 0.5), ("laftr", None))
+def scored(dataset: str, method: str) -> pd.DataFrame:
+    return tables.METRICS.table([row(dataset=dataset, method=method)])
+
+
+def test_tables_of_all_datasets_are_joined_without_what_failed():
+    """A failed dataset, cell or drawing has no rows; a table without rows has its columns."""
+    no = Failure("d.cuma.train", "no memory")
+    of_d = collect(
+        **{
+            "d.erm.metrics": scored("d", "erm"),
+            "d.cuma.metrics": no,
+            "d.laftr.metrics": scored("d", "laftr"),
+            "d.cuma.planes": no,
+            "d.erm.history": tables.HISTORY.table([]),
+            "d.splits": tables.SPLITS.table([]),
+            "d.contact_sheet": Failure("d.draw_contact_sheet", "no"),
+        }
     )
-    joined = join("metrics", [first, Failure("d.cuma.train", "no"), second])
-    assert joined["method"].tolist() == ["erm", "laftr"]
-    assert joined.dtypes.astype(str).to_dict() == first.dtypes.astype(str).to_dict()
-
-
-def test_nothing_but_failures_joins_to_an_empty_table_of_the_right_columns():
-    joined = join("metrics", [Failure("d.cuma.train", "no")])
-    assert joined.empty
-    assert list(joined) == list(tables.METRICS)
-
-
-def test_states_say_why_a_cell_failed():
-    failure, scored = Failure("d.cuma.train", "no memory"), Failure("d.laftr.select", "no score")
-    curves = [
-        {"trial": trial, "seed": seed, "epoch": epoch, "quantity": quantity, "value": 0}
-        for trial, seed, epochs in (("default", 0, 3), ("default", 1, 3), ("alpha=1", 0, 2))
-        for epoch in range(epochs)
-        for quantity in ("loss", "accuracy")
-    ]
-    history = tables.table(tables.HISTORY, curves)
-    trials = pd.DataFrame({"trial": ["default", "alpha=1"]})
-    cells = [
-        {"metrics": pd.DataFrame(), "history": history, "trials": trials},
-        {"metrics": failure, "history": failure, "trials": failure},
-        {"metrics": scored, "history": history, "trials": trials},
-    ]
-    assert [state(cell) for cell in cells] == [
-        {"state": "done", "reason": "", "trials": 2, "epochs": 8},
-        {"state": "failed", "reason": "d.cuma.train: no memory", "trials": 0, "epochs": 0},
-        {"state": "failed", "reason": "d.laftr.select: no score", "trials": 2, "epochs": 8},
-    ]
+    of_e = collect(**{"e.erm.metrics": scored("e", "erm"), "e.contact_sheet": np.eye(3)})
+    assert of_d.reasons == {"erm": None, "cuma": "d.cuma.train: no memory", "laftr": None}
+    assert (of_d.contact_sheet, of_e.contact_sheet.shape) == (None, (3, 3))
+    failed = Failure("f.collect", "disk full")
+    joined = join("metrics", "planes", d_results=of_d, f_results=failed, e_results=of_e)
+    assert joined["metrics"][["dataset", "method"]].to_numpy().tolist() == [
+        ["d", "erm"], ["d", "laftr"], ["e", "erm"],
+    ]  # fmt: skip
+    assert joined["metrics"].dtypes.equals(scored("d", "erm").dtypes)
+    assert joined["planes"].empty
+    assert list(joined["planes"]) == list(tables.PLANES)
 
 
 @pytest.mark.parametrize(
     ("of_dataset", "expected"),
     [
-        (
-            {"states": pd.DataFrame([{"method": "erm", "state": "done", "reason": ""}])},
-            {("diabetes", "erm"): "done", ("diabetes", "cuma"): "not selected"},
-        ),
-        (
-            Failure("diabetes.collect", "disk full"),
-            {("diabetes", "erm"): "failed", ("diabetes", "cuma"): "failed"},
-        ),
+        (collect(**{"diabetes.erm.metrics": scored("diabetes", "erm")}), ("done", "not selected")),
+        (collect(**{"diabetes.cuma.metrics": Failure("n", "no")}), ("not selected", "failed")),
+        (Failure("diabetes.collect", "disk full"), ("failed", "failed")),
     ],
-    ids=["collected", "collecting failed"],
 )
-def test_report_tells_every_cell_of_the_full_grid_its_state(monkeypatch, of_dataset, expected):
+def test_the_page_gets_the_state_of_every_cell_and_the_tables_that_there_are(
+    monkeypatch, of_dataset, expected
+):
     given = {}
 
     def page(results, cells, manifest, sections, sheets) -> str:
+        given["planes"] = results.planes
         given.update({(cell["dataset"], cell["method"]): cell["state"] for cell in cells})
         return ""
 
     monkeypatch.setattr("robust_fairness.report.report", page)
     experiment = use("smoke", datasets="diabetes", methods="erm").full_experiment
-    row = {name: "" if kind == "str" else 0 for name, kind in tables.METRICS.items()}
-    report(tables.METRICS.table([row]), {}, experiment, diabetes_results=of_dataset)
-    others = [
-        ("diabetes_continuous", "erm"),
-        ("biased_digits", "erm"),
-        ("biased_digits", "rubi"),
-        ("digits_extend", "resnet20"),
-        ("digits_extend", "rbf_svm"),
-        ("digits_imbalanced", "parade"),
-        ("generated_scenes", "group_upweighting"),
-    ]
-    assert given == {**expected, **dict.fromkeys(others, "not selected")}
+    planes = tables.PLANES.table([dict.fromkeys(tables.PLANES, "1")])
+    parts = {"planes": planes, "splits": Failure("n", "no"), "diabetes_results": of_dataset}
+    report(scored("diabetes", "erm"), {}, experiment, **parts)
+    assert given.pop("planes")["x"].tolist() == [1.0]
+    ours = (given.pop(("diabetes", "erm")), given.pop(("diabetes", "cuma")))
+    assert ours == expected
+    assert set(given.values()) == {"not selected"}
+    assert len(given) == len(experiment.cells) - 2
 
 
 def with_planes(**grid_of_run: str) -> ConfigLoader:
@@ -481,6 +467,7 @@ def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
     assert set(made) == {name for name in joining.inputs if name.endswith(".planes")}
     assert joining.tags == {"dataset.diabetes", "fan_in"}
     assert joining.outputs == ["diabetes_results"]
+    assert not [name for name in joining.inputs if name.endswith("erm.choices")]  # of one trial
     asked = next(node for node in pipeline.nodes if node.name == "reporting.report")
     assert "planes" in asked.inputs
     catalog = DataCatalog.from_config(loader["catalog"])
@@ -495,60 +482,29 @@ def test_a_narrower_grid_draws_only_its_own_cells():
     assert drawn == ["diabetes.erm.draw_planes"]
 
 
-def test_the_report_reads_the_results_of_every_dataset_and_joins_their_tables():
-    """One input of a dataset; every table that some dataset has is a table of the run."""
+def test_the_report_reads_what_every_dataset_collected_and_the_tables_that_have_rows():
+    """One input of a dataset, in memory; a table that no dataset of the run makes is not made."""
     loader = use("base")
-    nodes = {node.name: node for node in reporting.create_pipeline().nodes}
+    pipeline = reporting.create_pipeline()
+    nodes = {node.name: node for node in pipeline.nodes if node.namespace == "reporting"}
     assert nodes.keys() == {
-        f"reporting.{name}" for name in ("collect", "describe_cells", "report", "summarise")
+        f"reporting.{name}" for name in ("join", "describe_cells", "report", "summarise")
     }
     results = {f"{dataset.name}_results" for dataset in loader.selected_experiment.datasets}
-    assert set(nodes["reporting.collect"].inputs) == results
-    shown = {"manifest", "metrics", "params:experiment", *FURTHER}
+    assert set(nodes["reporting.join"].inputs) == results
+    made = set(nodes["reporting.join"].outputs)
+    shown = {"manifest", "cells", "params:experiment", *made}
     assert set(nodes["reporting.report"].inputs) == shown | results
-    ours = {
+    catalog = DataCatalog.from_config(loader["catalog"])
+    assert made <= {*TABLES} - {"cells"}
+    assert [name for name in results if name in catalog] == []
+    collected = {
         name.rpartition(".")[2]
-        for node in evaluation.create_pipeline().nodes
+        for node in pipeline.nodes
         if node.name.endswith(".collect")
         for name in node.inputs
     }
-    assert ours == {*COLLECTED, "history", "contact_sheet"}
-
-
-def test_results_of_a_dataset_lack_what_failed():
-    parts = {
-        "d.erm.metrics": tables.table(tables.METRICS, [row(method="erm")]),
-        "d.erm.history": tables.table(tables.HISTORY, []),
-        "d.erm.trials": tables.table(tables.TRIALS, []),
-        "d.erm.choices": tables.table(tables.CHOICES, []),
-        "d.cuma.planes": Failure("d.cuma.train", "no"),
-        "d.splits": tables.table(tables.SPLITS, []),
-        "d.contact_sheet": Failure("d.draw_contact_sheet", "no"),
-    }
-    parts |= {f"d.cuma.{part}": Failure("d.cuma.train", "no") for part in ("metrics", "history")}
-    parts |= {f"d.cuma.{part}": Failure("d.cuma.train", "no") for part in ("trials", "choices")}
-    results = collect(**parts)
-    assert results.keys() == {*JOINED, "states", "splits"}
-    assert results["metrics"]["method"].tolist() == ["erm"]
-    assert results["states"]["state"].tolist() == ["done", "failed"]
-
-
-def test_planes_of_cells_reach_the_page_joined_without_those_that_failed(monkeypatch):
-    given = {}
-
-    def page(results, cells, manifest, sections, sheets) -> str:
-        given["planes"] = results.planes
-        return ""
-
-    def plane(method: str) -> pd.DataFrame:
-        plain = {name: 0 if kind != "str" else "" for name, kind in tables.PLANES.items()}
-        return tables.table(tables.PLANES, [{**plain, "dataset": "d", "method": method}])
-
-    monkeypatch.setattr("robust_fairness.report.report", page)
-    experiment = use("smoke").full_experiment
-    failed = Failure("d.triplet.train", "no memory")
-    joined = join("planes", [plane("parade"), failed, plane("margin")])
-    assert joined.dtypes.astype(str).to_dict() == plane("m").dtypes.astype(str).to_dict()
-    assert list(join("planes", [failed])) == list(tables.PLANES)
-    report(tables.METRICS.table([]), {}, experiment, planes=joined, splits=failed)
-    assert given["planes"]["method"].tolist() == ["parade", "margin"]
+    assert collected == {*made, "contact_sheet", "history"}
+    use("base", datasets=CRIME, methods="erm")
+    nodes = {node.name: node for node in reporting.create_pipeline().nodes}
+    assert set(nodes["reporting.join"].outputs) == {"counts", "metrics", "splits", "trials"}

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from functools import wraps
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, NewType, no_type_check
-from zipfile import ZipFile, ZipInfo
 
 from kedro.io import AbstractDataset, DatasetError, Version
 
@@ -134,16 +132,14 @@ PREVIEWS: dict[str, Callable[..., Any]] = {"ParquetDataset": first_rows, "TextDa
 class PictureDataset(AtomicDataset):
     """An image, uint8 ``[height, width, 3]`` red, green, blue, in a PNG file."""
 
-    @staticmethod
-    def read(path: Path | BytesIO) -> Any:
+    def read(self, path: Path) -> Any:
         import numpy as np
         from PIL import Image
 
         with Image.open(path) as image:
             return np.asarray(image)
 
-    @staticmethod
-    def write(data: Any, path: Path | BytesIO) -> None:
+    def write(self, data: Any, path: Path) -> None:
         from PIL import Image
 
         Image.fromarray(data).save(path, format="PNG")
@@ -154,32 +150,3 @@ class PictureDataset(AtomicDataset):
         with self.local() as path:
             content = path.read_bytes()
         return ImagePreview(base64.b64encode(content).decode())
-
-
-class ResultsDataset(AtomicDataset):
-    """Data frames and images by name, in a ZIP file of Parquet and PNG files."""
-
-    def read(self, path: Path) -> dict[str, Any]:
-        import pandas as pd
-
-        readers = {".parquet": pd.read_parquet, ".png": PictureDataset.read}
-        with ZipFile(path) as file:
-            return {
-                Path(name).stem: readers[Path(name).suffix](BytesIO(file.read(name)))
-                for name in file.namelist()
-            }
-
-    def write(self, data: dict[str, Any], path: Path) -> None:
-        with ZipFile(path, "w") as file:
-            for name, part in data.items():
-                suffix, content = ".png", BytesIO()
-                if hasattr(part, "to_parquet"):
-                    suffix = ".parquet"
-                    part.to_parquet(content, index=False)
-                else:
-                    PictureDataset.write(part, content)
-                file.writestr(ZipInfo(f"{name}{suffix}"), content.getvalue())  # without the time
-
-    def preview(self, nrows: int = 10) -> TablePreview:
-        """The first rows of the metrics."""
-        return rows_of(self.load()["metrics"], nrows)

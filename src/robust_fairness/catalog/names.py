@@ -5,8 +5,9 @@ belong to the namespace of a dataset, a cell or a generator.
 
 ========================  ==========================================================
 ``<part>``                of the run: ``metrics``, ``report``
-``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_results``;
-                          ``rows`` are the samples that the trainings of a design share
+``<dataset>_<part>``      of a dataset or generator, read elsewhere: ``adult_results``, which
+                          are in memory only; ``rows`` are the samples that the trainings of
+                          a design share
 ``<dataset>.<part>``      of a dataset or generator: ``adult.samples``
 ``<dataset>.shifted.<t>`` a shifted test set: ``adult.shifted.gaussian_noise_0_03``
 ``<dataset>.<label>.<p>`` of a cell: ``adult.cuma.models``

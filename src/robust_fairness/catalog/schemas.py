@@ -22,13 +22,3 @@ class Schema:
         named = [name for name in data if not (prefix and name.startswith(prefix))]
         pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[named])
         return data
-
-
-class ResultsSchema:
-    """A validator of the catalog: every table of a dataset's results by its schema."""
-
-    def validate(self, data: Any) -> Any:
-        for name, part in data.items():
-            if name in TABLES:
-                Schema(name).validate(part)
-        return data

@@ -91,12 +91,12 @@ def results_of(run_id: str) -> Any:
     """
     from robust_fairness.catalog import files
     from robust_fairness.core import tables
-    from robust_fairness.pipelines.reporting.nodes import FURTHER
     from robust_fairness.report import Results
+    from robust_fairness.report.results import TABLES
     from robust_fairness.runs import provenance
 
     made = provenance.load_manifest(run_id)["outputs"]
-    names = ["metrics", *(name for name in FURTHER if name in made)]
+    names = [name for name in TABLES if name in made or name == "metrics"]
     parts = {name: provenance.load(run_id, name, files.table) for name in names}
     for name, rows in parts.items():
         if lacking := [column for column in tables.TABLES[name] if column not in rows]:

@@ -38,8 +38,9 @@ class Table(Mapping[str, str]):
         meaning: what a row is.
         columns: its columns by name.
         fields: prefix of the names of further columns, such as "facets."; "" if there are none.
-        part_of: what makes a table that the report reads: cell, dataset, domains, generator or run;
-            "" of other tables.
+        part_of: what makes a table that the report reads: cell, trials or drawing (of a
+            cell), dataset, domains, generator, reference (of a generator) or run; "" of other
+            tables.
     """
 
     name: str
@@ -99,7 +100,6 @@ METRICS = TABLES["metrics"]
 PLANES = TABLES["planes"]
 SELECTION = TABLES["selection"]
 SPLITS = TABLES["splits"]
-STATES = TABLES["states"]
 TRIALS = TABLES["trials"]
 
 

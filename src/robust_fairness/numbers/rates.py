@@ -261,9 +261,10 @@ def interval(
     corrected = rates.corrected(ADDED_ALONE if alone else ADDED)
     estimate = with_moderated(contrast(corrected, None, of.functions, None, ratio))
     symmetric = _symmetric(of.functions)
-    tail = level / (len(of.functions) * (1 if symmetric else 2))
-    low = known_or(estimate.value - estimate.critical(tail), -np.inf).max(-1)
-    high = known_or(estimate.value + estimate.critical(level / 2), np.inf).max(-1)
+    tails = level / (len(of.functions) * (1 if symmetric else 2)), level / 2
+    below, above = estimate.critical(np.reshape(tails, (2, 1, 1)))
+    low = known_or(estimate.value - below, -np.inf).max(-1)
+    high = known_or(estimate.value + above, np.inf).max(-1)
     if symmetric:
         low = np.maximum(low, 0.0)
     return of.constant + low, of.constant + high

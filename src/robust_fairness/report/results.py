@@ -1,7 +1,7 @@
 """The tables of a run, and their rows with facets and hyperparameters as plain columns."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -23,7 +23,6 @@ KEY = [*TRIAL, "seed", "shift", "severity", "domain", "attribute", "group", "met
 CORRECT = [*TRIAL, "seed", "shift", "severity", "correct"]
 UNSHIFTED = "none"
 SMALL = 50_000  # rows of a table
-PLAIN_TEXT = pd.StringDtype("python", na_value=np.nan)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 Computed = TypeVar("Computed")
 Columns = TypeVar("Columns", pd.Series, pd.DataFrame)
@@ -157,6 +156,10 @@ class Results:
         return result[kept].drop(columns="known")
 
 
+# Fields that are tables of a run, which the catalog has by the same names.
+TABLES = tuple(item.name for item in fields(Results) if item.name in tables.TABLES)
+
+
 def computed_once(compute: Callable[..., Computed]) -> Callable[..., Computed]:
     """A function of results, and of hashable arguments, that is computed once for each of them.
 
@@ -175,14 +178,15 @@ def computed_once(compute: Callable[..., Computed]) -> Callable[..., Computed]:
 
 
 def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """A small table with its texts as Python strings: pyarrow is slow on a few of them.
+    """A small table with its texts as Python objects, in one block: selecting rows is fast then.
 
     Names of columns are few in every table.
     """
     rows = rows.set_axis(rows.columns.astype(object), axis=1)
     if len(rows) > SMALL:
         return rows
-    return rows.astype(dict.fromkeys(rows.select_dtypes("string"), PLAIN_TEXT))
+    texts: dict[Any, Any] = dict.fromkeys(rows.select_dtypes("string"), object)
+    return rows.astype(texts).copy()
 
 
 def _missing(values: Columns) -> Columns:

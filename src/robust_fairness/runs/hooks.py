@@ -179,7 +179,7 @@ def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset 
 
 def _is_kept(catalog: CatalogProtocol, name: str) -> bool:
     """Whether a dataset is of a type of the user's own that outlives the run."""
-    return not isinstance(catalog.get(name), OF_A_RUN)
+    return name in catalog and not isinstance(catalog.get(name), OF_A_RUN)
 
 
 def _collected(pipeline: Pipeline) -> Iterator[str]:

@@ -14,7 +14,6 @@ names begin with the section in which MLflow's page shows them: ``home/<metric> 
 ``training/<quantity>``.
 """
 
-import dataclasses
 import hashlib
 import json
 import logging
@@ -611,18 +610,17 @@ def means(rows: Any) -> Iterator[tuple[str, float, int]]:
 
 def answers_of(outputs: Collection[str], catalog: Any) -> list[str]:
     """The sentences that the report of a run begins with; none where it made no table of counts."""
-    from robust_fairness.report import Results
     from robust_fairness.report.first_screen import answers
+    from robust_fairness.report.results import TABLES, Results
 
     if not {"metrics", "counts"} <= {*outputs}:
         return []
-    tables = {
-        field.name: catalog.load(field.name)
-        for field in dataclasses.fields(Results)
-        if field.name in outputs and catalog.exists(field.name)
-    }
-    known = {"metrics", "counts"} <= {*tables}
-    return [f"{line}." for line in answers(Results.of(**tables))] if known else []
+    made = [name for name in TABLES if name in outputs and catalog.exists(name)]
+    if not {"metrics", "counts"} <= {*made}:
+        return []
+    return [
+        f"{line}." for line in answers(Results.of(**{name: catalog.load(name) for name in made}))
+    ]
 
 
 def headlines(metrics: Any) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Predict, score, and join the rows of a dataset."""
+"""Predict and score."""
 
 from robust_fairness.pipelines.evaluation.pipeline import create_pipeline
 

@@ -1,36 +1,27 @@
 """The evaluation pipeline."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig
 from robust_fairness.catalog import names
 from robust_fairness.pipelines.builders import cell_node, fan_in
-from robust_fairness.pipelines.evaluation.nodes import (
-    JOINED,
-    collect,
-    diagnose,
-    draw,
-    evaluate,
-    predict,
-)
+from robust_fairness.pipelines.evaluation.nodes import diagnose, draw, evaluate, predict
 from robust_fairness.runs.configuration import loader
 
 DIAGNOSED = names.tables_of("domains")
 
 
 def create_pipeline() -> Pipeline:
-    """Predict and evaluate for every cell, collect for every dataset."""
+    """Predict and evaluate for every cell."""
     datasets = loader().selected_experiment.datasets
     cells = [
         node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
     ]
     diagnoses = [_diagnosing(dataset) for dataset in datasets if dataset.domains]
     planes = [_drawing(cell) for dataset in datasets for cell in dataset.drawn_cells]
-    return Pipeline([*cells, *planes, *map(_collecting, datasets), *diagnoses])
+    return Pipeline([*cells, *planes, *diagnoses])
 
 
 def shifted_inputs(dataset: DatasetConfig) -> dict[str, str]:
@@ -64,25 +55,6 @@ def _drawing(cell: Cell) -> Node:
     return cell_node(cell, draw, inputs, names.of_cell(cell.name, "planes"), "draw_planes")
 
 
-def _collecting(dataset: DatasetConfig) -> Node:
-    parts = [*names.tables_of("dataset")]
-    parts += DIAGNOSED if dataset.domains else ()
-    parts += names.tables_of("generator") if dataset.generator else ()
-    parts += ["contact_sheet"] if dataset.contact_sheet else []
-    inputs = [names.of_dataset(dataset.name, part) for part in parts]
-    for part in ("history", *JOINED):
-        cells = dataset.drawn_cells if part == "planes" else dataset.cells
-        inputs += [names.of_cell(cell.name, part) for cell in cells]
-    output = names.of_dataset(dataset.name, "results")
-    return _of_dataset(dataset, collect, {name: name for name in inputs}, output, "collect")
-
-
-def _of_dataset(
-    dataset: DatasetConfig, function: Callable, inputs: Any, outputs: Any, name: str
-) -> Node:
-    return fan_in(function, inputs, outputs, name, dataset.name, f"dataset.{dataset.name}")
-
-
 def _diagnosing(dataset: DatasetConfig) -> Node:
     parts = [names.of_cell(cell.name, "predictions") for cell in dataset.cells]
     inputs = {name: name for name in parts} | {
@@ -90,4 +62,4 @@ def _diagnosing(dataset: DatasetConfig) -> Node:
         "dataset": f"params:{dataset.name}.dataset",
     }
     outputs = {part: names.of_dataset(dataset.name, part) for part in DIAGNOSED}
-    return _of_dataset(dataset, diagnose, inputs, outputs, "diagnose")
+    return fan_in(diagnose, inputs, outputs, "diagnose", dataset.name, f"dataset.{dataset.name}")

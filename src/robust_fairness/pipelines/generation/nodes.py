@@ -77,8 +77,8 @@ def train_reference(samples: Any, cell: Cell) -> Any:
 
 def measure(
     samples: Any, dataset: DatasetConfig, reference: Any = None, real: Any = None, **shifted: Any
-) -> tuple[Any, Any]:
-    """Distances of test sets from the training images, and accuracy of the classifier."""
+) -> Any:
+    """Distances of test sets from the training images, and accuracy of a classifier if given."""
     from robust_fairness.bench.compute.checkpoints import threads
     from robust_fairness.bench.training.reference import (
         UNSHIFTED,
@@ -86,7 +86,6 @@ def measure(
         distances,
         quality,
     )
-    from robust_fairness.core import tables
 
     named = {
         (test_set.called, test_set.severity): shifted[test_set.name]
@@ -95,8 +94,7 @@ def measure(
     generator: Any = dataset.generator
     cell = generator.reference
     if cell is None:
-        measured = distances(dataset.name, samples, named, None)
-        return measured, tables.GENERATOR_QUALITY.table([])
+        return [distances(dataset.name, samples, named, None)]
     with threads(cell.protocol.threads):
         classifier = ReferenceClassifier(reference[0], real, cell)
         test_sets = {UNSHIFTED: samples, **named}

@@ -62,7 +62,8 @@ def _of_dataset(dataset: DatasetConfig) -> list[Node]:
     }
     parts = ("reference", "real") if dataset.generator.source else ()
     real = {part: names.of_dataset(dataset.generator.name, part) for part in parts}
-    measured = [named("distances"), named("generator_quality")]
+    tables = ("distances", "generator_quality") if dataset.generator.source else ("distances",)
+    measured = [named(table) for table in tables]
     nodes = [node(measure, inputs | real, measured, "measure")]
     if dataset.contact_sheet:
         nodes.append(node(draw_family, inputs, named("contact_sheet"), "draw_contact_sheet"))

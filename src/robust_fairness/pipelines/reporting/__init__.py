@@ -1,4 +1,4 @@
-"""Join the rows of all datasets and write the report."""
+"""Collect what every dataset made, join its rows and write the report."""
 
 from robust_fairness.pipelines.reporting.pipeline import create_pipeline
 

@@ -1,19 +1,32 @@
 """The nodes of the reporting pipeline."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from robust_fairness.bench.experiment.experiment import Cell, DatasetConfig, Experiment
+from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.pipelines.evaluation.nodes import join
 
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, one row per class."
 FAMILY = "The same test draws, one row per draw; the unshifted set first, then by severity."
+UNREAD = "history"  # a table of cells that the report does not show
 ATTRIBUTE = "The first training rows of each value of {}, one row per value in their order."
-# Tables of the run that are joined from those of datasets, and those of the report beside metrics.
-COLLECTED = names.tables_of("cell", "dataset", "domains", "generator")
-FURTHER = tuple(name for name in ("cells", *COLLECTED) if name != "metrics")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a dataset and its cells made, without what failed. It is in memory only.
+
+    Attributes:
+        tables: data frames by name of their table, each of a cell or of the dataset.
+        reasons: why a cell failed, by label; None of a cell that is done.
+        contact_sheet: uint8 ``[height, width, 3]``; None without one.
+    """
+
+    tables: dict[str, list[Any]]
+    reasons: dict[str, str | None]
+    contact_sheet: Any = None
 
 
 def describe_cells(experiment: Experiment) -> Any:
@@ -44,32 +57,58 @@ def summarise(metrics: Any) -> tuple[Any, Any]:
     return reporting.summary_table(metrics), reporting.trade_off_figure(overall)
 
 
-def collect(**results: Any) -> dict[str, Any]:
-    """The tables of a run, each of the rows of all datasets; a failed one has none."""
-    made = [dataset for dataset in results.values() if not isinstance(dataset, Failure)]
-    return {name: join(name, [part[name] for part in made if name in part]) for name in COLLECTED}
+def collect(**parts: Any) -> Collected:
+    """The tables of a dataset and its cells, its contact sheet, and which cells failed."""
+    tables: dict[str, list[Any]] = {}
+    reasons: dict[str, str | None] = {}
+    for name, part in parts.items():
+        place = names.parse(name)
+        if place.part == "metrics":
+            reasons[place.label] = str(part) if isinstance(part, Failure) else None
+        if not isinstance(part, Failure) and place.part != UNREAD:
+            tables.setdefault(place.part, []).append(part)
+    (sheet,) = tables.pop("contact_sheet", [None])
+    return Collected(tables, reasons, sheet)
+
+
+def join(*wanted: str, **results: Collected | Failure) -> dict[str, Any]:
+    """The wanted tables of a run, each of the rows of all datasets; a failed one has none."""
+    from robust_fairness.core import tables
+
+    made = [result.tables for result in results.values() if isinstance(result, Collected)]
+    return {
+        name: tables.TABLES[name].joined([frame for part in made for frame in part.get(name, ())])
+        for name in wanted
+    }
 
 
 def report(metrics: Any, manifest: dict[str, Any], experiment: Experiment, **parts: Any) -> str:
-    """The HTML page, of tables and the results of datasets by their names in the catalog."""
+    """The HTML page, of tables and of what datasets made by their names in the catalog."""
     from robust_fairness import report as reporting
     from robust_fairness.papers import SECTIONS
 
     if isinstance(metrics, Failure):
         raise InputError(f"metrics are missing: {metrics}")
+    collected = {
+        dataset.name: parts.pop(names.of_dataset(dataset.name, "results"), None)
+        for dataset in experiment.datasets
+    }
     cells = [
-        {"dataset": cell.dataset, "method": cell.label, **_state(cell, parts)}
+        {
+            "dataset": cell.dataset,
+            "method": cell.label,
+            **_state(collected[cell.dataset], cell.label),
+        }
         for cell in experiment.cells
     ]
     if metrics.empty and any(cell["state"] == "done" for cell in cells):
         raise InputError("metrics: no rows although a cell is done; use another --run-id")
-    made = {name: part for name, part in parts.items() if not isinstance(part, Failure)}
-    sheets = {}
-    for dataset in experiment.datasets:
-        results = made.get(names.of_dataset(dataset.name, "results"), {})
-        if "contact_sheet" in results:
-            sheets[dataset.name] = results["contact_sheet"], _caption(dataset)
-    further = {name: made[name] for name in FURTHER if name in made}
+    sheets = {
+        dataset.name: (made.contact_sheet, _caption(dataset))
+        for dataset in experiment.datasets
+        if isinstance(made := collected[dataset.name], Collected) and made.contact_sheet is not None
+    }
+    further = {name: part for name, part in parts.items() if not isinstance(part, Failure)}
     results = reporting.Results.of(metrics, **further)
     return reporting.report(results, cells, manifest, SECTIONS.values(), sheets)
 
@@ -81,11 +120,13 @@ def _caption(dataset: DatasetConfig) -> str:
     return ATTRIBUTE.format(attribute) if isinstance(attribute, str) else CLASSES
 
 
-def _state(cell: Cell, parts: dict[str, Any]) -> dict[str, str]:
+def _state(collected: Collected | Failure | None, label: str) -> dict[str, str]:
     """Done, failed and why, or not selected; collecting the dataset may itself have failed."""
-    results = parts.get(names.of_dataset(cell.dataset, "results"))
-    if isinstance(results, Failure):
-        return {"state": "failed", "reason": str(results)}
-    rows = results["states"].to_dict("records") if results else []
-    states = {row["method"]: {"state": row["state"], "reason": row["reason"]} for row in rows}
-    return states.get(cell.label, {"state": "not selected", "reason": ""})
+    if isinstance(collected, Failure):
+        return {"state": "failed", "reason": str(collected)}
+    if collected is None or label not in collected.reasons:
+        return {"state": "not selected", "reason": ""}
+    reason = collected.reasons[label]
+    return (
+        {"state": "done", "reason": ""} if reason is None else {"state": "failed", "reason": reason}
+    )

@@ -1,14 +1,18 @@
 """The reporting pipeline."""
 
+from functools import partial, update_wrapper
+from itertools import chain
+
 from kedro.pipeline import Node, Pipeline
 
+from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog import names
-from robust_fairness.pipelines.builders import fan_in
+from robust_fairness.pipelines.builders import fan_in, tables_of
 from robust_fairness.pipelines.reporting.nodes import (
-    COLLECTED,
-    FURTHER,
+    UNREAD,
     collect,
     describe_cells,
+    join,
     report,
     summarise,
 )
@@ -19,19 +23,39 @@ EXPERIMENT = "params:experiment"  # all of it, whatever a run selects
 
 
 def create_pipeline() -> Pipeline:
-    """Collect, summarise and report."""
+    """Collect what every dataset made, join, summarise and report."""
     datasets = loader().selected_experiment.datasets
     results = {
         name: name for name in (names.of_dataset(dataset.name, "results") for dataset in datasets)
     }
-    shown = {name: name for name in ("manifest", "metrics", *FURTHER)} | results
+    joined = dict.fromkeys(table for dataset in datasets for table in tables_of(dataset))
+    joining = update_wrapper(partial(join, *joined), join)
+    shown = {name: name for name in ("manifest", "cells", *joined)} | results
     shown["experiment"] = EXPERIMENT
     summary = ["summary", "trade_off"]
     return Pipeline(
         [
-            fan_in(collect, results, {name: name for name in COLLECTED}, "collect", NAMESPACE),
+            *map(_collecting, datasets),
+            fan_in(joining, results, {name: name for name in joined}, "join", NAMESPACE),
             Node(describe_cells, EXPERIMENT, "cells", name="describe_cells", namespace=NAMESPACE),
             Node(summarise, "metrics", summary, name="summarise", namespace=NAMESPACE),
             fan_in(report, shown, "report", "report", NAMESPACE),
         ]
+    )
+
+
+def _collecting(dataset: DatasetConfig) -> Node:
+    """The node of a dataset that takes what it and its cells made."""
+    inputs = [*chain.from_iterable(tables_of(dataset).values())]
+    # what nothing reads would lie beside the box of the dataset in Kedro-Viz
+    inputs += [names.of_cell(cell.name, UNREAD) for cell in dataset.cells]
+    if dataset.contact_sheet:
+        inputs.append(names.of_dataset(dataset.name, "contact_sheet"))
+    return fan_in(
+        collect,
+        {name: name for name in inputs},
+        names.of_dataset(dataset.name, "results"),
+        "collect",
+        dataset.name,
+        f"dataset.{dataset.name}",
     )

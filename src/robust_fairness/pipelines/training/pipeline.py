@@ -22,7 +22,7 @@ def _nodes(cell: Cell) -> list[Node]:
     named = partial(names.of_cell, cell.name)
     samples, settings = names.of_dataset(cell.dataset, "samples"), f"params:{cell.name}.cell"
     trained = [named(part) for part in ("models", "validation", "history", "trials")]
-    selected = [named("selection"), named("choices")]
+    selected = [named("selection")] + ([named("choices")] if cell.budget > 1 else [])
     validated = [samples, named("validation"), settings]
     return [
         cell_node(cell, train, [samples, settings], trained, "train", TRAINS, GPU),

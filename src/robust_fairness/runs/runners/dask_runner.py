@@ -18,11 +18,13 @@ from kedro.pipeline import Pipeline
 from kedro.pipeline.node import Node
 from pluggy import PluginManager
 
-from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.errors import Failure, InputError, unknown_name
 from robust_fairness.runs.runners.fault_tolerant import (
+    FAN_IN,
     GPU,
     Calls,
     FaultTolerantRunner,
+    ThisThread,
     Unreachable,
     reason_of,
 )
@@ -55,6 +57,8 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 class DaskRunner(FaultTolerantRunner):
     """Runs nodes on Dask workers, each a process that runs one node at a time.
+
+    Nodes that collect what is in memory, such as the tables of a dataset, run in this process.
 
     Without an address, workers are started on this machine and stopped with the run: one per GPU,
     or one per core without GPUs. They accept connections only from this machine and with the
@@ -98,6 +102,7 @@ class DaskRunner(FaultTolerantRunner):
         _require_dask()
         self._address = None if address is None else str(address)
         self._workers, self._threads, self._timeout = workers, threads, float(timeout)
+        self._in_memory: set[str] = set()  # outputs that are no files
         if self._address is not None:  # checked before the run starts
             with connected(self._address, self._timeout) as client:
                 require_fit(client, self._address, self._timeout)
@@ -116,7 +121,14 @@ class DaskRunner(FaultTolerantRunner):
 
     def _submitted(self, executor: Executor, node: Node, call: Callable[[], Any]) -> Future[Any]:
         assert isinstance(executor, Workers)
+        if self._stays(node):
+            return ThisThread().submit(call)
         return executor.submit_to(GPU in node.tags, call)
+
+    def _stays(self, node: Node) -> bool:
+        """Whether a node runs in this process."""
+        touched = (*node.inputs, *node.outputs)
+        return FAN_IN in node.tags and not self._in_memory.isdisjoint(touched)
 
     def _capacity(self, executor: Executor) -> int:
         assert isinstance(executor, Workers)
@@ -131,7 +143,15 @@ class DaskRunner(FaultTolerantRunner):
     ) -> Calls:
         files, setup = CatalogFiles.of(catalog), cache(self._worker_setup)
         require_sendable(pipeline, catalog, files)
-        return lambda node, missing: Job.of(node, files, catalog, missing, run_id, setup()).run
+        self._in_memory = pipeline.all_outputs() - files.catalog.keys()
+        here = super()._calls(pipeline, catalog, hooks, run_id)
+
+        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
+            if self._stays(node):
+                return here(node, missing)
+            return Job.of(node, files, catalog, missing, run_id, setup()).run
+
+        return call
 
     def _worker_setup(self) -> WorkerSetup:
         from kedro.framework.project import PACKAGE_NAME

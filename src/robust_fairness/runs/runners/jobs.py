@@ -25,7 +25,12 @@ from pluggy import PluginManager
 
 from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
-from robust_fairness.runs.runners.fault_tolerant import CatalogWithFailures, reason_of, remove
+from robust_fairness.runs.runners.fault_tolerant import (
+    FAN_IN,
+    CatalogWithFailures,
+    reason_of,
+    remove,
+)
 from robust_fairness.runs.secrets import without_credentials
 
 # Environment variables of the process that starts a run, passed on to workers.
@@ -252,8 +257,9 @@ def require_same_versions(
 
 
 def require_sendable(pipeline: Pipeline, catalog: CatalogProtocol, files: CatalogFiles) -> None:
-    """Require datasets that other processes can read."""
-    kept = sorted(pipeline.all_outputs() - files.catalog.keys())
+    """Require datasets that other processes can read; nodes that collect run in this one."""
+    collected = pipeline.only_nodes_with_tags(FAN_IN).all_outputs()
+    kept = sorted(pipeline.all_outputs() - files.catalog.keys() - collected)
     kept += sorted(
         name
         for name in pipeline.datasets() & files.catalog.keys()
