@@ -110,7 +110,7 @@ def test_runs_take_every_filter_of_kedro(project):
     assert "diabetes.erm.selection" in selected
     assert "diabetes.erm.models" not in selected
     samples = {"diabetes.samples", "diabetes.splits"}
-    training = {"models", "history", "validation", "trials", "choices", "selection"}
+    training = {"models", "history", "validation", "trials", "selection"}
     assert made == {
         "tag": samples,
         "namespace": {f"diabetes.erm.{name}" for name in training},
