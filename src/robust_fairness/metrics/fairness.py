@@ -17,9 +17,11 @@ from robust_fairness.metrics.classification import (
     true_negative_rate,
     true_positive_rate,
 )
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.forms import missing
 from robust_fairness.numbers.gaps import gap
-from robust_fairness.numbers.groups import Groups, as_groups
+from robust_fairness.numbers.groups import as_groups
+from robust_fairness.numbers.intervals import to_rest
 from robust_fairness.numbers.quantities import Array, Score, Weights, measure
 
 CLASSES = ("0", "1")
@@ -91,14 +93,17 @@ def disparate_impact_by_group(
     Above 1 where the group has the higher rate. The value of the discriminated group is Eq. 16 of
     FairCOCCO. Missing where no row of another group has a positive prediction.
     """
-    groups = as_groups(sensitive_features)
-    inside, outside, counts, rest = _inside_and_outside(y_pred == 1, groups, None, sample_weight)
+    cells = _counts(y_pred, sensitive_features, CLASSES, sample_weight)
+    hit = cells.grid()[1] == 1
+    inside, outside = (part.means(hit) for part in (cells, cells.others()))
     scores = {}
-    for place, name in enumerate(groups.names):
-        absent = missing(counts[[place]], [name]) or missing(rest[[place]], [f"other than {name}"])
-        if absent is None and not outside[place] > 0:
+    for place, name in enumerate(cells.groups):
+        absent = missing(inside.n[[place]], [name])
+        absent = absent or missing(outside.n[[place]], [f"other than {name}"])
+        if absent is None and not outside.value[place] > 0:
             absent = Score(None, len(y_pred), "no positive prediction in any other group")
-        scores[name] = absent or Score(float(inside[place] / outside[place]), len(y_pred))
+        ratio = inside.value[place] / outside.value[place] if absent is None else np.nan
+        scores[name] = absent or Score(float(ratio), len(y_pred))
     return scores
 
 
@@ -107,14 +112,10 @@ def delta_dp_one_vs_rest(
     y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
 ) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
-    groups = as_groups(sensitive_features)
-    gaps = []
-    for label in range(int(y_pred.max(initial=0)) + 1):
-        to_rest = _gaps_to_rest(y_pred == label, groups, sample_weight=sample_weight)
-        if isinstance(to_rest, Score):
-            return to_rest
-        gaps.append(to_rest)
-    return Score(float(np.max(gaps)), len(y_pred))
+    classes = range(max(2, int(y_pred.max(initial=0)) + 1))
+    cells = _counts(y_pred, sensitive_features, [str(label) for label in classes], sample_weight)
+    gaps = _gaps_to_rest(cells, of_classes=False)
+    return gaps if isinstance(gaps, Score) else Score(float(gaps.max()), len(y_pred))
 
 
 @measure(better="lower", needs=WITH_CLASSES)
@@ -127,39 +128,29 @@ def delta_eo_one_vs_rest(
     sample_weight: Weights = None,
 ) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
-    groups = as_groups(sensitive_features)
-    total = np.zeros(len(groups.names))
-    for label, name in enumerate(classes):
-        among = f" in class {name}"
-        to_rest = _gaps_to_rest(y_pred == y_true, groups, y_true == label, among, sample_weight)
-        if isinstance(to_rest, Score):
-            return to_rest
-        total += to_rest
-    return Score(float(total.max()), len(y_true))
+    cells = _counts(y_pred, sensitive_features, classes, sample_weight, y_true)
+    gaps = _gaps_to_rest(cells, of_classes=True)
+    return gaps if isinstance(gaps, Score) else Score(float(gaps.sum(0).max()), len(y_true))
 
 
-def _gaps_to_rest(
-    hits: Array,
-    groups: Groups,
-    where: Array | None = None,
-    among: str = "",
-    sample_weight: Weights = None,
-) -> Array | Score:
-    """Absolute difference of each group's mean and that of the others; or why it is missing."""
-    inside, outside, counts, rest = _inside_and_outside(hits, groups, where, sample_weight)
-    absent = missing(np.minimum(counts, rest), groups.names, f" or beside it{among}")
-    return absent or np.abs(inside - outside)
+def _counts(
+    y_pred: Array,
+    sensitive_features: Any,
+    classes: Sequence[str],
+    sample_weight: Weights,
+    y_true: Array | None = None,
+) -> Counts:
+    """Counts of rows; all of the first class where labels do not matter."""
+    y = np.zeros(len(y_pred), np.int64) if y_true is None else y_true
+    return Counts.of(as_groups(sensitive_features), y, y_pred, tuple(classes), sample_weight)
 
 
-def _inside_and_outside(
-    hits: Array, groups: Groups, where: Array | None, sample_weight: Weights
-) -> tuple[Array, Array, Array, Array]:
-    """Means of each group and of all other rows ``where``, and how many rows these are."""
-    some = slice(None) if where is None else where
-    weight = np.ones(len(hits)) if sample_weight is None else sample_weight
-    codes, hits, weight = groups.index[some], hits[some], weight[some]
-    counts = np.bincount(codes, minlength=len(groups.values))
-    sums, total = (np.bincount(codes, each, len(counts)) for each in (hits * weight, weight))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        inside, outside = sums / total, (sums.sum() - sums) / (total.sum() - total)
-    return inside, outside, counts, counts.sum() - counts
+def _gaps_to_rest(cells: Counts, of_classes: bool) -> Array | Score:
+    """Absolute differences to the other groups ``[classes, groups]``; or why one is missing."""
+    gaps = []
+    for label, (means, functions) in zip(cells.classes, to_rest(cells, of_classes), strict=True):
+        among = f" or beside it{f' in class {label}' if of_classes else ''}"
+        if absent := missing(np.minimum(means.n, means.n.sum() - means.n), cells.groups, among):
+            return absent
+        gaps.append(np.abs(functions @ means.value))
+    return np.array(gaps)

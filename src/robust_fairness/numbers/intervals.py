@@ -15,7 +15,7 @@ With weights a proportion has Wilson's interval of its effective number of rows,
 rows of equal weight with the same variance.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from robust_fairness.core.intervals import half_width, wilson_interval
 from robust_fairness.numbers.counts import TWO, Counts
@@ -205,37 +206,34 @@ def _one_vs_rest(name: str, cells: Counts) -> Compared | None:
     ``delta_dp_one_vs_rest`` is the largest over classes and groups, ``delta_eo_one_vs_rest`` the
     largest sum over classes.
     """
-    present = cells.known() > 0
-    groups = tuple(np.array(cells.groups, dtype=object)[present])
-    if not TWO <= len(groups) <= MOST_GROUPS:
+    cells, of_dp = cells.take(cells.known() > 0), name == ONE_VS_REST[0]
+    if not TWO <= len(cells.groups) <= MOST_GROUPS:
         return None
-    y, prediction = cells.grid()
-    of_dp = name == ONE_VS_REST[0]
-    parts, functions = [], []
-    for label in range(len(cells.classes)):
-        among = None if of_dp else y == label
-        parts.append(cells.means(prediction == label, among))
-        weight = parts[-1].weight[present]
-        rest = weight / np.maximum(weight.sum() - weight, 1e-300)[:, None]
-        np.fill_diagonal(rest, -1)
-        functions.append(-rest)  # [group, group]
-    rates = rates_of(parts, present)
+    parts, functions = zip(*to_rest(cells, not of_dp), strict=True)
     if of_dp:
-        blocks = np.zeros((len(parts), len(groups), len(parts), len(groups)))
-        blocks[range(len(parts)), :, range(len(parts))] = functions
-        of = blocks.reshape(-1, len(parts) * len(groups))
+        of = sparse.block_diag(functions).toarray()
         of = np.concatenate([of, -of])
+    elif len(cells.groups) * 2 ** len(parts) > MOST_FUNCTIONS:
+        return None
     else:
-        if len(groups) * 2 ** len(parts) > MOST_FUNCTIONS:
-            return None
         signs = product((1.0, -1.0), repeat=len(parts))
-        of = np.concatenate(
-            [
-                np.concatenate([s * f for s, f in zip(some, functions, strict=True)], 1)
-                for some in signs
-            ]
-        )
-    return Compared(groups, rates, LinearGap(of), 1.0 if of_dp else float(len(parts)))
+        of = np.concatenate([np.hstack([s * f for s, f in zip(some, functions, strict=True)])
+                             for some in signs])  # fmt: skip
+    rates = rates_of(parts, np.ones(len(cells.groups), bool))
+    return Compared(cells.groups, rates, LinearGap(of), 1.0 if of_dp else float(len(parts)))
+
+
+def to_rest(cells: Counts, of_classes: bool) -> Iterator[tuple[Means, Array]]:
+    """Rates of every class, and the differences of groups to all others ``[groups, groups]``.
+
+    Rates are shares of decisions, or of right ones ``of_classes``, for given shares of the groups.
+    """
+    y, prediction = cells.grid()
+    for label in range(len(cells.classes)):
+        means = cells.means(prediction == label, y == label if of_classes else None)
+        rest = means.weight / np.maximum(means.weight.sum() - means.weight, 1e-300)[:, None]
+        np.fill_diagonal(rest, -1)
+        yield means, -rest
 
 
 def bounds_of_gap(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
