@@ -1,5 +1,6 @@
 """The smallest gap and the smallest change that the rows of an audit show."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,41 +67,30 @@ def power_of(
         then: in an earlier period; the same for one with as many rows.
         names: the gaps.
     """
+    tests = Counter(metric for _, metric in now)
     return [
-        _power(
-            attribute,
-            metric,
-            compared,
-            then.get((attribute, metric)),
-            sum(key[1] == metric for key in now),
-        )
-        for metric in names
-        for (attribute, name), compared in now.items()
-        if name == metric
+        _power(key, compared, then.get(key), tests[name])
+        for name in names
+        for key, compared in now.items()
+        if key[1] == name
         and compared.rates.value.shape[1] % len(compared.groups) == 0
         and np.isfinite(compared.rates.value).all()
     ]
 
 
-def _power(
-    attribute: str, metric: str, now: Compared, then: Compared | None, tests: int
-) -> Power:  # fmt: skip
-    functions = now.gap.functions
-    corrected = now.rates.corrected()
-    parts = np.nan_to_num(corrected.variance[0], nan=UNKNOWN)
+def _power(key: tuple[str, str], now: Compared, then: Compared | None, tests: int) -> Power:
+    functions, most, tail = now.gap.functions, now.most, LEVEL / len(now.gap.functions)
+    parts = np.nan_to_num(now.rates.corrected().variance[0], nan=UNKNOWN)
     of_functions = functions**2 * parts
     least = int(of_functions[of_functions.sum(1).argmax()].argmax())
-    most, tail = now.most, LEVEL / len(functions)
     gap, change = _shown([now.rates], functions, tail, most), np.nan
     if then is not None and then.groups == now.groups:
         change = _shown([now.rates, then.rates], functions, tail / tests, most)
     rate, group = divmod(least, len(now.groups))
-    of_gap = find_metric(metric).gap
+    of_gap = find_metric(key[1]).gap
     words = [quantity.words for quantity in of_gap.of] if of_gap else ["rate"]
-    return Power(
-        attribute, metric, words[rate % len(words)], now.groups[group],
-        int(now.rates.n[0, least]), gap, change,
-    )  # fmt: skip
+    n = int(now.rates.n[0, least])
+    return Power(*key, words[rate % len(words)], now.groups[group], n, gap, change)
 
 
 def _shown(ends: Sequence[Rates], functions: np.ndarray, tail: float, most: float) -> float:

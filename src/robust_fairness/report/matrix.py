@@ -275,20 +275,14 @@ class _Measured:
         classes = max(code.max(initial=1) for code in codes) + 1
         n = np.zeros((*shape, len(groups), classes, classes))
         np.add.at(n, (*place, group, codes[0], codes[2]), rows["n"].to_numpy())
-        counts, parts, shared = Counts.of_rows(n, groups), [], []
-        copies = codes[1] >= 0
-        joint = np.zeros((*shape, len(groups), classes, classes, classes) if copies.any() else 0)
+        counts, copies = Counts.of_rows(n, groups), codes[1] >= 0
+        parts = [counts.values(quantity) for quantity in of]
+        shared = [np.full(part.n.shape, np.nan) for part in parts]
         if copies.any():
+            joint = np.zeros((*n.shape, classes))
             where_copied = tuple(part[copies] for part in (*place, group, *codes))
             np.add.at(joint, where_copied, rows["n"].to_numpy()[copies])
-        for quantity in of:
-            values, among = counts.row_values(quantity)
-            parts.append(counts.means(values, among))
-            shared.append(
-                covariance_of_copies(joint, values, among)
-                if copies.any()
-                else np.full(parts[-1].n.shape, np.nan)
-            )
+            shared = [covariance_of_copies(joint, *counts.row_values(item)) for item in of]
         absent = ~np.asarray(n.any((-3, -2, -1)))[..., None]
         known = [np.where(absent, np.nan, part.n) for part in parts]
         value, n, covariance = (
