@@ -20,7 +20,7 @@ from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.few_labels import Plan
 from robust_fairness.auditing.findings import gates_of
-from robust_fairness.auditing.gates import Rule
+from robust_fairness.auditing.gates import Gate, Rule
 from robust_fairness.auditing.metric_names import SELECTIONS, SETS, selected
 from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.naming import bins_of, option
@@ -114,27 +114,14 @@ def audit_file(
     scored that need no labels.
     """
     labels = options.labels
-    alone = reference is None and monitored.period is None
     parsed = gates_of(gates, options)
-    for gate in parsed:
-        if gate.change and alone:
-            raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
-    if options.y_true is None and labels == "all":
-        raise InputError(f"target: needs a column (--target); without labels: {without_labels()}")
+    _require_fitting(options, parsed, reference, monitored)
     if labels == "none" and reference is None:
         options = replace(options, y_true=None)
-    named = [name for name in options.metrics if name not in SETS]
-    named += [gate.metric for gate in parsed if gate.metric != MIX]
-    wanted = [*options.metrics, *(gate.metric for gate in parsed if gate.metric != MIX)]
-    options = replace(options, metrics=selected(replace(options, metrics=wanted)))
-    if options.features and (labels == "none" or alone):
-        raise InputError("features: why values changed needs labels and --reference or --period")
-    if reference is not None and monitored.period is not None:
-        raise InputError("reference and period are both given, allowed: one of them")
-    if monitored.state is not None and monitored.period is None:
-        raise InputError("state: needs a --period, the column of the periods")
-    if monitored.by is not None and monitored.period is None:
-        raise InputError("by: needs a --period, the column of the dates")
+    of_gates = [gate.metric for gate in parsed if gate.metric != MIX]
+    named = [*(name for name in options.metrics if name not in SETS), *of_gates]
+    wanted = replace(options, metrics=[*options.metrics, *of_gates])
+    options = replace(options, metrics=selected(wanted))
     if labels == "none" and options.y_true is not None and reference is not None:
         audit = _estimated(source, options, reference)
     elif monitored.period is not None:
@@ -142,6 +129,26 @@ def audit_file(
     else:
         audit = _of_files(source, options, reference)
     return audit.judged(gates, rule)
+
+
+def _require_fitting(
+    options: Options, gates: Sequence[Gate], reference: Path | None, monitored: Monitored
+) -> None:
+    """Check that periods, labels and a reference fit what is asked for."""
+    alone = reference is None and monitored.period is None
+    for gate in gates:
+        if gate.change and alone:
+            raise InputError(f"gate {gate.text!r}: a change needs --reference or --period")
+    if options.y_true is None and options.labels == "all":
+        raise InputError(f"target: needs a column (--target); without labels: {without_labels()}")
+    if options.features and (options.labels == "none" or alone):
+        raise InputError("features: why values changed needs labels and --reference or --period")
+    if reference is not None and monitored.period is not None:
+        raise InputError("reference and period are both given, allowed: one of them")
+    if monitored.state is not None and monitored.period is None:
+        raise InputError("state: needs a --period, the column of the periods")
+    if monitored.by is not None and monitored.period is None:
+        raise InputError("by: needs a --period, the column of the dates")
 
 
 def files_of(
@@ -208,12 +215,7 @@ def _of_periods(
         raise InputError(f"column {period} has two roles; the period is a column of its own")
     table = source.columns(options, [period])
     if state is not None:
-        for attribute, bins in with_bins_of(options, table, name).bins.items():
-            if bins != options.bins.get(attribute):
-                raise InputError(
-                    f"bins of {attribute}: quantiles and spans of dates change with the table; "
-                    f"give edges, or {bins_of(attribute, 'year')} of dates"
-                )
+        _require_fixed_bins(options, table, name)
     periods = periods_of(table[period], monitored.by, f"{name}, column {period}")
     if len(periods.names) == 1 and state is None:
         raise InputError(
@@ -242,6 +244,16 @@ def _of_periods(
     if state is not None and state.exists():
         monitor = monitor.after(Monitor.from_json(state.read_bytes(), str(state)), str(state))
     return replace(audit, monitor=monitor)
+
+
+def _require_fixed_bins(options: Options, table: pd.DataFrame, name: str) -> None:
+    """Check that no bins change with the table, which a state of earlier tables continues."""
+    for attribute, bins in with_bins_of(options, table, name).bins.items():
+        if bins != options.bins.get(attribute):
+            raise InputError(
+                f"bins of {attribute}: quantiles and spans of dates change with the table; "
+                f"give edges, or {bins_of(attribute, 'year')} of dates"
+            )
 
 
 def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:

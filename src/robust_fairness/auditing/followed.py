@@ -127,7 +127,10 @@ class Followed:
 
 def hits_of(gap: Gap, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     """Hits and rows of the rates of a gap, float64 ``[..., rates]`` in the order rate, group."""
-    parts = [counts.hits(*counts.row_values(quantity)) for quantity in gap.of]
+    parts = []
+    for values, among in map(counts.row_values, gap.of):
+        rows = counts.n[..., :-1, :, :] * (1.0 if among is None else among.astype(np.float64))
+        parts.append(((rows * values).sum((-2, -1)), rows.sum((-2, -1))))
     hits, n = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return hits, n
 

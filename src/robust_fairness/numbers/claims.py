@@ -20,7 +20,7 @@ Tests of a sign are two-sided, so that they agree with 95 % intervals. ``verdict
 states of its parts make of a claim.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -92,6 +92,28 @@ def decided(
     run = np.isfinite(effects.value)
     known = run & (effects.variance > 0)
     answers = known & ~np.asarray(void, dtype=bool) & ~np.asarray(disagree, dtype=bool)
+    of_sign = np.array([name in ("above", "below") for name in says], dtype=bool)
+    members = [np.flatnonzero(claim == number) for number in range(claim.max(initial=-1) + 1)]
+    tested = np.array([known[parts].any() for parts in members], dtype=bool)
+    p_values = _p_values(effects, says, margin, answers, of_sign)
+    p, p_turned, p_small = (_adjusted(values, members, tested) for values in p_values)
+    conditions: dict[State, Array] = {
+        "not run": ~run,
+        "void": np.broadcast_to(void, run.shape),
+        "holds": p < LEVEL,
+        "reversed": p_turned < LEVEL,
+        "out of reach": of_sign & (reach < margin),
+        "excluded": p_small < LEVEL,
+    }
+    states = np.select([*conditions.values()], [*conditions], "undecided")
+    verdicts = tuple(verdict_of(states[parts]) for parts in members)
+    return Decided(p, tuple(states.tolist()), verdicts)
+
+
+def _p_values(
+    effects: Estimate, says: Sequence[Says], margin: Array, answers: Array, of_sign: Array
+) -> Iterator[Array]:
+    """Of parts that hold, that are reversed, and whose effect is smaller than what matters."""
     bounds = np.array([BOUNDS[name] for name in says]).reshape(-1, 2) * margin[:, None]
     with np.errstate(invalid="ignore"):
         below_low, above_high = effects.p_above(bounds[:, 0]), 1 - effects.p_above(bounds[:, 1])
@@ -101,26 +123,8 @@ def decided(
     p_turned = 2 * np.fmin(np.where(low, 1 - below_low, 1), np.where(high, 1 - above_high, 1))
     upwards = np.array([name == "above" for name in says], dtype=bool)
     p_small = np.where(upwards, 1 - effects.p_above(margin), effects.p_above(-margin))
-    of_sign = np.array([name in ("above", "below") for name in says], dtype=bool)
-    p_holds, p_turned, p_small = (
-        np.where(answers & of, p, 1.0).clip(max=1)
-        for p, of in ((p_holds, True), (p_turned, True), (p_small, of_sign))
-    )
-    members = [np.flatnonzero(claim == number) for number in range(claim.max(initial=-1) + 1)]
-    tested = np.array([known[parts].any() for parts in members], dtype=bool)
-    p, *others = (_adjusted(values, members, tested) for values in (p_holds, p_turned, p_small))
-    holds, turned, small = (values < LEVEL for values in (p, *others))
-    conditions: dict[State, Array] = {
-        "not run": ~run,
-        "void": np.broadcast_to(void, run.shape),
-        "holds": holds,
-        "reversed": turned,
-        "out of reach": of_sign & (reach < margin),
-        "excluded": small,
-    }
-    states = np.select([*conditions.values()], [*conditions], "undecided")
-    verdicts = tuple(verdict_of(states[parts]) for parts in members)
-    return Decided(p, tuple(states.tolist()), verdicts)
+    for p, of in ((p_holds, True), (p_turned, True), (p_small, of_sign)):
+        yield np.where(answers & of, p, 1.0).clip(max=1)
 
 
 def verdict_of(states: Iterable[str]) -> Verdict:

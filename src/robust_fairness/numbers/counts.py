@@ -24,6 +24,7 @@ from robust_fairness.numbers.quantities import (
     Undefined,
 )
 from robust_fairness.numbers.rows import Rows
+from robust_fairness.numbers.variance import by_replicates
 
 TWO = 2
 
@@ -47,8 +48,7 @@ class Counts:
     >>> sex = Groups.named(np.array([0, 0, 1, 1]), ["f", "m"])
     >>> y_true, y_pred = np.array([1, 1, 1, 0]), np.array([1, 0, 1, 0])
     >>> counts = Counts.of(sex, y_true, y_pred, ("no", "yes"))
-    >>> decided = counts.grid()[1]
-    >>> counts.means(decided == 1).value
+    >>> counts.means(counts.grid()[1] == 1).value
     array([0.5, 0.5])
     """
 
@@ -273,11 +273,6 @@ class Counts:
         y, decision = np.indices(self.n.shape[-2:])
         return np.asarray(y), np.asarray(decision)
 
-    def hits(self, values: Array, among: Array | None = None) -> tuple[Array, Array]:
-        """Rows with a value of 1 and all rows ``among``, of every group ``[..., groups]``."""
-        rows = self.n[..., :-1, :, :] * (1.0 if among is None else np.asarray(among, np.float64))
-        return (rows * values).sum((-2, -1)), rows.sum((-2, -1))
-
     def means(self, values: Array, among: Array | None = None) -> Means:
         r"""Means of values ``[classes, classes]`` over the rows ``among`` of every group.
 
@@ -355,8 +350,3 @@ class Counts:
             rows_of_all = np.full(len(n), rows)
             made = self._means(share, variance, n, rows_of_all, deviations)
         return made._replace(effective=rows_of_all) if made.effective is n else made
-
-
-def by_replicates(replicates: Array, estimates: Array) -> Array:
-    """Deviations ``[replicates, groups]`` by successive differences, as the Census Bureau's."""
-    return np.asarray(TWO / np.sqrt(len(replicates)) * (replicates - estimates))

@@ -254,3 +254,8 @@ def between_domains(values: Array, sources: Any, targets: Any) -> Component:
     spread = np.nansum((means - centre) ** 2, -1)
     share = np.where(number > 1, (number - 1) / np.maximum(number, 1), np.nan)
     return Component(share * spread, np.maximum(number - 1.0, 1))
+
+
+def by_replicates(replicates: Array, estimates: Array) -> Array:
+    """Deviations ``[replicates, groups]`` by successive differences, as the Census Bureau's."""
+    return np.asarray(2 / np.sqrt(len(replicates)) * (replicates - estimates))

@@ -87,20 +87,19 @@ def tested(
         covariance = np.where(covariance == 0, 0.0, together)
     tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family)
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(home.value))
-    at_home, there = (of.among(tests.known, rates.mean) for rates in (home, away))
+    here, there = (of.among(tests.known, rates.mean) for rates in (home, away))
     table = pd.DataFrame(
         {
-            "question": question, "at_home": at_home, "away": there, "change": there - at_home,
+            "question": question, "at_home": here, "away": there, "change": there - here,
             "low": tests.low, "high": tests.high, "least": tests.least, "error": tests.error,
             "df": tests.df, "bound": tests.bounds.max(-1), "p_signed": tests.p_signed,
             "p_held": np.where(tests.known, tests.signed.p_within(margin[:, None]), 1.0).max(-1),
             **{f"p_{name}": p for name, p in tests.p.items()},
         }
     )  # fmt: skip
-    decisive = np.arange(len(table)), tests.decisive
-    variance = np.nan if spread is None else np.asarray(spread.variance)[decisive]
-    table["between_refits"] = np.sqrt(variance * refits)
-    return _limited(table, tests, margin)
+    places = np.arange(len(table)), tests.decisive
+    variance = np.nan if spread is None else np.asarray(spread.variance)[places]
+    return _limited(table.assign(between_refits=np.sqrt(variance * refits)), tests, margin)
 
 
 def judged(tests: pd.DataFrame) -> pd.DataFrame:
