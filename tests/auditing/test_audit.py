@@ -357,6 +357,16 @@ def changed(column: str, row: int, cell: object) -> pd.DataFrame:
         (table(40), {"prediction_is": "class"}, r"column p, row \d+: unknown class"),
         (table(40), {"prediction_is": "number"}, r"allowed: class, probability, score"),
         (table(40), {"threshold": 2.0}, r"threshold: 2, allowed: 0 to 1"),
+        (
+            table(40).assign(p=lambda rows: 30 + 40 * rows["y"]),
+            {},
+            r"prediction_is='score' threshold=50",
+        ),
+        (
+            table(40).assign(y=["No"] * 9 + ["no"] * 11 + ["yes"] * 20),
+            {},
+            r"'no' .11 rows., 'No' .9 rows. differ only in case",
+        ),
         (table(40), {"y_true": "age"}, r"column age: 40 distinct numbers .* continuous"),
         (table(40), {"bins": {"age": 3}}, r"bins: unknown attribute 'age'"),
         (

@@ -231,25 +231,6 @@ def test_tables_are_read_as_people_write_them(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(rows, audits[0])
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (NOW.assign(said=100 * NOW["said"] - 0.5), r"row \d+: .*prediction_is='score' threshold="),
-        (NOW.assign(said=30 + 40 * NOW["said"]), r"prediction_is='score' threshold=50"),
-        (NOW.assign(y=np.where(NOW.index < 9, "No", np.where(NOW["y"], "yes", "no"))),
-             r"'no' .1,010 rows., 'No' .9 rows. differ only in case"),
-        (NOW.assign(y=np.where(NOW["y"], "good", "bad")), r"which is positive \(pos_label\)"),
-        (NOW.head(0)[[]], r"now.csv: is empty|unknown column"),
-    ],
-)  # fmt: skip
-def test_other_forms_are_refused_with_the_option_that_helps(
-    table: pd.DataFrame, message: str, tmp_path: Path
-) -> None:
-    table.to_csv(tmp_path / "now.csv", index=False)
-    with pytest.raises(InputError, match=message):
-        audit_file(TableFile(tmp_path / "now.csv"), OPTIONS)
-
-
 def test_json_has_every_value_and_the_card_every_group(tmp_path: Path) -> None:
     for rows, name in ((NOW, "now"), (THEN, "then")):
         rows.to_csv(tmp_path / f"{name}.csv", index=False)

@@ -9,8 +9,6 @@ import pytest
 from kedro.io import DataCatalog, MemoryDataset
 from kedro.runner import SequentialRunner
 
-import robust_fairness as rf
-
 PAGE = Path(__file__).parents[2] / "docs" / "audit.md"
 NODE, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
@@ -35,17 +33,3 @@ def test_the_audit_is_a_kedro_node(predictions):
     )
     with pytest.raises(ValueError, match="equalized_odds_difference"):
         SequentialRunner().run(names["pipeline"], catalog)
-
-
-def test_metrics_have_names_that_mlflow_accepts(predictions):
-    """Its rule: letters, digits and the characters ``_-./: `` and spaces."""
-    audit = rf.audit(
-        predictions.assign(region=["north", "south"] * 200),
-        y_true="y", y_pred="p", sensitive_features=["sex", "region"], intersections=True,
-    )  # fmt: skip
-    values = audit.metrics()
-    assert all(re.fullmatch(r"[/\w.\- :]*", name) for name in values)
-    rows = audit.to_frame().set_index(["attribute", "group", "metric"])["value"]
-    gap = "equalized_odds_difference"
-    assert values[f"sex.region.{gap}"] == rows["sex & region", "", gap]
-    assert values["accuracy"] == rows["", "", "accuracy"]
