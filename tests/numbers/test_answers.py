@@ -73,33 +73,33 @@ ANSWERS = {
     "reversed": ([{"state": "reversed"}, UNKNOWN], "No: the gap by sex reversed its sign in NM"),
     "1 of 224 changed": (
         [*many("held", 223), {"state": "changed"}],
-        "Unknown: a difference changed in NM; whether the gap grew is unclear",
+        "Unknown: group differences changed in NM; the gap may have",
     ),
     "1 of 224 changed, the rest unknown": (
         [*many("inconclusive", 223, bound=0.57), {"state": "changed"}],
-        "Unknown: a difference changed in NM; changes up to 57 points are possible",
+        "Unknown: group differences changed in NM; the gap may have, by up to 57 points",
     ),
     "changed only": (
         [{"state": "changed"}, {"state": "changed", "place": "SD"}],
-        "Unknown: a difference changed in NM and SD; whether the gap grew is unclear",
+        "Unknown: group differences changed in NM and SD; the gap may have",
     ),
     "1 of 20 unknown": (
         [*many("held", 19), UNKNOWN],
-        "Unknown in 1 of 20 comparisons: changes up to 57 points are possible",
+        "Unknown in 1 of 20 comparisons: changes of up to 57 points are possible",
     ),
     "1 of 20 cannot be estimated": (
         [*many("held", 10), *many("shrank", 9), NOT], "Unknown in 1 of 20 comparisons"
     ),
     "half unknown": (
         [*many("held", 2), UNKNOWN, UNKNOWN | {"bound": 0.3}],
-        "Unknown in 2 of 4 comparisons: changes up to 57 points are possible",
+        "Unknown in 2 of 4 comparisons: changes of up to 57 points are possible",
     ),
     "one attribute held, one cannot be estimated": (
         [{}, NOT | {"attribute": "race", "have": np.nan}], "Unknown in 1 of 2 comparisons"
     ),
     "all unknown": (
         [UNKNOWN, UNKNOWN | {"place": "SD", "bound": 0.3, "have": 90.0}],
-        "Unknown: changes up to 57 points are possible",
+        "Unknown: changes of up to 57 points are possible",
     ),
     "not estimable": (
         [NOT, NOT | {"place": "SD", "have": 8.0}], "Unknown: the gap by sex cannot be estimated"

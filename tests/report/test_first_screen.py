@@ -68,7 +68,7 @@ PLANTED = {
     ),
     "too few rows": (
         place(even(0.1)), place(even(0.4), n=20, **elsewhere("west")),
-        "Unknown: changes up to N points are possible", 0.3,
+        "Unknown: changes of up to N points are possible", 0.3,
     ),
     "opposite gaps at home": (
         in_states(even(0.3), even(-0.3)), place(even(0.3), **elsewhere("west")),

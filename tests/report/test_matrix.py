@@ -154,8 +154,8 @@ def test_changes_between_states_are_those_of_scipy():
     content = panel(changes, GAP, "acs", with_splits(metrics.to_dict("records")))
     places, possible = changed["domain"].nunique(), changes[changes["state"] == "inconclusive"]
     assert content["answer"] == (
-        f"Unknown: a difference changed in {places} test sets; changes up to "
-        f"{100 * possible['bound'].max():.0f} points are possible"
+        f"Unknown: group differences changed in {places} test sets; the gap may have, "
+        f"by up to {100 * possible['bound'].max():.0f} points"
     )
     (drawn,) = content["plots"]
     sources = changed["trained_on"] + " → " + changed["domain"]
@@ -222,7 +222,7 @@ def test_refits_count_for_the_method_and_not_for_the_model():
     assert answer == f"No: the gap by sex grew by at least {100 * least:.0f} points in a"
     (shown,) = panels(run)
     assert (shown["answer"], shown["again"]) == (answer, again)
-    assert "trained again (5 trainings of each): Unknown: changes up to" in again
+    assert "trained again (5 trainings of each): Unknown: changes of up to" in again
     assert "trainings of each method (5 now)" in again
     assert shown["about"].endswith("about the trained models (the first training of 5).")
 

@@ -17,7 +17,7 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.rendering.figure_html import plotly_source
-from robust_fairness.core.rendering.figures import bar_style, cut, line_style, style
+from robust_fairness.core.rendering.figures import bar_style, cut, drawn, line_style, style
 from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
 from robust_fairness.core.rendering.html import table
 from robust_fairness.papers import SECTIONS, VIEWS
@@ -360,3 +360,26 @@ def test_a_table_shows_twelve_rows_before_all(rows, folded):
     assert ("<summary>All 13 rows</summary>" in text) == folded
     first = text.partition("<details>")[0]
     assert first.count("<tr>") == 13 and "<td>100000</td>" in first and "e+" not in text
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4, 7])
+def test_every_panel_of_a_figure_has_its_own_points(panels):
+    """With its name above it, in plotly's grid, and with intervals that hide no other one."""
+    rows = pd.DataFrame(
+        [
+            {"name": name, "x": x, "series": series, "ours": value, "low": value - 1,
+             "high": value + 1}
+            for name, value in zip("gfedcba"[:panels], range(panels), strict=True)
+            for x in (0, 10) for series in ("first", "second")
+        ]
+    )  # fmt: skip
+    figure = drawn(rows, "title", colour="series", panel=["name"], x="x")
+    titles = {note.yref.removesuffix(" domain"): note.text for note in figure.layout.annotations}
+    shown = {(titles[trace.yaxis or "y"], trace.name): trace for trace in figure.data}
+    assert len(shown) == 2 * panels == len(figure.data)
+    assert figure.layout.meta["panels"] == panels
+    for (name, _), trace in shown.items():
+        assert {*trace.y} == {*rows.loc[rows["name"] == name, "ours"]}
+        assert [*trace.text] == [0, 10]
+    for name in titles.values():
+        assert not {*shown[name, "first"].x} & {*shown[name, "second"].x}

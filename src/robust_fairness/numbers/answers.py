@@ -141,10 +141,11 @@ def _unknown(
 ) -> str:
     """What is unknown, and how large changes may be."""
     changed, bounded = (known[known["state"] == name] for name in ("changed", "inconclusive"))
-    possible = f"changes up to {amount(bounded['bound'].max())} are possible"
+    most = amount(bounded["bound"].max())
+    possible = f"changes of up to {most} are possible"
     if len(changed):
-        rest = possible if len(bounded) else "whether the gap grew is unclear"
-        return f": a difference changed {_places(changed, changed)}; {rest}"
+        rest = f"the gap may have, by up to {most}" if len(bounded) else "the gap may have"
+        return f": group differences changed {_places(changed, changed)}; {rest}"
     if len(fine):
         unknown = known.drop(fine.index)
         return f" in {_of(unknown, known)}{f': {possible}' if len(bounded) else ''}"

@@ -11,6 +11,7 @@ from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core.intervals import half_width
 from robust_fairness.core.rendering.figures import (
     AROUND_POINTS,
+    BESIDE,
     COLOURS,
     GREY,
     Panel,
@@ -48,7 +49,6 @@ BY_GROUP = (
     "recall_at_by_group",
 )
 MOST_GROUPS = 24
-BESIDE = 0.012  # distance between curves, in largest severities
 LINE = 28  # height in pixels of a line of the rank diagram
 
 
@@ -87,8 +87,8 @@ class Shown:
     @property
     def title(self) -> str:
         """Name, attribute and direction, for an axis."""
-        of = f" ({self.attribute})" if self.attribute else ""
-        return f"{self.metric}{of}<br>{'higher' if self.higher else 'lower'} is better"
+        by = f"by {self.attribute}, " if self.attribute else ""
+        return f"{self.metric}<br>{by}{'higher' if self.higher else 'lower'} is better"
 
 
 def shown(metrics: pd.DataFrame, names: tuple[str, ...]) -> Shown | None:

@@ -27,7 +27,7 @@ def _panels(rows: pd.DataFrame) -> Iterator[tuple[int, str, str, pd.DataFrame]]:
     """Number, title and rows of every measure of every dataset."""
     for place, (names, part) in enumerate(rows.groupby(KEYS, sort=False)):
         data, attribute, metric = map(str, names)
-        yield place, metric, " ".join(filter(None, [data, metric, attribute])), part
+        yield place, metric, f"{data}<br>{metric} {attribute}".rstrip(), part
 
 
 def draw_matrix(rows: pd.DataFrame) -> go.Figure:

@@ -54,7 +54,7 @@ def in_words(drawn: go.Figure) -> str:
     for trace in drawn.data:
         if trace.hoverinfo != "skip":
             traces.setdefault((trace.xaxis or "x", trace.yaxis or "y"), []).append(trace)
-    titles = {note.xref: note.text for note in drawn.layout.annotations}
+    titles = {note.xref: note.text.replace("<br>", " ") for note in drawn.layout.annotations}
     told = [
         _panel_in_words(titles.get(f"{axes[0]} domain", ""), drawn, axes, part)
         for axes, part in traces.items()

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from pandas.api.types import is_number
+from plotly.basedatatypes import BaseTraceType
 
 from robust_fairness.core.numbers import exact
 
@@ -23,7 +24,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
-COLUMNS = 2  # of panels on a wide page
+COLUMNS, WRAP = 2, 3  # of panels on a wide page: large and small ones
+BESIDE = 0.012  # distance between series, in largest values of the axis
 ROW, AROUND = 300, 150  # height in pixels: a row of panels; title, axes and legend together
 GAP = 0.3  # between panels, as a share of a panel
 BELOW = 0.36  # of a row of panels: numbers, a title of two lines and the next heading
@@ -42,7 +44,13 @@ TEMPLATE = go.layout.Template(
         "colorway": COLOURS,
         "xaxis": AXIS,
         "yaxis": AXIS,
-        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+        "legend": {
+            "orientation": "h",
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+            "title": {"side": "top"},
+        },
         "title": {"font": {"size": 16}, "x": 0, "xref": "paper"},
     }
 )
@@ -104,6 +112,7 @@ def drawn(
     colour: str | None = None,
     panel: Sequence[str] = (),
     sort: str = "",
+    apart: bool | None = None,
     words: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     **options: Any,
 ) -> go.Figure:
@@ -116,6 +125,8 @@ def drawn(
         colour: column of colours and markers.
         panel: columns that have a panel for each combination of values, with axes of its own.
         sort: column in whose order points are linked.
+        apart: whether series with intervals are drawn beside each other, so that none hides another
+            one; by default lines are.
         words: texts that replace values, by column.
         options: further options of the function.
     """
@@ -126,8 +137,7 @@ def drawn(
         texts = (rows[name].map(lambda v: exact(v) if is_number(v) else v) for name in panel)
         titles = (filter(None, names) for names in zip(*texts, strict=True))
         rows = rows.assign(panel=[*map(", ".join, titles)])
-        beside = {"facet_col": "panel", "facet_col_wrap": 3, "facet_col_spacing": 0.07}
-        options = beside | options
+        options = {"facet_col": "panel", "facet_col_wrap": WRAP} | options
     if sort:
         rows = rows.sort_values(["panel", sort] if panel else sort, kind="stable")
     options = {"y": "ours"} | options
@@ -137,13 +147,40 @@ def drawn(
         options = {name: bar.to_numpy() for name, bar in bars.items()} | options
     marked = {"line": {"markers": True}, "scatter": {}}
     looks = marked[kind] | by_column(colour) if colour and kind in marked else {"color": colour}
-    figure = faceted(
-        getattr(px, kind)(rows, **(looks | options)), title, rows["panel"].nunique() if panel else 0
+    figure = getattr(px, kind)(rows, **(looks | options))
+    if "error_y" in options and (kind == "line" if apart is None else apart):
+        _beside(figure)
+    if not panel:
+        return faceted(figure, title)
+    return _in_grid(figure, title, [*map(str, rows["panel"].unique())])
+
+
+def _beside(figure: go.Figure) -> None:
+    """Draw series at numbers beside each other; their texts keep the numbers."""
+    names = {name: number for number, name in enumerate(dict.fromkeys(t.name for t in figure.data))}
+    for trace in figure.data:
+        x = np.asarray(trace.x)
+        if np.issubdtype(x.dtype, np.number) and len(x):
+            away = (names[trace.name] - (len(names) - 1) / 2) * BESIDE * float(np.abs(x).max())
+            template = trace.hovertemplate.replace("%{x}", "%{text}")
+            trace.update(x=x + away, text=x, hovertemplate=template)
+
+
+def _in_grid(figure: go.Figure, title: str, panels: Sequence[str]) -> go.Figure:
+    """A figure of plotly express with facets as one of panels, which a narrow page stacks."""
+    columns = min(WRAP, len(panels))
+    rows = -(-len(panels) // columns)
+    titles = {
+        letter: next((axis.title.text for axis in axes if axis.title.text), "")
+        for letter, axes in (("x", figure.select_xaxes()), ("y", figure.select_yaxes()))
+    }
+    for trace in figure.data:  # plotly express counts rows from the bottom
+        row, column = divmod(int((trace.xaxis or "x")[1:] or 1) - 1, columns)
+        trace.xaxis, trace.yaxis = _axes((rows - 1 - row) * columns + column)
+    made = panelled(
+        title, [Panel(name, titles["x"], titles["y"]) for name in panels], figure.data, columns
     )
-    if panel:
-        figure.update_xaxes(matches=None, showticklabels=True)
-        figure.update_yaxes(matches=None, showticklabels=True)
-    return figure
+    return made.update_layout(legend_title=figure.layout.legend.title, barmode="relative")
 
 
 @dataclass(frozen=True)
@@ -160,7 +197,7 @@ class Panel:
 def panelled(
     title: str,
     panels: Sequence[Panel],
-    traces: Sequence[Trace],
+    traces: Sequence[Trace | BaseTraceType],
     columns: int = COLUMNS,
     row: int = ROW,
 ) -> go.Figure:

@@ -257,7 +257,7 @@ def draw_figure_6(rows: pd.DataFrame, **looks: Any) -> go.Figure:
     title = "Delta-accuracy against 1-NN distance"
     looks |= {"x": "distance", "category_orders": {"augmentation": [WITHOUT, WITH]}}
     figure = drawn(
-        rows, title, "scatter", hover_name="method", hover_data=["severity", "seeds"],
+        rows, title, "scatter", apart=True, hover_name="method", hover_data=["severity", "seeds"],
         symbol_sequence=["circle", "x"], **looks,
     )  # fmt: skip
     fits = drawn(
