@@ -39,6 +39,7 @@ P = np.where(RNG.random(ROWS) < 0.2 + 0.3 * (SEX == "m") + 0.3 * Y, 1, 0)
 WEIGHT = RNG.integers(1, 4, ROWS).astype(float)
 X = np.stack([P + RNG.normal(size=ROWS), RNG.normal(size=ROWS)], axis=1)
 TURNED = np.arange(ROWS)[::-1]
+NAMED_ROWS = pd.Index([f"row {row}" for row in range(ROWS)])
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,15 @@ KINDS: dict[str, Kind] = {
     "turned labels": Kind(
         {"y": pd.Series(Y, TURNED), "groups": pd.Series(SEX)}, "indices of .* differ"
     ),
+    "overlapping index": Kind(
+        {"y": pd.Series(Y), "groups": pd.Series(SEX, range(3, ROWS + 3))}, "indices of .* differ"
+    ),
+    "disjoint index": Kind(
+        {"y": pd.Series(Y, NAMED_ROWS), "groups": pd.Series(SEX, NAMED_ROWS + "x")},
+        "indices of .* differ",
+    ),
+    "labels as categories": Kind({"y": pd.Categorical(Y), "p": pd.Series(P, dtype="category")}),
+    "labels as floats": Kind({"y": Y.astype(float), "p": P.astype(float)}),
     "fewer groups": Kind({"groups": SEX[1:]}, "differ in length"),
     "weight NaN": Kind({"weight": with_cell(WEIGHT, np.nan, float)}, "weight", NO_NUMBERS),
     "weight infinite": Kind({"weight": with_cell(WEIGHT, np.inf, float)}, "weight", NO_NUMBERS),

@@ -107,27 +107,3 @@ def test_intersections_count_what_occurs_and_leave_out_what_is_missing():
     frame = pd.DataFrame({"s": pd.Categorical(["a", "a", "b", None]), "t": list("yyxx")})
     frame["t"] = frame["t"].astype("category")
     assert groups_of(frame, ["s", "t"]).values == both.values
-
-
-ORDERS = {
-    "overlapping": ([0, 1, 2, 3, 4, 5], [3, 4, 5, 6, 7, 8], True),
-    "permuted": ([0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0], True),
-    "disjoint": (list("abcdef"), list("ghijkl"), True),
-    "shifted": (pd.RangeIndex(6), pd.RangeIndex(1, 7), True),
-    "equal": (list("abcdef"), list("abcdef"), False),
-    "new values": (pd.RangeIndex(6), [7, 3, 11, 40, 2, 9], False),
-}
-
-
-@pytest.mark.parametrize("name", ORDERS)
-def test_rows_of_other_indices_are_not_mixed_up(name):
-    here, there, refused = ORDERS[name]
-    y = pd.Series([0, 1, 0, 1, 1, 0], here)
-    sex = pd.Series(list("fmfmfm"), there)
-    if refused:
-        with pytest.raises(rf.InputError, match="indices of y_true and sensitive_features differ"):
-            rf.metrics.demographic_parity_difference(y, y, sensitive_features=sex)
-        with pytest.raises(rf.InputError, match="indices"):
-            rf.audit(pd.DataFrame({"y": y, "p": y}), y_true="y", y_pred="p", sensitive_features=sex)
-    else:
-        assert rf.metrics.demographic_parity_difference(y, y, sensitive_features=sex) >= 0
