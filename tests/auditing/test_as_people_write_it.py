@@ -121,7 +121,7 @@ def test_functions_are_metrics_with_intervals():
         row = rows.loc[("f1_score_by_group", group)]
         assert row["value"] == pytest.approx(oracle.f1_score(y[of_group], decided[of_group]))
         assert row["low"] < row["value"] < row["high"]
-        # the jackknife has about the binomial error of a rate
+        # the bootstrap has about the binomial error of a rate
         row, n = rows.loc[("tpr_by_group", group)], (of_group & (y == 1)).sum()
         error = np.sqrt(row["value"] * (1 - row["value"]) / n)
         assert 0.5 < (row["high"] - row["low"]) / 2 / (1.96 * error) < 1.6

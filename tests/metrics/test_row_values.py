@@ -55,16 +55,22 @@ def test_log_loss_and_its_clipping_are_scikit_learns():
         assert value == pytest.approx(oracle.log_loss(y, score), rel=1e-6)
 
 
-def test_variance_of_the_area_is_delongs():
-    """From the matrix of all pairs, as DeLong, DeLong and Clarke-Pearson (1988) define it."""
-    arrays, _, _ = draw(3)
-    y, score = arrays["y_true"], arrays["y_score"]
+@pytest.mark.parametrize("noise", [0, 0.5])
+def test_variance_of_the_area_is_delongs(noise):
+    """From the matrix of all pairs, as DeLong, DeLong and Clarke-Pearson (1988) define it.
+
+    Near 1 it is that of a share of twice as many rows as the smaller class has.
+    """
+    arrays, _, rng = draw(3)
+    y, score = arrays["y_true"], arrays["y_score"] + noise * rng.normal(size=len(arrays["y_true"]))
     positive, negative = score[y == 1][:, None], score[y == 0][None]
     kernel = (positive > negative) + 0.5 * (positive == negative)
     expected = (
         kernel.mean(1).var(ddof=1) / len(kernel) + kernel.mean(0).var(ddof=1) / kernel.shape[1]
     )
-    assert roc_auc(y, score).variance == pytest.approx(expected)
+    area, least = kernel.mean(), kernel.mean() * (1 - kernel.mean()) / (2 * min(kernel.shape) - 1)
+    assert (area > 0.98) == (least > expected)
+    assert roc_auc(y, score).variance == pytest.approx(max(least, expected))
 
 
 def test_a_difference_of_groups_knows_its_variance():

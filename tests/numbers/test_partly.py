@@ -64,6 +64,7 @@ def by_hand(
     variance *= of_mean / (of_mean - 2) * student_factor(of_mean - 2)
     n, alone = (v * bottom > 0).sum(), mean(top, v) / mean(bottom, v)
     of_alone = (influence(0.0, alone) ** 2).sum() / mean(bottom, v) ** 2 * n / (n - 1)
+    of_alone = max(of_alone, alone * (1 - alone) / (of_mean - 1))
     return min((variance, value), (of_alone, alone))[::-1]
 
 

@@ -5,16 +5,17 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from scipy import special
 
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
 from robust_fairness.numbers.forms import FORMS, OVERALL
 from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.quantities import WEIGHTS, Array, Means, Quantity, Weights
 
-BLOCKS = 20  # of the jackknife
+DRAWS = 200  # of the bootstrap
+MOST_ROWS = 2_000  # of a draw
+LEAST_KNOWN = 0.9  # of the draws that a function has a value of
+OF_SCORES = ("y_score", "y_proba", "y_prob", "pred_decision")  # parameters, in scikit-learn
 SHOWN = ("by_group", "difference")  # aggregations beside the value of all rows
 
 
@@ -22,7 +23,9 @@ def metrics_of_functions(functions: Mapping[str, Callable[..., float]]) -> dict[
     """The metrics that an audit shows of functions: overall, by group, and their difference.
 
     Args:
-        functions: ``f(y_true, y_pred)`` or ``f(y_true, y_pred, sample_weight)`` by name.
+        functions: ``f(y_true, y_pred)`` or ``f(y_true, y_pred, sample_weight)`` by name; one whose
+            second parameter is called ``y_score`` or ``y_proba``, as in ``roc_auc_score``, is
+            called with the probability of the positive class.
 
     Raises:
         InputError: a name is that of a metric, or no name of Python.
@@ -47,69 +50,75 @@ def metrics_of_functions(functions: Mapping[str, Callable[..., float]]) -> dict[
 
 
 def _quantity(name: str, function: Callable[..., float]) -> Quantity:
-    r"""A function as a quantity with the variance of a jackknife over blocks of rows.
-
-    The rows of a group are dealt to ``BLOCKS`` blocks in random order (of seed 0), or to as many as
-    it has rows; with the values :math:`v_b` without block b the variance is
-    :math:`\frac{B - 1}{B} \sum_b (v_b - \bar v)^2` (Shao and Tu 1995, section 2.3), widened from
-    Student's distribution of n - 1 to that of B - 1 degrees of freedom.
-    """
+    """A function as a quantity with the variance of a bootstrap within each group."""
+    parameters = _parameters(function)
+    of_scores = bool({*OF_SCORES}.intersection(parameters[1:2])) or "log_loss" in getattr(
+        function, "__name__", ""
+    )
 
     def by_groups(
-        y_true: Array,
-        y_pred: Array,
-        *,
-        sensitive_features: Groups,
-        sample_weight: Weights = None,
+        *, sensitive_features: Groups, sample_weight: Weights = None, **predicted: Array
     ) -> Means:
-        weights = () if sample_weight is None else (sample_weight,)
-        arrays = (y_true, y_pred, *weights)
-        codes = range(len(sensitive_features.values))
+        arrays = [*predicted.values(), *([] if sample_weight is None else [sample_weight])]
         of_groups = [
-            [array[sensitive_features.codes == code] for array in arrays] for code in codes
+            [array[sensitive_features.codes == code] for array in arrays]
+            for code in range(len(sensitive_features.values))
         ]
         return Means.of_scores([_score(function, of_group) for of_group in of_groups])
 
-    def of_all(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> Score:
-        groups = everyone(len(y_true))
-        means = by_groups(y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight)
+    def of_all(*, sample_weight: Weights = None, **predicted: Array) -> Score:
+        groups = everyone(len(predicted["y_true"]))
+        means = by_groups(sensitive_features=groups, sample_weight=sample_weight, **predicted)
         return means.scores([""])[""]
 
-    if not _takes_weights(function):
+    if WEIGHTS not in parameters:
         del of_all.__annotations__[WEIGHTS]
     of_all.__doc__ = function.__doc__ or f"{name}, a function of the audit."
     return Quantity(
-        name=name, function=of_all, better="higher", task="any", by_groups=by_groups, signed=True
-    )
+        name=name, function=of_all, better="higher", by_groups=by_groups, signed=True,
+        task="classification" if of_scores else "any", binary=of_scores,
+        needs=("y_true", "y_score" if of_scores else "y_pred"),
+    )  # fmt: skip
 
 
-def _takes_weights(function: Callable[..., Any]) -> bool:
+def _parameters(function: Callable[..., Any]) -> list[str]:
     try:
-        return WEIGHTS in signature(function).parameters
+        return list(signature(function).parameters)
     except ValueError:  # a builtin
-        return False
+        return []
 
 
 def _score(function: Callable[..., float], arrays: list[Array]) -> Score:
-    """The value of rows with its variance; missing, with the reason, where the function fails."""
+    """The value of rows with its variance; missing, with the reason, where the function fails.
+
+    The variance is that of ``DRAWS`` draws of the rows with replacement (Efron 1979), which also
+    holds for medians and other quantiles; draws have at most ``MOST_ROWS`` rows and vary as much
+    more (Bickel, Goetze and van Zwet 1997). It is not known where too many of them have no value,
+    such as an area without rows of one class.
+    """
     n = len(arrays[0])
     if not n:
-        return Score(None, 0, "no rows")
-    blocks = min(BLOCKS, n)
-    block = np.random.default_rng(0).permutation(n) % blocks
+        return Score(None, n, "no rows")
     try:
-        value, *others = (
-            _called(function, [array[kept] for array in arrays])
-            for kept in (np.ones(n, bool), *(block != number for number in range(blocks)))
-        )
+        value = _called(function, arrays)
     except Exception as error:  # of a user's own
         return Score(None, n, f"{type(error).__name__}: {first_line(error)}")
-    if not np.isfinite([value, *others]).all() or blocks < 2:  # noqa: PLR2004
-        return Score(value if np.isfinite(value) else None, n, "" if np.isfinite(value) else "NaN")
-    tail = (1 - CONFIDENCE) / 2
-    wider = special.stdtrit(blocks - 1, 1 - tail) / special.stdtrit(n - 1, 1 - tail)
-    variance = (blocks - 1) * float(np.var(others)) * wider**2
-    return Score(value, n, variance=variance)
+    if not np.isfinite(value):
+        return Score(None, n, "NaN")
+    size = min(n, MOST_ROWS)
+    places = np.random.default_rng(0).integers(0, n, (DRAWS, size))
+    draws = np.array([_drawn(function, [array[rows] for array in arrays]) for rows in places])
+    known = draws[np.isfinite(draws)]
+    if len(known) < LEAST_KNOWN * DRAWS or not known.var():
+        return Score(value, n)
+    return Score(value, n, variance=float(known.var(ddof=1)) * size / (n - 1))
+
+
+def _drawn(function: Callable[..., float], arrays: list[Array]) -> float:
+    try:
+        return _called(function, arrays)
+    except Exception:  # noqa: BLE001 - of a user's own, which has a value of all rows
+        return np.nan
 
 
 def _called(function: Callable[..., float], arrays: list[Array]) -> float:

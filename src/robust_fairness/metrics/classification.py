@@ -76,7 +76,8 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
     The share of pairs of a positive and a negative row that the score orders rightly, half of the
     ties. Its variance is that of DeLong, DeLong and Clarke-Pearson (1988): with the share
     :math:`V_i` of the rows of the other class that are on the right side of row i,
-    :math:`s^2(V_1) / n_1 + s^2(V_0) / n_0`.
+    :math:`s^2(V_1) / n_1 + s^2(V_0) / n_0`, and at least that of a share of twice as many rows as
+    the smaller class has: near 1 few rows are on the wrong side, often none.
     """
     weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
     sides = []
@@ -93,9 +94,10 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
         means_of_rows(np.zeros(len(share), dtype=np.int64), share, 1, entry)
         for share, entry in ((below, positives[1]), (above, negatives[1]))
     ]
+    area, rows = float(parts[0].value[0]), min(float(part.effective[0]) for part in parts)
     variance = float(sum(part.variance[0] for part in parts))
-    known = None if np.isnan(variance) else variance
-    return Score(float(parts[0].value[0]), len(y_true), variance=known)
+    known = None if np.isnan(variance) else max(variance, area * (1 - area) / (2 * rows - 1))
+    return Score(area, len(y_true), variance=known, rows=rows)
 
 
 def _share_below(scores: Array, weight: Array, of: Array) -> Array:

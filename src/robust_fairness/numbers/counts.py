@@ -24,7 +24,7 @@ from robust_fairness.numbers.quantities import (
     Undefined,
 )
 from robust_fairness.numbers.rows import Rows
-from robust_fairness.numbers.variance import by_replicates
+from robust_fairness.numbers.variance import by_replicates, independent_rows
 
 TWO = 2
 
@@ -277,46 +277,35 @@ class Counts:
         r"""Means of values ``[classes, classes]`` over the rows ``among`` of every group.
 
         With weights w the variance of the mean m is linearised,
-        :math:`n / (n - 1) \sum w^2 (x - m)^2 / (\sum w)^2`, by units where there are any, or
-        comes from the replicate weights.
+        :math:`n / (n - 1) \sum w^2 (x - m)^2 / (\sum w)^2`, by units where there are any, and at
+        least that of :math:`(\sum w)^2 / \sum w^2` rows of equal weight (Kish), since few rows that
+        differ have a sum of squares that is often too small. Or it comes from replicate weights.
         """
         of = np.ones(values.shape) if among is None else np.asarray(among, np.float64)
         sums = [part[..., :-1, :, :] for part in (self.n, self.weight, self.squares)]
         n, weight, squares = ((part * of).sum((-2, -1)) for part in sums)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = (sums[1] * of * values).sum((-2, -1)) / weight
-            away = (sums[2] * of * (values - value[..., None, None]) ** 2).sum((-2, -1))
-            variance = np.where(n > 1, away * n / (n - 1) / weight**2, np.nan)
-            deviations = None
+            distance = of * (values - value[..., None, None]) ** 2
+            variance = (sums[2] * distance).sum((-2, -1)) * n / (n - 1) / weight**2
+            deviations, rows = None, np.where(weight > 0, weight**2 / squares, 0.0)
             if self.replicates is not None:
                 parts = self.replicates[:, :-1] * of
                 deviations = by_replicates((parts * values).sum((2, 3)) / parts.sum((2, 3)), value)
             elif self.units is not None:
                 influence = of * (values - value[:, None, None]) / weight[:, None, None]
                 deviations = self._by_unit(np.nan_to_num(influence))
-            rows = weight**2 / squares
-            if np.isin(values[of > 0], (0, 1)).all():
-                made = self._means(value, variance, n, rows, deviations)
-                return made._replace(weight=weight, bounded=True)
-        if deviations is not None:
-            variance = np.square(deviations).sum(0)
-        return Means(value, variance, n, rows, rows, deviations, weight=weight)
-
-    def _means(
-        self, value: Array, variance: Array, n: Array, rows: Array, deviations: Array | None
-    ) -> Means:
-        """Means with their variances and effective numbers of rows, ``rows`` where it is 0."""
-        if deviations is not None:
-            variance = np.square(deviations).sum(0)
-        if deviations is None and self.weight is self.squares:
-            return Means(value, variance, n, n, n)
-        share = value * (1 - value)
-        none = (variance == 0) | (share == 0)
-        effective = np.where(none, rows, share / np.where(none, 1, variance) + 1)
-        if deviations is None:
-            effective = np.where(np.isnan(effective), rows, effective)  # a single row
-            return Means(value, variance, n, effective, rows)
-        return Means(value, variance, n, effective, np.minimum(effective, rows), deviations)
+            if deviations is not None:
+                variance = np.square(deviations).sum(0)
+            if self.replicates is None:
+                spread = (sums[1] * distance).sum((-2, -1)) / weight
+                variance = np.fmax(variance, spread / (rows - 1))
+        bounded = bool(np.isin(values[of > 0], (0, 1)).all())
+        effective = independent_rows(value, variance, rows) if bounded else rows
+        counted = rows if deviations is None else np.minimum(effective, rows)
+        return Means(
+            value, variance, n, effective, counted, deviations, weight=weight, bounded=bounded
+        )
 
     def _by_unit(self, influence: Array) -> Array:
         """Deviations ``[units, groups]`` from the influence of cells ``[groups, ...]``.
@@ -335,18 +324,21 @@ class Counts:
     def shares(self) -> Means:
         """Shares of the groups in the rows whose group is known; ``n`` are their rows."""
         n, weight, squares = (sums[:-1].sum((1, 2)) for sums in (self.n, self.weight, self.squares))
-        share, rows = weight / weight.sum(), n.sum()
+        total, n_total = weight.sum(), n.sum()
+        share, rows = weight / total, np.full(len(n), total**2 / squares.sum())
         away = squares * (1 - share) ** 2 + (squares.sum() - squares) * share**2
         deviations = None
         with np.errstate(divide="ignore", invalid="ignore"):
-            variance = away * rows / (rows - 1) / weight.sum() ** 2
+            variance = away * n_total / (n_total - 1) / total**2
             if self.replicates is not None:
                 drawn = self.replicates[:, :-1].sum((2, 3))
                 deviations = by_replicates(drawn / drawn.sum(1, keepdims=True), share)
             elif self.units is not None:
                 of = np.repeat(np.eye(len(share)), self.n[0].size, axis=0)
-                known = np.asarray(self.units[:, : len(of)] @ (of - share)) / weight.sum()
+                known = np.asarray(self.units[:, : len(of)] @ (of - share)) / total
                 deviations = known * np.sqrt(len(known) / max(1, len(known) - 1))
-            rows_of_all = np.full(len(n), rows)
-            made = self._means(share, variance, n, rows_of_all, deviations)
-        return made._replace(effective=rows_of_all) if made.effective is n else made
+            if deviations is not None:
+                variance = np.square(deviations).sum(0)
+            if self.replicates is None:
+                variance = np.fmax(variance, share * (1 - share) / (rows - 1))
+        return Means(share, variance, n, independent_rows(share, variance, rows), rows, deviations)

@@ -215,6 +215,7 @@ class Form:
         better: of the aggregate; None if it is that of the quantity.
         needs: arrays beside those of the quantity.
         how: how groups are compared, where a linear function of their values is the aggregate.
+        signed: whether it is defined for values on either side of 0, of which neither end is worse.
     """
 
     name: str
@@ -223,6 +224,7 @@ class Form:
     better: Better | None = None
     needs: tuple[str, ...] = ("sensitive_features",)
     how: How | None = None
+    signed: bool = True
 
     @property
     def of_classes(self) -> bool:
@@ -283,15 +285,16 @@ OVERALL = Form("", "{}", _overall, needs=())
 FORMS = (
     Form("by_group", "{}_by_group", _by_group),
     Form("by_subgroup", "{}_by_subgroup", _by_subgroup, needs=(*SUBGROUPS, *OF_TRAINING)),
-    Form("worst_group", "worst_group_{}", _ranking(worst_group), how="worst"),
-    Form("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, needs=SUBGROUPS),
+    Form("worst_group", "worst_group_{}", _ranking(worst_group), how="worst", signed=False),
+    Form("worst_subgroup", "worst_subgroup_{}", _worst_subgroup, needs=SUBGROUPS, signed=False),
     Form("mean_group", "mean_group_{}", _summary(mean_group)),
     Form("difference", "{}_difference", _summary(difference), "lower", how="largest"),
-    Form("ratio", "{}_ratio", _summary(ratio), "higher", how="ratio"),
+    Form("ratio", "{}_ratio", _summary(ratio), "higher", how="ratio", signed=False),
     Form("one_vs_rest_difference", "{}_one_vs_rest_difference", _one_vs_rest, "lower"),
     Form("majority_gap", "{}_majority_gap", _majority_gap, "lower",
          ("sensitive_features", "sensitive_features_train")),
-    Form("worst_gap", "{}_worst_gap", _ranking(worst_gap), "lower", how="worst_gap"),
-    Form("halves_gap", "{}_halves_gap", _ranking(halves_gap), "lower"),
+    Form("worst_gap", "{}_worst_gap", _ranking(worst_gap), "lower", how="worst_gap",
+         signed=False),
+    Form("halves_gap", "{}_halves_gap", _ranking(halves_gap), "lower", signed=False),
     Form("light_dark_gap", "{}_light_dark_gap", _summary(light_dark_gap), "lower"),
 )  # fmt: skip

@@ -38,6 +38,7 @@ def _all_names() -> dict[str, tuple[Definition, Form]]:
         if isinstance(quantity, Quantity)
         for form in FORMS
         if not (form.of_classes and quantity.task == "regression")
+        and (form.signed or not quantity.signed)
     }
     return result | {quantity.name: (quantity, OVERALL) for quantity in quantities}
 

@@ -24,7 +24,7 @@ import numpy as np
 from robust_fairness.numbers.counts import TWO, Counts, Means
 from robust_fairness.numbers.estimate import Array
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.variance import FEWEST_ROWS, student_factor
+from robust_fairness.numbers.variance import FEWEST_ROWS, independent_rows, student_factor
 
 PARAMETERS = 2  # estimated from the labelled rows: the mean and lambda
 
@@ -110,10 +110,12 @@ class PartlyLabelled(Counts):
             factor = np.where(rows >= FEWEST_ROWS, factor / _powered(bottoms, tuned), 0.0)
             of_group = _powered(self._influence(top, bottom, value), tuned) * factor
             deviations = (of_group[..., None] * np.eye(len(rows))).reshape(-1, len(rows))
-            least = np.minimum(alone.effective, alone.n)
-            made = self._means(value, variance, alone.n, least, deviations)
-            variance = np.where(rows >= FEWEST_ROWS, made.variance, np.nan)  # else unknown
-            return made._replace(variance=variance, counted=rows, weight=weight, bounded=True)
+            variance = np.where(better, np.square(deviations).sum(0), alone.variance)
+            variance = np.where(rows >= FEWEST_ROWS, variance, np.nan)  # else unknown
+            effective = independent_rows(value, variance, alone.effective)
+        return Means(
+            value, variance, alone.n, effective, rows, deviations, weight=weight, bounded=True
+        )
 
     def _means_of(self, table: Array) -> Array:
         """Means of labelled rows, of their scores and of all scores ``[3, groups]``."""

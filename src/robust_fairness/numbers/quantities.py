@@ -29,6 +29,7 @@ import numpy as np
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.variance import independent_rows
 
 NO_ROWS = "no rows"
 NO_WEIGHT = "a value is not finite, or no row has weight"
@@ -54,6 +55,7 @@ class Score:
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
         variance: sampling variance of the value by its rows; None where it is not known.
+        rows: of a share, rows of equal weight that have to be enough for an interval; else NaN.
         low: lower bound of its 95 % interval; NaN without one.
         high: upper bound.
         interval: name of its construction.
@@ -64,6 +66,7 @@ class Score:
     note: str = ""
     applies: bool = True
     variance: float | None = field(default=None, compare=False)
+    rows: float = field(default=np.nan, compare=False)
     low: float = field(default=np.nan, compare=False)
     high: float = field(default=np.nan, compare=False)
     interval: str = field(default="", compare=False)
@@ -154,7 +157,12 @@ class Means(NamedTuple):
         )
         n = np.array([item.n for item in scores], np.int64)
         notes, applies = [item.note for item in scores], [item.applies for item in scores]
-        return cls(value, variance, n, n, n, None, n, notes, np.array(applies, bool))
+        made = cls(value, variance, n, n, n, None, n, notes, np.array(applies, bool))
+        rows = np.array([item.rows for item in scores], np.float64)
+        if np.isnan(rows).all():
+            return made
+        effective = independent_rows(value, variance, rows)
+        return made._replace(effective=effective, counted=rows, bounded=True)
 
     @classmethod
     def missing(cls, reason: Undefined, rows: Array) -> "Means":
@@ -189,7 +197,8 @@ def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = No
 
     .. math:: \frac{n}{n - 1} \frac{\sum w^2 (x - m)^2}{(\sum w)^2}
 
-    which is :math:`s^2 / n` for equal weights, and NaN of fewer than two rows.
+    which is :math:`s^2 / n` for equal weights, NaN of fewer than two rows, and at least that of
+    :math:`(\sum w)^2 / \sum w^2` rows of equal weight.
 
     >>> means_of_rows(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]), 2).value
     array([2., 5.])
@@ -204,10 +213,13 @@ def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = No
     with np.errstate(divide="ignore", invalid="ignore"):
         sums = np.bincount(codes, values if weight is None else weight * values, groups)
         value = sums / total
-        away = (values - value[codes]) * (1.0 if weight is None else weight)
-        spread = np.bincount(codes, away**2, groups)
-        variance = np.where(n > 1, spread * n / (n - 1) / total**2, np.nan)
-        rows = n if weight is None else total**2 / np.bincount(codes, weight**2, groups)
+        squares = (values - value[codes]) ** 2
+        spread = np.bincount(codes, squares if weight is None else squares * weight**2, groups)
+        variance, rows = np.where(n > 1, spread * n / (n - 1) / total**2, np.nan), n
+        if weight is not None:
+            rows = total**2 / np.bincount(codes, weight**2, groups)
+            least = np.bincount(codes, squares * weight, groups) / total / (rows - 1)
+            variance = np.fmax(variance, least)
     return Means(value, variance, n, rows, rows, weight=total)
 
 

@@ -88,8 +88,10 @@ class Rows:
         key = (quantity.name, *given.items())
         if key not in self.made:
             made = self._values(quantity, given)
-            unknown = np.full(len(made.value), np.nan)
-            self.made[key] = made if self.independent else made._replace(variance=unknown)
+            if not self.independent:
+                unknown = np.full(len(made.value), np.nan)
+                made = made._replace(variance=unknown, effective=unknown)
+            self.made[key] = made
         return self.made[key]
 
     def _values(self, quantity: Quantity, options: Options) -> Means:

@@ -72,13 +72,18 @@ def small_counts(share: Any, variance: Any, n: Any, added: float = ADDED) -> tup
         Both are NaN below ``FEWEST_ROWS`` rows, and where the variance is not known.
     """
     share, variance, n = (np.asarray(values, np.float64) for values in (share, variance, n))
-    binomial = share * (1 - share)
-    none = (variance == 0) | (binomial == 0)
-    effective = np.where(none, n, binomial / np.where(none, 1, variance) + 1)
+    effective = independent_rows(share, variance, n)
     effective = np.where((n >= FEWEST_ROWS) & ~np.isnan(variance), effective, np.nan)
     total = effective + 2 * added
     centre = (share * effective + added) / total
     return np.asarray(centre), np.asarray(centre * (1 - centre) / total)
+
+
+def independent_rows(share: Array, variance: Array, rows: Array) -> Array:
+    """Numbers of independent rows in which shares have these variances; ``rows`` if that is 0."""
+    binomial = share * (1 - share)
+    none = (variance == 0) | (binomial == 0)
+    return np.where(none, rows, binomial / np.where(none, 1, variance) + 1)
 
 
 def of_rows(values: Any) -> float:

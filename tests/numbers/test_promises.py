@@ -1,0 +1,103 @@
+"""Coverage of intervals by simulation; the true values are those of what is drawn from."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from robust_fairness.auditing.functions import metrics_of_functions
+from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.intervals import estimated
+from robust_fairness.numbers.rows import Rows
+
+Draw = Callable[[np.random.Generator], tuple[bool, ...]]  # whether intervals cover
+CLASSES = ("0", "1")
+LEAST = 0.94  # coverage, of 95 % intervals
+WEIGHTS = {
+    "1 and 20": lambda rng, n: rng.choice([1.0, 20.0], n),
+    "1 and 4": lambda rng, n: rng.choice([1.0, 4.0], n),
+    "lognormal": lambda rng, n: rng.lognormal(0, 1, n),
+}
+
+
+def weighted_rate(kind: str, rows: int, rate: float) -> Draw:
+    """Whether the interval of a weighted rate contains it, and that of a gap of 0 does."""
+
+    def drawn(rng: np.random.Generator) -> tuple[bool, ...]:
+        n = 2 * rows
+        y = (rng.random(n) < rate).astype(int)
+        groups = Groups.named(np.repeat([0, 1], rows), ("a", "b"))
+        counts = Counts.of(groups, y, y, CLASSES, WEIGHTS[kind](rng, n))
+        score = estimated(find_metric("selection_rate_by_group"), counts)[0]["a"]
+        gap = estimated(find_metric("demographic_parity_difference"), counts)[0][""]
+        return score.low <= rate <= score.high, gap.low == 0
+
+    return drawn
+
+
+def weighted_mean(rows: int) -> Draw:
+    def drawn(rng: np.random.Generator) -> tuple[bool, ...]:
+        arrays = {"y_true": np.zeros(rows), "y_pred": rng.normal(size=rows)}
+        arrays["sample_weight"] = WEIGHTS["lognormal"](rng, rows)
+        score = estimated(find_metric("mean_error"), Rows(arrays))[0][""]
+        return (score.low <= 0 <= score.high,)
+
+    return drawn
+
+
+def area(positives: int, negatives: int, true: float, spread: float) -> Draw:
+    """Whether the interval of an area near 1 contains it, and that of a gap of 0 does."""
+
+    def drawn(rng: np.random.Generator) -> tuple[bool, ...]:
+        y = np.repeat([1, 0], [positives, negatives])
+        shift = special.ndtri(true) * np.sqrt(1 + spread**2)
+        scores = [np.where(y, rng.normal(shift, spread, len(y)), rng.normal(size=len(y)))
+                  for _ in range(2)]  # fmt: skip
+        arrays = {"y_true": np.tile(y, 2), "y_score": np.concatenate(scores)}
+        source = Rows(arrays, Groups.named(np.repeat([0, 1], len(y)), ("a", "b")))
+        score = estimated(find_metric("roc_auc_by_group"), source)[0]["a"]
+        gap = estimated(find_metric("roc_auc_difference"), source)[0][""]
+        return score.low <= true <= score.high, gap.low == 0
+
+    return drawn
+
+
+def function(quantile: float, rows: int) -> Draw:
+    """Whether the interval of a quantile, a function of a user's own, contains the true one."""
+
+    def of_errors(y_true: np.ndarray, y_pred: np.ndarray) -> float:
+        return float(np.quantile(np.abs(y_true - y_pred), quantile))
+
+    def drawn(rng: np.random.Generator) -> tuple[bool, ...]:
+        arrays = {"y_true": np.zeros(rows), "y_pred": rng.normal(size=rows)}
+        metric = metrics_of_functions({"of_errors": of_errors})["of_errors"]
+        score = estimated(metric, Rows(arrays))[0][""]
+        return (score.low <= stats.halfnorm.ppf(quantile) <= score.high,)
+
+    return drawn
+
+
+CASES = {
+    "weights of 1 and 20, 60 rows, .02": (weighted_rate("1 and 20", 60, 0.02), LEAST),
+    "weights of 1 and 4, 60 rows, .05": (weighted_rate("1 and 4", 60, 0.05), LEAST),
+    "lognormal weights, 60 rows, .1": (weighted_rate("lognormal", 60, 0.1), LEAST),
+    "lognormal weights, mean of 60 rows": (weighted_mean(60), LEAST),
+    "area of .97, 100 and 100 rows": (area(100, 100, 0.97, 1), LEAST),
+    "area of .99, 15 and 60 rows": (area(15, 60, 0.99, 1), LEAST),
+    "area of .97, 20 and 200 rows, unequal": (area(20, 200, 0.97, 3), LEAST),
+    "median of 60 rows": (function(0.5, 60), 0.92),
+    "90 % quantile of 60 rows": (function(0.9, 60), 0.90),
+    "90 % quantile of 300 rows": (function(0.9, 300), 0.93),
+}
+
+
+@pytest.mark.parametrize("draws", [80, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", CASES)
+def test_intervals_cover(case: str, draws: int) -> None:
+    covers, least = CASES[case]
+    drawn = [covers(np.random.default_rng([7, seed])) for seed in range(draws)]
+    share = np.mean(drawn, axis=0).min()
+    assert share > least - 3 * np.sqrt(least * (1 - least) / draws)
