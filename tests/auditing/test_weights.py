@@ -174,9 +174,13 @@ def test_households_that_span_groups_are_simulated() -> None:
 
 
 def test_units_of_one_row_are_weighted_rows() -> None:
-    """But for the number of units of all groups instead of rows of the group."""
+    """But for the number of units of all groups instead of rows of the group.
+
+    Rare hits have the larger weights: the variance is above that of rows of equal weight.
+    """
     groups = Groups.named(RNG.integers(0, 3, ROWS), ("a", "b", "c"))
-    rows = (groups, TABLE["y"].to_numpy(), TABLE["p"].to_numpy(), ("0", "1"), TABLE["w"].to_numpy())
+    y, hit = TABLE["y"].to_numpy(), RNG.integers(0, 10, ROWS) // 9
+    rows = (groups, y, hit, ("0", "1"), TABLE["w"].to_numpy() * (1 + hit))
     plain, of_units = (
         cells.means(cells.grid()[1] == 1)
         for cells in (Counts.of(*rows), Counts.of(*rows, unit=np.arange(ROWS)))
