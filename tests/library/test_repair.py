@@ -322,7 +322,7 @@ SCORES = list(range(40))
         ({}, {"y": [0, 1, 2, 3] * 10}, "Only binary classification is supported"),
         ({}, {"y": [1] * 40}, "y has one class"),
         ({}, {"sample_weight": [-1] * 40}, "Negative values in data"),
-        ({}, {}, "group f needs about 80 rows in fit, here 40"),
+        ({}, {}, "group f has fewer than 8 of the 20 held-out rows to test it on; about "),
         ({"tolerance": 0}, {}, "tolerance: 0, which no number of rows shows, allowed"),
         ({"sensitive_columns": ["sex"]}, {"X": pd.DataFrame({"s": SCORES})},
          "unknown column of X 'sex'"),

@@ -50,9 +50,12 @@ from robust_fairness.core.scikit_learn import weight_argument
 from robust_fairness.numbers.estimate import POWER, Estimate
 from robust_fairness.numbers.groups import Groups, intersection
 from robust_fairness.numbers.quantities import means_of_rows
+from robust_fairness.numbers.rates import Rates, contrast, linear_gap
 from robust_fairness.numbers.variance import FEWEST_ROWS
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
+EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
+MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit
 Report = dict[str, list[Any]]
 
 
@@ -338,33 +341,51 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             add(self.report_, name, groups.names, *means)
 
     def _test(self, rows: _Rows, total: int) -> None:
-        """Test the promise; raise with the number of rows that would do if it is not shown."""
+        """Test the promise; raise with the number of rows that would show it if it is not shown."""
         differences, level = self._differences(rows), 1 - self.confidence
         bounds = differences.bound(level)
         self.bound_ = float(np.minimum(bounds, 1.0).max())
         if self.bound_ <= self.tolerance:
             return
-        what = f"{type(self).__name__}: {self._promised()} within {self.tolerance:g}"
         if np.isnan(self.bound_):
-            raise InputError(
-                f"{what} is not shown: a group has fewer than {FEWEST_ROWS} of the {len(rows.y):,} "
-                f"held-out rows to test it on; {self._fewest(rows, total)}"
+            counts = np.bincount(self._strata(rows), rows.weight > 0)
+            least = int(np.where(counts > 0, counts, np.inf).argmin()) % len(rows.groups.values)
+            why = (
+                f": group {rows.groups.names[least]} has fewer than {FEWEST_ROWS} of the "
+                f"{len(rows.y):,} held-out rows to test it on"
             )
-        needed = total * (self._margins(differences).max() / self.tolerance) ** 2
+        else:
+            why = (
+                f" by {len(rows.y):,} held-out rows, which allow up to {self.bound_:.3f} at "
+                f"{self.confidence:.0%}"
+            )
+        margin = np.nanmax(self._margins(differences), initial=0.0)
+        growth = max(self._growth(rows), float(margin / self.tolerance) ** 2)
         raise InputError(
-            f"{what} is not shown by {len(rows.y):,} held-out rows, which allow up to "
-            f"{self.bound_:.3f} at {self.confidence:.0%}; about {rounded_up(max(needed, total)):,} "
-            f"rows in fit would show it, here {total:,}"
+            f"{type(self).__name__}: {self._promised()} within {self.tolerance:g} is not shown"
+            f"{why}; about {rounded_up(total * growth):,} rows in fit would show it, here {total:,}"
         )
 
-    def _fewest(self, rows: _Rows, total: int) -> str:
-        """The number of rows with which no group is too small to be tested, and the group."""
-        strata = self._strata(rows)
-        counts = np.bincount(strata, rows.weight > 0)
-        least = int(np.where(np.bincount(strata) > 0, counts, np.inf).argmin())
-        name = rows.groups.names[least % len(rows.groups.values)]
-        needed = rounded_up(total * (FEWEST_ROWS + 1) / max(counts[least], 1))
-        return f"group {name} needs about {needed:,} rows in fit, here {total:,}"
+    def _growth(self, rows: _Rows) -> float:
+        """How many times as many rows show the promise with a power of 80 %.
+
+        Groups are taken to have the rates of all rows, whose variance is known where theirs is not.
+        """
+        growth = np.geomspace(1, MOST_GROWTH, STEPS)[:, None]
+        positive, parts = self._positive(rows), []
+        for label in self._rule.among:
+            used = (rows.weight > 0) & (True if label is None else rows.y == label)
+            every = means_of_rows(np.zeros(used.sum(), int), positive[used], 1, rows.weight[used])
+            codes, number = rows.groups.index[used], len(rows.groups.values)
+            by_group = means_of_rows(codes, positive[used], number, rows.weight[used])
+            n = growth * by_group.effective
+            parts.append((np.full_like(n, every.value[0]), every.variance * every.effective / n, n))
+        value, variance, n = (np.concatenate(part, 1) for part in zip(*parts, strict=True))
+        functions = linear_gap("largest", len(rows.groups.values), len(parts)).functions
+        pairs = contrast(Rates(value[..., None], variance, n).corrected(), None, functions, None)
+        furthest = (np.abs(pairs.value) + self._margins(pairs)).max(1)
+        shown = (furthest <= self.tolerance) & (n.min(1) >= EXPECTED_ROWS)
+        return float(growth[shown.argmax() if shown.any() else -1, 0])
 
     def _margins(self, differences: Estimate) -> np.ndarray:
         """How far within the tolerance differences must be, all to be shown with a power of 80 %.
