@@ -70,6 +70,8 @@ def test_console_and_json_say_it_once_and_nothing_is_said_of_too_few_rows() -> N
     of_metric = next(power for power in done.power if power.metric == METRIC)
     assert powers[METRIC]["gap"] == pytest.approx(of_metric.gap)
     few = rf.audit(halves({"f": 6, "m": 900}), **COLUMNS)
-    assert "no gaps and no changes (f, 2 rows" in "".join(line for line, _ in console(few))
+    assert "no gaps and no changes of any kind (f, 2 rows" in "".join(
+        line for line, _ in console(few)
+    )
     assert {power["gap"] for power in record(few)["power"]} == {None}
     assert "80 % power: sex" in few.to_html()

@@ -12,12 +12,13 @@ from robust_fairness.auditing.scores import scored
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import groups_of
+from robust_fairness.numbers.rates import contrast
 
 COMPARED = ("equalized_odds_difference", "equal_opportunity_difference")
 COMPARED_OF_CLASSES = ("accuracy_difference",)  # of more than two classes
-NO_HELP = 0.98  # width of an interval over that of labelled rows alone from which on it is said
+NO_HELP = 0.98  # standard error over that of labelled rows alone from which on it is said
 LEAST_SPREAD = 0.05  # of p (1 - p), so that rows with sure scores are chosen, too
-DRAWS = 5  # of the labels of a plan
+DRAWS = 20  # of the labels of a plan
 KEYS = ["attribute", "metric"]
 
 
@@ -28,8 +29,9 @@ class Plan:
     Attributes:
         rows: a line per row to label: its number in the table from 1 (``row``), its groups, its
             ``score`` and the ``label_probability`` with which it was chosen.
-        expected: widths of 95 % intervals to expect, by ``attribute`` and ``metric``: ``width``
-            if the scores are calibrated, and ``alone`` from the labelled rows without scores.
+        expected: standard errors to expect, by ``attribute`` and ``metric``, of the difference of
+            two groups that varies most: ``error`` if the scores are calibrated, ``alone`` from the
+            labelled rows without scores; and ``known``, the share of draws that have an interval.
     """
 
     rows: pd.DataFrame
@@ -37,7 +39,7 @@ class Plan:
 
     def __str__(self) -> str:
         return (
-            f"plan: {len(self.rows):,} rows to label; width of intervals to expect with calibrated "
+            f"plan: {len(self.rows):,} rows to label; standard errors to expect with calibrated "
             f"scores (without scores): {', '.join(_texts(self.expected))}"
         )
 
@@ -56,7 +58,7 @@ def planned(
         predictions: probabilities of two classes, without labels.
         options: what is scored.
         rows: number of rows to label.
-        draws: of labels, for the intervals to expect; 0: none are.
+        draws: of labels, for the errors to expect; 0: none are.
         seed: of all draws.
 
     Raises:
@@ -98,15 +100,17 @@ def _drawn(probability: np.ndarray, rows: int, generator: np.random.Generator) -
 def _expected(
     predictions: Predictions, options: Options, draws: int, generator: np.random.Generator
 ) -> pd.DataFrame:
-    """Median widths of intervals over labels of the known rows that are drawn from the scores."""
+    """Median errors over labels of the known rows that are drawn from the scores, see ``Plan``."""
     assert predictions.known is not None
-    drawn = [pd.DataFrame(columns=[*KEYS, "width", "alone"])]
+    drawn = [pd.DataFrame(columns=[*KEYS, "error", "alone"])]
     for _ in range(draws):
         y = (generator.random(len(predictions.score)) < predictions.score).astype(np.int64)
         y = np.where(predictions.known, y, predictions.prediction)
         samples = replace(predictions.samples, y=y)
-        drawn.append(_widths(replace(predictions, samples=samples), options))
-    return pd.concat(drawn[-draws:]).groupby(KEYS, sort=False).median().reset_index()
+        drawn.append(_errors(replace(predictions, samples=samples), options))
+    by_gap = pd.concat(drawn[-draws:]).groupby(KEYS, sort=False)
+    known = by_gap["error"].count() / max(draws, 1)
+    return by_gap.median().assign(known=known).reset_index()
 
 
 def _probabilities(size: np.ndarray, by_attribute: Sequence[np.ndarray], rows: int) -> np.ndarray:
@@ -133,15 +137,15 @@ def of_labels(predictions: Predictions, options: Options, selection: Sequence[st
     chosen = "drawn at random"
     if options.label_probability is not None:
         chosen = f"drawn with the probabilities of {options.label_probability}"
-    widths = _widths(predictions, options)
+    errors = _errors(predictions, options).dropna()
     text = (
         f"{predictions.known.sum():,} of {len(predictions.known):,} rows have a label, taken to be "
         f"{chosen}"
     )
-    helped = widths["width"] < NO_HELP * widths["alone"]
+    helped = errors["error"] < NO_HELP * errors["alone"]
     for words, rows in (
-        ("the scores of the others make intervals narrower (than without)", widths[helped]),
-        ("the scores do not help", widths[~helped]),
+        ("the scores of the others make standard errors smaller (than without)", errors[helped]),
+        ("the scores do not help", errors[~helped]),
     ):
         if len(rows):
             text += f"; {words}: {', '.join(_texts(rows))}"
@@ -149,8 +153,8 @@ def of_labels(predictions: Predictions, options: Options, selection: Sequence[st
     return f"{NO_PART}: {'; '.join(selection)}; {text}" if selection else text
 
 
-def _widths(predictions: Predictions, options: Options) -> pd.DataFrame:
-    """Widths of the intervals of gaps, and those from the labelled rows alone."""
+def _errors(predictions: Predictions, options: Options) -> pd.DataFrame:
+    """Standard errors of gaps, with scores and of the labelled rows alone; NaN if not known."""
     two = len(predictions.samples.classes) == TWO
     chosen = replace(
         options, metrics=COMPARED if two else COMPARED_OF_CLASSES, labels="some", suppress=0,
@@ -158,11 +162,13 @@ def _widths(predictions: Predictions, options: Options) -> pd.DataFrame:
     )  # fmt: skip
 
     def of(some: Predictions, name: str) -> pd.DataFrame:
-        rows = scored(some, chosen).rows
-        rows = rows[rows["metric"].isin(chosen.metrics) & rows["low"].notna()]
-        return rows[KEYS].assign(**{name: rows["high"] - rows["low"]})
+        rows = [
+            (*key, contrast(gap.rates.corrected(), None, gap.gap.functions, None).error.max())
+            for key, gap in scored(some, chosen).compared.items()
+        ]
+        return pd.DataFrame(rows, columns=[*KEYS, name])
 
-    return of(predictions, "width").merge(of(_alone(predictions), "alone"), on=KEYS)
+    return of(predictions, "error").merge(of(_alone(predictions), "alone"), on=KEYS)
 
 
 def _alone(predictions: Predictions) -> Predictions:
@@ -177,8 +183,10 @@ def _alone(predictions: Predictions) -> Predictions:
     return replace(some, samples=replace(some.samples, sample_weight=weight))
 
 
-def _texts(widths: pd.DataFrame) -> Iterator[str]:
-    """A gap, the width of its interval and that without scores."""
-    for row in widths.to_dict("records"):
+def _texts(errors: pd.DataFrame) -> Iterator[str]:
+    """A gap, its standard error and that without scores."""
+    for row in errors.to_dict("records"):
         gap = row["metric"].replace("_", " ")
-        yield f"{gap} by {row['attribute']} {row['width']:.2f} ({row['alone']:.2f})"
+        text = f"{gap} by {row['attribute']} {row['error']:.3f} ({row['alone']:.3f})"
+        unknown = 1 - row.get("known", 1)
+        yield f"{text}, no interval in {unknown:.0%} of draws" if unknown else text

@@ -31,7 +31,8 @@ class Power:
         gap: smallest gap of the least group and the group that varies most after it whose interval
             excludes 0; NaN where no gap is shown.
         change: smallest change of such a difference since the reference, or against as many rows,
-            that is significant after Holm's correction for the attributes.
+            that is significant after Holm's correction for the attributes, whatever the verdict:
+            that a gap grew is shown from larger ones.
     """
 
     attribute: str
@@ -46,7 +47,7 @@ class Power:
         name = self.metric.replace("_", " ")
         ends = [
             f"{what} from {number(value)}" if np.isfinite(value) else f"no {what}"
-            for what, value in (("gaps", self.gap), ("changes", self.change))
+            for what, value in (("gaps", self.gap), ("changes of any kind", self.change))
         ]
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'} of the {self.rate}"
         return f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {rows})"

@@ -94,10 +94,11 @@ def roc_auc(y_true: Array, y_score: Array, *, sample_weight: Weights = None) -> 
         means_of_rows(np.zeros(len(share), dtype=np.int64), share, 1, entry)
         for share, entry in ((below, positives[1]), (above, negatives[1]))
     ]
-    area, rows = float(parts[0].value[0]), min(float(part.effective[0]) for part in parts)
-    variance = float(sum(part.variance[0] for part in parts))
-    known = None if np.isnan(variance) else max(variance, area * (1 - area) / (2 * rows - 1))
-    return Score(area, len(y_true), variance=known, rows=rows)
+    area = float(parts[0].value[0])
+    least = min(float(part.effective[0]) for part in parts)
+    variance = sum(float(part.variance[0]) for part in parts)
+    known = None if np.isnan(variance) else max(variance, area * (1 - area) / (2 * least - 1))
+    return Score(area, len(y_true), variance=known, rows=least)
 
 
 def _share_below(scores: Array, weight: Array, of: Array) -> Array:

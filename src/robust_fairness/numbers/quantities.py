@@ -215,7 +215,7 @@ def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = No
         value = sums / total
         squares = (values - value[codes]) ** 2
         spread = np.bincount(codes, squares if weight is None else squares * weight**2, groups)
-        variance, rows = np.where(n > 1, spread * n / (n - 1) / total**2, np.nan), n
+        variance, rows = np.where(n > 1, spread * n / (n - 1) / total**2, np.nan), total
         if weight is not None:
             rows = total**2 / np.bincount(codes, weight**2, groups)
             least = np.bincount(codes, squares * weight, groups) / total / (rows - 1)
