@@ -16,6 +16,7 @@ from robust_fairness.bench.datasets.questions import _boxes as module
 from robust_fairness.bench.datasets.questions._boxes import convert
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import Boxes
+from tests.datasets.loading import one_line
 from tests.faults.test_disk import room_for
 from tests.forking import killed
 
@@ -323,9 +324,9 @@ def test_a_wrong_table_or_file_of_features_is_refused(tmp_path, name, change, me
     """In one line; nothing is kept."""
     world(tmp_path / "raw")
     change(tmp_path / "raw" / name)
-    with pytest.raises(InputError, match=message) as no:
+    with one_line(message) as no:
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    assert "\n" not in str(no.value) and "gqa_objects_" in str(no.value)
+    assert "gqa_objects_" in str(no.value)
     assert not list((tmp_path / "kept").rglob("*.json"))
 
 
@@ -339,9 +340,8 @@ def test_a_chunk_that_cannot_be_unpacked_is_one_line(tmp_path):
     broken = bytearray(whole)
     broken[where.byte_offset : where.byte_offset + where.size] = bytes(where.size)
     path.write_bytes(broken)
-    with pytest.raises(InputError, match=r"gqa_objects_3.h5, image '.*', features: ") as no:
+    with one_line(r"gqa_objects_3.h5, image '.*', features: "):
         convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept")
-    assert "\n" not in str(no.value)
     assert not list((tmp_path / "kept").rglob("boxes.json"))
     path.write_bytes(whole)
     expect(convert(tmp_path / "raw", IMAGES, 4, tmp_path / "kept"), truth, IMAGES, 4)

@@ -17,6 +17,7 @@ from robust_fairness.bench.shifts.latent import Extend
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
+from tests.datasets.loading import one_line
 
 SHAPE = (1, 4, 4)
 ROWS = {"train": 11, "val": 5, "test": 7}
@@ -204,11 +205,8 @@ def test_chunks_of_another_device_are_not_taken():
 
 
 def test_nothing_is_read():
-    with pytest.raises(
-        InputError, match="dataset generated: made by g, not read from files"
-    ) as told:
+    with one_line("dataset generated: made by g, not read from files"):
         generated.Generated(parameters()).load(Files(Path("nowhere")), 1)
-    assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -233,9 +231,8 @@ def test_bad_settings_are_refused_before_anything_is_made(change, message):
     """In one line: what cannot be made is not found out after the training of a generator."""
     values = {"generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0}, **change}
     source = {"name": "generated", **values}
-    with pytest.raises(InputError, match=message) as told:
+    with one_line(message):
         DatasetConfig.model_validate({"name": "d", "source": source})
-    assert "\n" not in str(told.value)
     assert not checkpoints.root().exists()
 
 

@@ -28,6 +28,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import Boxes, in_tail
 from robust_fairness.core.raw_files import Files
 from tests.datasets import loading
+from tests.datasets.loading import one_line
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
@@ -411,9 +412,8 @@ def test_missing_files_are_named_with_what_may_take_their_place(root, requests):
     with pytest.raises(InputError, match="ood_testdev_tail.json is missing.*fetch gqa_ood"):
         load(root)
     (root / "gqa_ood/ood_testdev_head.json").unlink()
-    with pytest.raises(InputError, match="testdev_balanced_questions.json are missing") as error:
+    with one_line("testdev_balanced_questions.json are missing"):
         load(root)
-    assert "\n" not in str(error.value)
     (root / TRAIN).unlink()
     with pytest.raises(InputError, match="train_balanced_questions.json is missing"):
         load(root)

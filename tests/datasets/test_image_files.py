@@ -23,7 +23,7 @@ from tests.datasets import test_cub200 as cub
 from tests.datasets import test_lfw as lfw
 from tests.datasets import test_raw_tables as users
 from tests.datasets.images import encoded, framed, matlab, write
-from tests.datasets.loading import load
+from tests.datasets.loading import load, one_line
 
 ONES = np.ones((len(lfw.NAMES), len(lfw.COLUMNS)))
 CELEBA, CUB = "celeba/img_align_celeba", "cub200/CUB_200_2011"
@@ -379,9 +379,8 @@ def test_what_does_not_fit_is_one_line(tmp_path, name, file, change, options, me
         path = tmp_path / file
         before = path.read_bytes() if path.is_file() else b""
         path.write_bytes(change(before) if callable(change) else change)
-    with pytest.raises(InputError, match=message) as error:
+    with one_line(message) as error:
         made.load(name, tmp_path, **options)
-    assert "\n" not in str(error.value)
     if file:
         places = (file, made.images or file, *made.files)
         assert any(place.removesuffix(".gz") in str(error.value) for place in places)
@@ -392,9 +391,8 @@ def test_archives_of_the_binary_version_of_cifar_that_are_damaged(tmp_path):
     archive = cifar.packed({"data_batch_1.bin": b""})
     for content in (archive, archive[:50], gzip.compress(b"no tar" * 200), gzip.compress(b"")):
         write(tmp_path / "cifar10", {"cifar-10-binary.tar.gz": content})
-        with pytest.raises(InputError, match=r"cifar10/cifar-10-binary\.tar") as error:
+        with one_line(r"cifar10/cifar-10-binary\.tar"):
             load("cifar10", tmp_path)
-        assert "\n" not in str(error.value)
     (tmp_path / "cifar10" / "cifar-10-binary.tar.gz").unlink()
     for content in (gzip.decompress(archive), b"no tar" * 200, b""):
         write(tmp_path / "cifar10", {"cifar-10-binary.tar": content})

@@ -18,6 +18,7 @@ from robust_fairness.core import raw_files as _files
 from robust_fairness.core import unpacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
+from tests.datasets.loading import one_line
 
 GIGABYTE = 2**30
 
@@ -96,9 +97,8 @@ def test_damaged_files_are_one_line(
     monkeypatch.setattr(module, "MOST_TEXTS", 50)
     for name, packed in (("t.csv", content), ("t.csv.gz", gzip.compress(content))):
         (tmp_path / name).write_bytes(packed)
-        with pytest.raises(InputError, match=message.replace(r"t\.csv", r"t\.csv(\.gz)?")) as error:
+        with one_line(message.replace(r"t\.csv", r"t\.csv(\.gz)?")):
             read_columns(Files(tmp_path), name, ["a", "b"])
-        assert "\n" not in str(error.value)
     if not re.search("no rows|Parquet|column b", message):  # what only users' tables must not have
         with pytest.raises(InputError, match=message):
             read_cells([content], "t.csv", ["a", "b"])
