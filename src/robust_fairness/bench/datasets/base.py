@@ -3,11 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, Field
 
 from robust_fairness.auditing.read.columns import require_two_values
 from robust_fairness.bench.samples.splits import (
@@ -127,7 +127,8 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 LEAST_DIGITS = 1e-3  # of a column's standard deviation that its features keep
-EACH_ONCE = AfterValidator(_each_once)  # of a parameter that lists names
+Name = TypeVar("Name", bound=str)
+Listed = Annotated[tuple[Name, ...], AfterValidator(_each_once), Field(min_length=1)]  # each once
 
 
 class TableDataset(Dataset):

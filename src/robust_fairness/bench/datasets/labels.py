@@ -25,7 +25,7 @@ from robust_fairness.auditing.read.columns import (
     without_suffix,
 )
 from robust_fairness.auditing.read.reading import read_columns
-from robust_fairness.bench.datasets.base import EACH_ONCE, TypedTable
+from robust_fairness.bench.datasets.base import Listed, TypedTable
 from robust_fairness.bench.samples.splits import SplitParameters
 from robust_fairness.core.errors import Collected, InputError, unknown_name
 from robust_fairness.core.raw_files import Files, RawPath
@@ -57,7 +57,7 @@ def _as_names(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_as_text)]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(_as_list)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_names), EACH_ONCE, Field(min_length=1)]
+Names = Annotated[Listed[str], BeforeValidator(_as_names)]
 BinsField = Annotated[int, Field(ge=2)] | Annotated[tuple[float, ...], Field(min_length=1)]
 
 

@@ -5,11 +5,11 @@ same, split within each of them. Images are decoded once.
 """
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import PositiveInt
 
-from robust_fairness.bench.datasets.base import EACH_ONCE, DerivedDataset
+from robust_fairness.bench.datasets.base import DerivedDataset, Listed
 from robust_fairness.bench.datasets.images import _celeba
 from robust_fairness.bench.datasets.images._class_images import (
     CLASS,
@@ -43,9 +43,7 @@ class CelebaIdentity(DerivedDataset):
             crop: skin tone is measured on the whole image, whatever is cropped.
         """
 
-        sensitive: Annotated[
-            tuple[Literal["skin_tone", "light_or_dark", "ita"], ...], EACH_ONCE, Field(min_length=1)
-        ] = ("skin_tone",)
+        sensitive: Listed[Literal["skin_tone", "light_or_dark", "ita"]] = ("skin_tone",)
         images: str = _celeba.IMAGES
         min_images: PositiveInt = 4
         skin_tone: SkinToneParameters = SkinToneParameters()

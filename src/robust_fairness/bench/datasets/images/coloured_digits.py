@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field, NonNegativeInt
 
-from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.bench.datasets.base import ImageDataset, Listed, labelled
 from robust_fairness.bench.datasets.images import digits
 from robust_fairness.bench.samples.splits import (
     ClassSplitParameters,
@@ -63,9 +63,7 @@ class ColouredDigits(ImageDataset):
     class Parameters(Colors, ClassSplitParameters):
         """Parameters of the digits in colours."""
 
-        sensitive: Annotated[
-            tuple[Literal["color", "class"], ...], EACH_ONCE, Field(min_length=1)
-        ] = ("color",)
+        sensitive: Listed[Literal["color", "class"]] = ("color",)
 
     def load(self, files: Files, splits: int) -> Samples:
         parameters = self.parameters

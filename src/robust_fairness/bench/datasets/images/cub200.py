@@ -4,16 +4,15 @@ import csv
 import logging
 from io import BytesIO
 from pathlib import PurePosixPath
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
 from robust_fairness.auditing.read.columns import require_distinct
 from robust_fairness.auditing.read.reading import read_cells
 from robust_fairness.auditing.read.schemas import Number, validated
-from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset
+from robust_fairness.bench.datasets.base import ImageDataset, Listed
 from robust_fairness.bench.datasets.images._class_images import (
     CLASS,
     ClassImageParameters,
@@ -57,9 +56,7 @@ class Cub200(ImageDataset):
 
         folder: RawPath = "cub200/CUB_200_2011"
         color: Literal["species", "image"] = "species"
-        sensitive: Annotated[
-            tuple[Literal["color", "class"], ...], EACH_ONCE, Field(min_length=1)
-        ] = ("color",)
+        sensitive: Listed[Literal["color", "class"]] = ("color",)
 
     def required_files(self) -> tuple[str, ...]:
         names = ("images", "images.txt", "classes.txt", "image_class_labels.txt")

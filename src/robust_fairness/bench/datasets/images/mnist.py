@@ -1,12 +1,12 @@
 """MNIST: 70,000 handwritten digits (LeCun, Cortes and Burges 1998), also in colours."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, model_validator
 
-from robust_fairness.bench.datasets.base import EACH_ONCE, ImageDataset, labelled
+from robust_fairness.bench.datasets.base import ImageDataset, Listed, labelled
 from robust_fairness.bench.datasets.images._biased_mnist_rendering import block_means
 from robust_fairness.bench.datasets.images.biased_mnist import MNIST_FILES, read_mnist
 from robust_fairness.bench.datasets.images.coloured_digits import (
@@ -48,9 +48,7 @@ class Mnist(ImageDataset):
         val_rows: PositiveInt = 10_000
         test_rows: PositiveInt = 10_000
         colors: Colors | None = None
-        sensitive: Annotated[
-            tuple[Literal["class", "color"], ...], EACH_ONCE, Field(min_length=1)
-        ] = ("class",)
+        sensitive: Listed[Literal["class", "color"]] = ("class",)
         seed: NonNegativeInt = 0
 
         @model_validator(mode="after")

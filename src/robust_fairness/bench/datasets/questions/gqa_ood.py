@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, Field, NonNegativeInt, PositiveInt
 
-from robust_fairness.bench.datasets.base import EACH_ONCE, QuestionDataset
+from robust_fairness.bench.datasets.base import Listed, QuestionDataset
 from robust_fairness.bench.datasets.questions._boxes import convert
 from robust_fairness.bench.datasets.questions._questions import (
     UNKNOWN_TOKEN,
@@ -46,11 +46,7 @@ def _anywhere(folder: str) -> str:
 
 
 Folder = Annotated[str, AfterValidator(_anywhere)]
-Sensitive = Annotated[
-    tuple[Literal["head_tail", "answer", "global_group", "local_group"], ...],
-    EACH_ONCE,
-    Field(min_length=1),
-]
+Sensitive = Listed[Literal["head_tail", "answer", "global_group", "local_group"]]
 
 
 class GqaOod(QuestionDataset):

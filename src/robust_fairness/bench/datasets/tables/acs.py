@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pandas as pd
 import yaml
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, model_validator
 
 from robust_fairness.auditing.read.columns import row_of
 from robust_fairness.auditing.read.reading import read_cells
 from robust_fairness.auditing.read.schemas import Field as Cell
 from robust_fairness.auditing.read.schemas import Number, validated
-from robust_fairness.bench.datasets.base import EACH_ONCE, TableDataset, TableParameters, TypedTable
+from robust_fairness.bench.datasets.base import Listed, TableDataset, TableParameters, TypedTable
 from robust_fairness.bench.datasets.tables._tables import (
     coded,
     grouped,
@@ -133,9 +133,7 @@ class Acs(TableDataset):
 
         year: Literal[2014, 2015, 2016, 2017, 2018, 2019, 2021, 2022, 2023] = 2018
         task: Literal["Income", "PublicCoverage", "Mobility", "Employment", "TravelTime"] = "Income"
-        states: Annotated[
-            tuple[str, ...], only_of("state", lambda: FIPS), EACH_ONCE, Field(min_length=1)
-        ] = STATES
+        states: Annotated[Listed[str], only_of("state", lambda: FIPS)] = STATES
         threshold: float | None = None
 
         @model_validator(mode="after")
@@ -290,9 +288,7 @@ class AcsStates(TableDataset):
     class Parameters(PersonParameters):
         """Parameters of Income in eight states; the place of birth is left out by default."""
 
-        states: Annotated[
-            tuple[str, ...], only_of("state", lambda: STATES), EACH_ONCE, Field(min_length=1)
-        ] = STATES
+        states: Annotated[Listed[str], only_of("state", lambda: STATES)] = STATES
         drop: Annotated[tuple[str, ...], only_of("feature", lambda: INCOME.features)] = ("POBP",)
         sensitive: tuple[Literal["sex", "race", "race_full", "age"], ...] = ("sex", "race")
 
