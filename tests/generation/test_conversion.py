@@ -133,14 +133,6 @@ def test_openai_form_computes_the_same(tmp_path, plain, zipped, half) -> None:
     }
 
 
-def test_another_head_width_would_be_noticed(tmp_path, plain) -> None:
-    weights, expected = plain
-    torch.save(dict(weights), tmp_path / "edm.pt")
-    output = tmp_path / "edm.safetensors"
-    convert(tmp_path / "edm.pt", output, {"size": 8, "head_width": 16})
-    assert not torch.allclose(computed(output, 5), expected, atol=0.05 * float(expected.std()))
-
-
 def exported(folder: Path, weights: dict[str, Tensor], settings: dict) -> Path:
     """A file as the page exports it from the source's own environment."""
     path = folder / "net.safetensors"

@@ -39,25 +39,6 @@ def test_slerp_is_a_rotation_by_a_share_of_the_angle(seed, dimension, share, sca
     assert np.linalg.norm(points) == pytest.approx(1, abs=1e-9)
 
 
-@given(SEEDS, st.integers(2, 40), SHARES)
-def test_distances_along_the_great_circle_are_in_proportion(seed, dimension, share):
-    start, end = unit_pair(seed, dimension)
-    whole = latents.angles(start, end)
-    middle = latents.slerp(start, end, share)
-    assert latents.angles(start, middle) == pytest.approx(share * whole, abs=1e-5)
-    assert latents.angles(middle, end) == pytest.approx((1 - share) * whole, abs=1e-5)
-
-
-@given(SEEDS, st.integers(2, 40))
-def test_slerp_begins_and_ends_where_it_should_and_is_symmetric(seed, dimension):
-    start, end = unit_pair(seed, dimension)
-    np.testing.assert_allclose(latents.slerp(start, end, 0), start, atol=1e-7)
-    np.testing.assert_allclose(latents.slerp(start, end, 1), end, atol=1e-7)
-    np.testing.assert_allclose(
-        latents.slerp(start, end, 0.3), latents.slerp(end, start, 0.7), atol=1e-7
-    )
-
-
 @given(st.floats(-12, 0), SHARES)
 def test_slerp_and_angles_stay_exact_near_no_angle_and_near_a_straight_one(exponent, share):
     """Where the printed arc cosine has lost all digits: angles are known in a plane."""

@@ -1,12 +1,13 @@
-"""The network: sizes, weights of a seed, what it is told."""
+"""The networks: sizes, weights of a seed, what it is told."""
 
 import pytest
 import torch
 from diffusers import UNet2DModel
 
-from robust_fairness.bench.generation import unet
+from robust_fairness.bench.generation import songunet, unet
 from robust_fairness.core.errors import InputError
 from tests.generation.conftest import NETWORK
+from tests.training.conftest import assert_same_bits
 
 # As its converted form is published: OpenAI's ImageNet-64 network.
 IMAGENET_64 = unet.UNetParameters(
@@ -23,22 +24,28 @@ IMAGENET_64 = unet.UNetParameters(
 )
 
 
-def test_weights_depend_on_the_seed_alone():
-    torch.manual_seed(1)
-    first = unet.build(NETWORK, 1, (4, 4), 3, 7).state_dict()
-    torch.manual_seed(2)
+def tiny(architecture: str) -> songunet.SongUNetParameters:
+    return songunet.SongUNetParameters(
+        architecture=architecture, channels=8, multipliers=(1, 2), layers=1, attention=()
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "parameters", "size"),
+    [(unet, NETWORK, (4, 8)), *((songunet, tiny(name), (8, 8)) for name in songunet.FILTERS)],
+)
+def test_initial_weights_depend_on_the_seed_alone_and_predict_nothing(module, parameters, size):
+    """Whatever torch's own generator did, which stays as it was."""
+    first = module.build(parameters, 3, size, 4, 7)
+    torch.rand(3)
     before = torch.random.get_rng_state()
-    second = unet.build(NETWORK, 1, (4, 4), 3, 7).state_dict()
+    same, other = (module.build(parameters, 3, size, 4, seed) for seed in (7, 8))
     assert torch.equal(torch.random.get_rng_state(), before)
-    other = unet.build(NETWORK, 1, (4, 4), 3, 8).state_dict()
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    assert not torch.equal(first["unet.conv_in.weight"], other["unet.conv_in.weight"])
-
-
-def test_an_untrained_network_answers_zero():
-    network = unet.build(NETWORK, 3, (4, 8), 3, 0)
-    answer = network(torch.randn(2, 3, 4, 8), torch.tensor([-1.5, 1.0]), torch.tensor([0, 2]))
-    assert torch.equal(answer, torch.zeros(2, 3, 4, 8))
+    assert_same_bits(first.state_dict(), same.state_dict())
+    different = zip(first.parameters(), other.parameters(), strict=True)
+    assert not all(torch.equal(*pair) for pair in different)
+    answer = first(torch.randn(2, 3, *size), torch.tensor([-1.5, 1.0]), torch.tensor([0, 3]))
+    assert torch.equal(answer, torch.zeros(2, 3, *size))
 
 
 def test_the_answer_depends_on_noise_and_class():

@@ -1,4 +1,4 @@
-"""Maximal correlation and chi-squared against tables, contingency tests and Gaussian pairs."""
+"""Chi-squared against tables, contingency tests and Gaussian pairs."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, multivariate_normal
 
 from robust_fairness.bench.maths.maximal_correlation import (
-    NOTHING,
     bandwidth,
     chi_squared,
     conditional,
@@ -19,27 +18,11 @@ from robust_fairness.bench.maths.maximal_correlation import (
 )
 
 
-def maximal_correlation(joint: torch.Tensor) -> torch.Tensor:
-    """HGR of joint distributions ``[..., u, v]``, the second singular value of Q, ``[...]``.
-
-    0 where one of the variables has a single cell.
-    """
-    rows, columns = joint.sum(-1, keepdim=True), joint.sum(-2, keepdim=True)
-    kernel = joint / (rows * columns).clamp(min=NOTHING).sqrt()
-    values = torch.linalg.svdvals(kernel)
-    return values[..., 1] if values.shape[-1] > 1 else torch.zeros_like(values[..., 0])
-
-
 def density(*numbers: torch.Tensor, known: torch.Tensor | None = None) -> torch.Tensor:
     """Joint distribution of numbers by their kernel density, which smooths all."""
     known = torch.ones_like(numbers[0], dtype=torch.bool) if known is None else known
     covers = [density_cover(values, known, len(numbers)) for values in numbers]
     return joint_distribution(known, *covers)
-
-
-def hgr(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Maximal correlation of two numbers."""
-    return maximal_correlation(density(a, b))
 
 
 def table(seed: int, rows: int, columns: int) -> np.ndarray:
@@ -69,47 +52,13 @@ def test_chi_squared_of_a_table_is_pearsons_over_n(seed, rows, columns):
     assert value.item() == pytest.approx(statistic / counts.sum(), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5])
-@pytest.mark.parametrize("rho", [-0.8, 0.0, 0.3, 1.0])
-def test_two_by_two_tables_have_the_correlation_as_hgr(p, rho):
-    """The only functions of a bit are affine: HGR is |phi| and chi-squared its square."""
-    q = 1 - p
-    spread = rho * p * q if rho >= 0 else rho * min(p, q) ** 2
-    joint = torch.tensor([[q * q + spread, p * q - spread], [p * q - spread, p * p + spread]])
-    phi = abs(spread) / (p * q)
-    assert maximal_correlation(joint).item() == pytest.approx(phi, abs=1e-6)
-    assert chi_squared(joint).item() == pytest.approx(phi**2, abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_hgr_is_the_largest_correlation_of_functions(seed):
-    """No pair of functions of the cells correlates more, and the singular vectors' as much.
-
-    Alternating conditional expectations find the best pair without a singular value.
-    """
-    joint = table(seed, 3, 4)
-    joint /= joint.sum()
-    correlation = maximal_correlation(torch.tensor(joint)).item()
-    p, q = joint.sum(1), joint.sum(0)
-    g = np.random.default_rng(seed).normal(size=4)
-    for _ in range(1000):
-        f = joint @ g / p
-        f -= p @ f
-        f /= np.sqrt(p @ f**2)
-        g = f @ joint / q
-        g /= np.sqrt(q @ g**2)
-    assert correlation == pytest.approx(f @ joint @ g, abs=1e-5)
-    assert correlation**2 <= chi_squared(torch.tensor(joint)).item() + 1e-12
-
-
 def test_tables_over_leading_axes_equal_one_by_one():
     """Any axes before the two of a table."""
     joints = torch.rand(2, 3, 4, 5, dtype=torch.float64)
     joints /= joints.sum((-2, -1), keepdim=True)
-    for measure in (chi_squared, maximal_correlation):
-        together = measure(joints)
-        assert together.shape == (2, 3)
-        torch.testing.assert_close(together[1, 2], measure(joints[1, 2]))
+    together = chi_squared(joints)
+    assert together.shape == (2, 3)
+    torch.testing.assert_close(together[1, 2], chi_squared(joints[1, 2]))
 
 
 def gaussian_table(rho: float, variance: float, reach: float, cells: int) -> torch.Tensor:
@@ -123,9 +72,8 @@ def gaussian_table(rho: float, variance: float, reach: float, cells: int) -> tor
 
 @pytest.mark.parametrize("rho", [0.0, -0.3, 0.6, 0.8])
 def test_gaussian_density_has_the_closed_form(rho):
-    """HGR is |rho| and chi-squared rho^2 / (1 - rho^2), where the grid leaves out no tail."""
+    """rho^2 / (1 - rho^2), where the grid leaves out no tail."""
     joint = gaussian_table(rho, 1.0, 7.0, 120)
-    assert maximal_correlation(joint).item() == pytest.approx(abs(rho), abs=1e-4)
     assert chi_squared(joint).item() == pytest.approx(rho**2 / (1 - rho**2), rel=1e-2, abs=1e-9)
 
 
@@ -133,15 +81,13 @@ def test_gaussian_density_has_the_closed_form(rho):
 def test_gaussian_pairs_are_estimated_blurred_and_without_their_tails(rho):
     """A kernel of width h adds h^2 to the variances; the grid ends at 2.5 standard deviations.
 
-    The rest is the error of the sample. HGR stays near |rho| / (1 + h^2), the blurred pair's.
+    The rest is the error of the sample.
     """
     rows = 20000
     a, b = gaussian_pair(rho, rows)
     width = bandwidth(torch.tensor(float(rows)), 2).item()
     assert width == pytest.approx(rows ** (-1 / 6), rel=1e-6)
     seen = gaussian_table(rho, 1 + width**2, 2.5, grid_cells(rows, 2))
-    assert hgr(a, b).item() == pytest.approx(maximal_correlation(seen).item(), abs=0.03)
-    assert hgr(a, b).item() == pytest.approx(abs(rho) / (1 + width**2), abs=0.03)
     expected = chi_squared(seen).item()
     assert divergence(a, b).item() == pytest.approx(expected, rel=0.05, abs=0.01)
 
@@ -150,7 +96,6 @@ def test_nonlinear_dependence_without_correlation_is_seen():
     """A number and its square: no correlation, but dependence on one another is total."""
     a = gaussian_pair(0.0, 4000)[0]
     assert abs(np.corrcoef(a, a**2)[0, 1]) < 0.1
-    assert hgr(a, a**2).item() > 0.7
     assert divergence(a, a**2).item() > 0.5
 
 
@@ -182,14 +127,11 @@ def test_independence_constants_and_no_rows_give_zero():
     """To the estimation error, exactly, and exactly."""
     a, b = gaussian_pair(0.0, 5000)
     assert divergence(a, b).item() < 0.02
-    assert hgr(a, b).item() < 0.1
     flat = torch.full_like(a, 3.0)
     for first, other in ((a, flat), (flat, b), (flat, flat)):
         assert divergence(first, other).item() == pytest.approx(0, abs=1e-9)
     nobody = torch.zeros(5000, dtype=torch.bool)
-    empty = density(a, b, known=nobody)
-    assert chi_squared(empty).item() == maximal_correlation(empty).item() == 0
-    assert maximal_correlation(torch.ones(1, 1)).item() == 0
+    assert chi_squared(density(a, b, known=nobody)).item() == 0
 
 
 def test_unknown_rows_count_as_if_they_were_not_there():

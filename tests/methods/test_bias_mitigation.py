@@ -349,25 +349,6 @@ def test_branch_and_head_may_be_deep():
     assert head.first.weight.shape[-1] == 9 and head.second.weight.shape == (1, 9, 5)
 
 
-def test_group_weights_follow_their_closed_form():
-    """Absent groups take part in the normalisation with the factor 1."""
-    batch, model = random_batch(), Net(PROBLEM["init"])
-    method = make(GroupDro, model, step_size=0.5)
-    (step,) = method.steps(model, batch)
-    losses = functional.cross_entropy(model(batch.x)[0], batch.y[0], reduction="none")
-    means = torch.stack(
-        [
-            losses[batch.subgroup[0] == g].mean()
-            if (batch.subgroup[0] == g).any()
-            else torch.zeros(())
-            for g in range(5)
-        ]
-    )
-    weight = (0.5 * means).softmax(0).detach()  # from equal weights
-    torch.testing.assert_close(method.group_weight[0], weight)
-    torch.testing.assert_close(step.losses["model"][0], (weight * means).sum())
-
-
 def unbalanced_rows() -> TrainingRows:
     """900 rows of subgroup 0, 90 of 1, 9 of 2 and one of unknown group."""
     group = torch.tensor([0] * 900 + [1] * 90 + [2] * 9 + [-1])

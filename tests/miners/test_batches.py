@@ -50,12 +50,6 @@ def test_a_batch_is_as_varied_as_the_rows_allow(labels, needed, per_class, seed)
             assert even([rows[row] for row in members], times[label] * per_class)
 
 
-def test_a_class_of_one_row_stands_as_copies():
-    drawn = places([5, 7, 7, 7], 4, 2).reshape(2, 2)
-    assert drawn[(drawn == 0).any(1)].tolist() == [[0, 0]]
-    assert len(set(drawn[(drawn > 0).all(1)][0])) == 2
-
-
 def test_classes_are_drawn_alike_whatever_their_size():
     labels = np.repeat(np.arange(6), [400, 400, 400, 20, 20, 20])
     counts = Counter(

@@ -100,17 +100,35 @@ def test_semi_hard_negatives_lie_between_the_positive_and_the_margin(batch, seed
         assert qualifies(negative) or not any(map(qualifies, range(len(labels))))
 
 
-def test_semi_hard_negatives_are_drawn_alike_from_those_that_qualify():
-    """On a line: row 0 at 0, its positive at 1; the negatives at 1.05 and -1.1 qualify."""
-    embeddings = [[0.0], [1.0], [1.05], [-1.1], [0.5], [1.3], [1.0]]
-    _, negatives = counts_of("semi_hard", embeddings, [0, 0, 1, 1, 1, 1, 1], 500)
-    assert agree(negatives[:1], np.array([[0, 0, 0.5, 0.5, 0, 0, 0]]))
-
-
-def test_semi_hard_falls_back_on_all_negatives():
-    embeddings = [[0.0], [1.0], [0.5], [3.0], [4.0]]
-    _, negatives = counts_of("semi_hard", embeddings, [0, 0, 1, 1, 1], 500)
-    assert agree(negatives[:1], np.array([[0, 0, 1, 1, 1]]) / 3)
+@pytest.mark.parametrize(
+    ("name", "options", "embeddings", "classes", "expected"),
+    [
+        # On a line: row 0 at 0, its positive at 1; the negatives at 1.05 and -1.1 qualify.
+        (
+            "semi_hard",
+            {},
+            [[0.0], [1.0], [1.05], [-1.1], [0.5], [1.3], [1.0]],
+            [0, 0, 1, 1, 1, 1, 1],
+            [0, 0, 1, 1, 0, 0, 0],
+        ),
+        # None qualifies: all negatives.
+        ("semi_hard", {}, [[0.0], [1.0], [0.5], [3.0], [4.0]], [0, 0, 1, 1, 1], [0, 0, 1, 1, 1]),
+        # Two classes at opposite poles: none is near.
+        (
+            "distance_weighted",
+            {"farther": "left_out"},
+            [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-0.8, 0.6]],
+            [0, 0, 1, 1, 1],
+            [0, 0, 1, 1, 1],
+        ),
+    ],
+)
+def test_negatives_are_drawn_alike_from_those_that_qualify(
+    name, options, embeddings, classes, expected
+):
+    """For row 0; from all where none does."""
+    _, negatives = counts_of(name, embeddings, classes, 700, **options)
+    assert agree(negatives[:1], np.array([expected]) / sum(expected))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -166,14 +184,6 @@ def test_distance_weighted_negatives_follow_the_inverse_density(options):
     assert agree(negatives, expected)
 
 
-def test_left_out_draws_from_all_alike_where_no_negative_is_near():
-    """Two classes at opposite poles."""
-    embeddings = [[1.0, 0.0], [1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-0.8, 0.6]]
-    labels = np.array([0, 0, 1, 1, 1])
-    _, negatives = counts_of("distance_weighted", embeddings, labels, 900, farther="left_out")
-    assert agree(negatives[:2], np.array([[0, 0, 1, 1, 1]] * 2) / 3)
-
-
 @pytest.mark.parametrize("dimensions", [3, 16, 128])
 def test_the_density_is_that_of_random_directions(dimensions):
     """Kolmogorov-Smirnov on distances of independent pairs; as printed, it fails."""
@@ -226,10 +236,3 @@ def test_draws_come_from_the_generator_alone(name):
     source = generator(1)
     assert mined(name, embeddings, labels, source) == first
     assert mined(name, embeddings, labels, source) != first
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("labels", [[], [0], [0, 0, 0], [0, 1, 2]])
-def test_no_triplet_is_an_empty_one(name, labels):
-    """An empty batch, one row, one class, no positives."""
-    assert mined(name, np.ones((len(labels), 4)), labels) == []

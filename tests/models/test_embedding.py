@@ -7,17 +7,12 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
-from robust_fairness.bench import training
 from robust_fairness.bench.models.embeddings import embedding
-from robust_fairness.bench.models.layers import unit_length
 from robust_fairness.bench.models.losses import ABSENT
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
-from robust_fairness.bench.training import prediction
-from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from tests.training.conftest import make_cell, make_samples
-from tests.training.test_images import make_images
+from tests.training.conftest import make_cell
 
 SMALL = {"name": "resnet20", "widths": (4, 8), "blocks": 1}
 FITTED = ("logistic_regression", "rbf_svm", "k_means", "random_forest")
@@ -68,18 +63,6 @@ def test_pieces_fit_together(backbone, shape, width):
     )
     plain = build(shape, backbone=backbone, normalised=False).eval()
     torch.testing.assert_close(plain.features(x), shared @ weight.T + bias)
-
-
-def test_a_vector_of_length_0_stays_and_has_a_gradient():
-    """Finite, as that of every other row."""
-    x = torch.tensor([[0.0, 0.0], [3.0, 4.0]], requires_grad=True)
-    scaled = unit_length(x)
-    torch.testing.assert_close(scaled, torch.tensor([[0, 0], [0.6, 0.8]]))
-    scaled.square().sum().backward()
-    assert x.grad.isfinite().all()
-    scaled = unit_length(x[:1])
-    (gradient,) = torch.autograd.grad(scaled.sum(), x)
-    assert gradient.equal(torch.tensor([[1.0, 1.0], [0.0, 0.0]]))
 
 
 def test_gradients_reach_every_weight_and_none_is_idle():
@@ -265,22 +248,6 @@ def test_another_classifier_after_the_same_training():
     assert all(value.equal(other[name]) for name, value in state.items())
 
 
-@pytest.mark.parametrize("name", FITTED)
-@pytest.mark.parametrize("rebalancing", REBALANCINGS)
-def test_saved_embeddings_predict_the_same(name, rebalancing, tmp_path):
-    """From the file of a cell's models, whatever the classifier's shape."""
-    fields = {"backbone": SMALL, "dimensions": 5, "classifier": name, "rebalancing": rebalancing}
-    options = {"network": {"name": "embedding", **fields}, "precision": "float32", "epochs": 1}
-    samples, cell = make_images(96, 16), make_cell("metric_learning", seeds=(0,), **options)
-    fitted, (validation, *_), *_ = training.train(samples, cell)
-    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
-    dataset.save(fitted)
-    (seen,) = prediction.predict(samples, dataset.load(), cell, {"": samples}, "val")
-    np.testing.assert_array_equal(seen.outputs, validation.outputs)
-    classifiers = {key.split(".")[2] for key in fitted[0].state if key.startswith("model.top.")}
-    assert (len(classifiers) > 1) == (rebalancing == "domain_independent")
-
-
 def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
     """Taken by a network that has none, or another number."""
     x, _, _ = problem()
@@ -295,27 +262,6 @@ def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
             other.load_state_dict(state)
             assert other.head(x).equal(expected)
     assert not outputs[0].equal(outputs[1])
-
-
-@pytest.mark.parametrize("method", ["erm", "adv_debias"])
-@pytest.mark.parametrize(
-    ("samples", "backbone"), [(make_images(96, 16), SMALL), (make_samples(), "mlp")]
-)
-def test_methods_of_steps_train_the_linear_layer(method, samples, backbone):
-    """Of images and tables; saved replicas predict the same."""
-    network = {"name": "embedding", "backbone": backbone, "dimensions": 4}
-    cell = make_cell(method, seeds=(0,), epochs=2, network=network)
-    fitted_ones, validation, *_ = training.train(samples, cell)
-    again = prediction.predict(samples, fitted_ones, cell, {"": samples}, "val")
-    np.testing.assert_array_equal(again[0].outputs, validation[0].outputs)
-
-
-def test_fields_of_the_backbone_are_complete_and_checked():
-    backbone = {"name": "resnet50", "weights": "some/net.pth"}
-    parameters = embedding.Embedding.Parameters(backbone=backbone)
-    assert parameters.backbone.name == "resnet50"
-    fields = parameters.backbone.parameters
-    assert (fields.mean, str(fields.weights)) == ((0.485, 0.456, 0.406), "some/net.pth")
 
 
 def test_trials_change_the_classifier():

@@ -16,8 +16,7 @@ from robust_fairness.bench.compute.checkpoints import Checkpoint
 from robust_fairness.bench.estimators import random_forest
 from robust_fairness.bench.models.losses import ABSENT
 from robust_fairness.bench.models.randomness import Randomness
-from robust_fairness.bench.training import fitting, prediction
-from robust_fairness.catalog.arrays import ModelsDataset
+from robust_fairness.bench.training import fitting
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
 from tests.training.conftest import make_cell, make_samples
@@ -244,23 +243,6 @@ def test_plain_training_fits_a_replicas_own_rows(name, samples):
     # a row on a threshold may fall on its other side, since inputs differ by their rounding
     assert far.mean() <= (0.05 if name == "random_forest" else 0)
     assert history["epoch"].unique().tolist() == [0]
-
-
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_saved_classifiers_predict_the_same(name, tmp_path):
-    """From the file of a cell's models; none has a curvature."""
-    samples = make_samples(classes=3)
-    cell = make_cell(seeds=(0, 1), network={"name": name, **CLASSIFIERS[name]})
-    fitted, validation, *_ = training.train(samples, cell)
-    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
-    dataset.save(fitted)
-    again = dataset.load()
-    for predicted, seen in zip(
-        prediction.predict(samples, again, cell, {"": samples}, "val"), validation, strict=True
-    ):
-        np.testing.assert_array_equal(predicted.outputs, seen.outputs)
-    for tested in prediction.predict(samples, again, cell, {"": samples}):
-        assert "curvature" not in tested.values
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)

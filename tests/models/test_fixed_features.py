@@ -44,30 +44,12 @@ def test_inner_products_of_features_approximate_the_gaussian_kernel(width):
     np.testing.assert_allclose(features @ features.T, rbf_kernel(x[1], gamma=gamma), atol=0.03)
 
 
-def test_default_width_is_the_root_mean_squared_distance_of_standardised_rows():
-    """Twice the variance of each input, summed."""
-    x = np.random.default_rng(0).gamma(1.0, size=(500, 5))
-    x = (x - x.mean(0)) / x.std(0)
-    squares = ((x[:, None] - x[None]) ** 2).sum(-1)
-    assert np.sqrt(squares.mean()) == pytest.approx(np.sqrt(10))
-
-
 def test_features_depend_on_the_seed_and_are_not_trained():
     """Replicas of one seed share them; only the head has parameters."""
     network = build("kernel_features", features=20)
     assert network.frequencies[0].equal(network.frequencies[2])
     assert not network.frequencies[0].equal(network.frequencies[1])
     assert {name for name, _ in network.named_parameters()} == {"top.weight", "top.bias"}
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_states_hold_everything(name):
-    """What one network saved another predicts with, whatever it was built from."""
-    network, other = build(name), build(name, seeds=(7, 8, 9))
-    x = rows()
-    assert not other(x).equal(network(x))
-    other.load_replica_states(network.replica_states())
-    assert other(x).equal(network(x))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load, save
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional
@@ -12,8 +11,6 @@ from torchvision.models import DenseNet, VisionTransformer, vgg16_bn
 from robust_fairness.bench import training
 from robust_fairness.bench.models.images import staged
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
-from robust_fairness.bench.training import fitting, prediction
-from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
 from robust_fairness.core.registry import find, names
 from tests.training.conftest import make_cell, with_domains
 from tests.training.test_images import make_images
@@ -327,37 +324,6 @@ def test_every_method_trains_resnet20(method):
     fitted, _, history, _ = training.train(with_domains(make_images(160, 8), 2), cell)
     assert np.isfinite(history["value"]).all()
     assert all(np.isfinite(array).all() for replica in fitted for array in replica.state.values())
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_curvature_matching_trains_and_what_is_saved_predicts_the_same(name):
-    """Every network has second derivatives, and the file its whole state."""
-    samples, cell = make_images(80, 8), make_network_cell("cuma", name)
-    cell = cell.model_copy(update={"metrics": ("accuracy", "delta_er", "delta_er_one_shot")})
-    (fitted,), validation, history, _ = training.train(samples, cell)
-    assert np.isfinite(history["value"]).all()
-    arrays, rest = to_arrays([fitted])
-    again = from_arrays(Fitted, load(save(arrays)), rest)
-    part = prediction.predict(samples, again, cell, {"": samples}, "val")
-    np.testing.assert_array_equal(part[0].outputs, validation[0].outputs)
-    (tested,) = prediction.predict(samples, again, cell, {"": samples})
-    assert np.isfinite(tested.values["curvature"]).all()
-
-
-@pytest.mark.parametrize("name", ["shake_shake", "vision_transformer"])
-def test_training_goes_on_where_it_stopped(name):
-    """With the same random mixtures, bit for bit."""
-    samples, cell = make_images(160, 8), make_network_cell("erm", name, epochs=3)
-    undisturbed, first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(3))
-    for _ in range(3):
-        undisturbed.run_epoch()
-    first.run_epoch()
-    second.restore({key: value.clone() for key, value in first.state().items()})
-    for _ in range(2):
-        second.run_epoch()
-    expected, resumed = undisturbed.state(), second.state()
-    assert expected.keys() == resumed.keys()
-    assert all(torch.equal(expected[key], resumed[key]) for key in expected)
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONAL)

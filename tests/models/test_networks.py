@@ -2,13 +2,20 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
+from robust_fairness.bench import training
 from robust_fairness.bench.models.randomness import Randomness
+from robust_fairness.bench.training.prediction import predict
+from robust_fairness.catalog.arrays import ModelsDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
+from tests.training.conftest import make_cell, make_samples
+from tests.training.test_images import make_images
 
+from .test_embedding import REBALANCINGS
 from .test_embedding import SMALL as BACKBONE
 from .test_fitted_classifiers import CLASSIFIERS
 from .test_image_networks import CONVOLUTIONAL, SMALL, TRANSFORMERS
@@ -17,6 +24,7 @@ from .test_updn import SHAPE, SIZES
 IMAGES = (1, 8, 8)
 NETWORKS = {
     **{name: (options, IMAGES) for name, options in SMALL.items()},
+    "biased_mnist_cnn": ({}, (3, 9, 9)),
     "resnet50": ({}, (3, 40, 40)),
     "embedding": ({"backbone": BACKBONE}, IMAGES),
     "kernel_features": ({}, (5,)),
@@ -115,3 +123,46 @@ def test_continuous_outcomes_are_refused(name, shape, options):
     )
     with pytest.raises(InputError, match=message):
         build(name, shape, options, outputs=1)
+
+
+EMBEDDING = {"name": "embedding", "dimensions": 5}
+OF_IMAGES = EMBEDDING | {"backbone": BACKBONE}
+# What is trained: the method, the network, and whether the rows are images.
+SAVED = {
+    **{name: ("cuma", {"name": name, **options}, True) for name, options in SMALL.items()},
+    **{name: ("cuma", {"name": name}, False) for name in ("linear", "kernel_features")},
+    **{name: ("erm", {"name": name, **options}, False) for name, options in CLASSIFIERS.items()},
+    **{
+        f"{name}, {rebalancing}": (
+            "metric_learning",
+            OF_IMAGES | {"classifier": name, "rebalancing": rebalancing},
+            True,
+        )
+        for name in CLASSIFIERS
+        for rebalancing in REBALANCINGS
+    },
+    "embedding of images": ("adv_debias", OF_IMAGES, True),
+    "embedding of a table": ("adv_debias", EMBEDDING | {"backbone": "mlp"}, False),
+}
+
+
+@pytest.mark.parametrize("case", SAVED)
+def test_what_is_saved_predicts_the_same(case, tmp_path):
+    """From the file of a cell's models, the whole state; curvature where there is a gradient."""
+    method, network, of_images = SAVED[case]
+    samples = make_images(96, 16) if of_images else make_samples(classes=3)
+    fields = {"metrics": ("accuracy", "delta_er", "delta_er_one_shot")}
+    options = {"epochs": 1, "precision": "float32"}
+    cell = make_cell(method, seeds=(0, 1), network=network, fields=fields, **options)
+    fitted, validation, history, _ = training.train(samples, cell)
+    assert np.isfinite(history["value"]).all()
+    dataset = ModelsDataset(filepath=str(tmp_path / "models.safetensors"))
+    dataset.save(fitted)
+    again = dataset.load()
+    part = predict(samples, again, cell, {"": samples}, "val")
+    seen_before = [item for item in validation if item.part == "val"]
+    for predicted, seen in zip(part, seen_before, strict=True):
+        np.testing.assert_array_equal(predicted.outputs, seen.outputs)
+    for tested in predict(samples, again, cell, {"": samples}):
+        assert ("curvature" in tested.values) == (method in ("cuma", "adv_debias"))
+        assert np.isfinite(tested.values.get("curvature", 0.0)).all()

@@ -9,19 +9,12 @@ from scipy.stats import binomtest, chisquare
 from torchvision.transforms import v2
 
 from robust_fairness.bench import training
-from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import augmentation, data, fitting
 from robust_fairness.bench.training.augmentation import AUGMENTATIONS, DIRECTED, KINDS, OPERATIONS
 from robust_fairness.core.errors import InputError
 
-from .conftest import (
-    assert_curves_end_at,
-    assert_same_bits,
-    largest_difference,
-    make_cell,
-    make_samples,
-)
+from .conftest import assert_curves_end_at, largest_difference, make_cell, make_samples
 from .test_images import make_image_cell, make_images
 
 # What torchvision calls them
@@ -159,22 +152,6 @@ def test_predictions_and_validation_are_of_the_images_as_they_are(name):
     plain = training.train(samples, make_image_cell())[0]
     for augmented, without in zip(fitted, plain, strict=True):
         assert largest_difference(augmented, without) > 0
-
-
-@pytest.mark.parametrize("name", ["randaugment", "crop_and_flip"])
-def test_augmented_training_gives_the_same_bits_and_resumes(name):
-    """Whatever torch's own generator did; and every epoch is a place to go on from."""
-    samples, cell = make_images(), make_image_cell(augmentation=name, checkpoint_seconds=0)
-    replica = cell.replicas()[:1]
-    whole = fitting.Stack(samples, cell, replica)
-    whole.train_to_end(checkpoints.Checkpoint("a", "whole"))
-    torch.rand(3)
-    first = fitting.Stack(samples, cell, replica)
-    first.run_epoch()
-    checkpoints.Checkpoint("b", "stopped").save(first.state())
-    second = fitting.Stack(samples, cell, replica)
-    second.train_to_end(checkpoints.Checkpoint("b", "stopped"))
-    assert_same_bits(whole.state(), second.state())
 
 
 def several_arrays():

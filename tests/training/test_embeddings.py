@@ -18,7 +18,6 @@ from robust_fairness.bench.training.prediction import (
     predict,
 )
 from robust_fairness.bench.training.records import Prediction
-from robust_fairness.catalog.arrays import PredictionsDataset
 from robust_fairness.report.embedding_plane import in_plane
 
 from .conftest import make_cell, make_samples
@@ -173,25 +172,6 @@ def test_attribute_of_a_split_is_scored_for_its_replicas():
         sizes_of_training = sizes[split]["class_size"].iloc[samples.rows(split, "train")]
         majority = sizes_of_training.value_counts().idxmax()
         assert gap["value"] == 2 * of[majority] - 1
-
-
-def test_arrays_with_further_axes_survive_their_file(tmp_path):
-    """Bit for bit, beside arrays of one number a row."""
-    rng = np.random.default_rng(0)
-    values = {
-        "embedding": rng.normal(size=(7, 3)).astype(np.float32),
-        "same_class_rank": np.arange(7),
-    }
-    written = Prediction(
-        "default", 0, "split_0", "", "val", np.arange(7), rng.normal(size=(7, 2)), values
-    )
-    dataset = PredictionsDataset(filepath=str(tmp_path / "predictions.safetensors"))
-    dataset.save([written])
-    (read,) = dataset.load()
-    assert set(read.values) == set(values)
-    for name, array in values.items():
-        assert read.values[name].dtype == array.dtype
-        np.testing.assert_array_equal(read.values[name], array)
 
 
 def test_every_row_tells_the_network_of_its_own_trial():

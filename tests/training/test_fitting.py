@@ -27,6 +27,7 @@ from tests.training.conftest import (
     make_cell,
     make_samples,
 )
+from tests.training.test_images import make_images
 
 METHODS = [name for name in names("method") if find("method", name).estimators != "only"]
 # Trials that move a per-replica hyperparameter, so that stacks mix trials and seeds.
@@ -205,7 +206,9 @@ def test_erm_equals_a_plain_torch_loop():
         assert torch.allclose(layer.weight.T, linear.weight[0], atol=1e-10)
 
 
-# State of a method: memories, weights, counters and further networks.
+SHAKE_SHAKE = {"name": "shake_shake", "width": 4, "stages": 2, "blocks": 1}
+TRANSFORMER = {"name": "vision_transformer", "width": 8, "heads": 2, "hidden": 16, "depth": 2}
+# State of a method: memories, weights, counters and further networks; draws for images.
 RESUMED = {
     "cuma": {},
     "group_dro": {},
@@ -216,24 +219,36 @@ RESUMED = {
     "rubi": {"scored_epochs": 3, "fields": {"metrics": ["accuracy"]}},
     # weights of the best epoch
     "laftr": {"patience": 5, "learning_rate": 0.3, "epochs": 6},
+    "randaugment": {"augmentation": "randaugment"},
+    "crop_and_flip": {"augmentation": "crop_and_flip"},
+    "two threads": {"threads": 2},
+    "shake_shake": {"network": SHAKE_SHAKE, "epochs": 3},
+    "vision_transformer": {"network": TRANSFORMER},
 }
 
 
-@pytest.mark.parametrize("method", RESUMED)
-def test_resumed_training_ends_with_the_same_bits(method):
-    """Every epoch is a place to go on from."""
-    samples = make_samples()
-    cell = make_cell(method, seeds=(0, 1), checkpoint_seconds=0, **RESUMED[method])
-    undisturbed = fitting.Stack(samples, cell, cell.replicas())
-    undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
-    for stop in range(1, cell.protocol.epochs):
-        first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
-        for _ in range(stop):
-            first.run_epoch()
-        checkpoint = checkpoints.Checkpoint("b", f"stopped {stop}")
-        checkpoint.save(first.state())
-        second.train_to_end(checkpoint)
-        assert_same_bits(undisturbed.state(), second.state())
+@pytest.mark.parametrize("name", RESUMED)
+def test_resumed_training_ends_with_the_same_bits(name):
+    """Every epoch is a place to go on from, whatever torch's own generator did."""
+    options = RESUMED[name]
+    if name in METHODS:
+        samples, cell = make_samples(), make_cell(name, seeds=(0, 1), **options)
+    else:
+        images = {"network": {"name": "biased_mnist_cnn", "width": 4}, "precision": "float32"}
+        samples = make_images()
+        cell = make_cell(seeds=(0,), **images | {"epochs": 2, "batch_size": 8} | options)
+    with checkpoints.threads(cell.protocol.threads):
+        undisturbed = fitting.Stack(samples, cell, cell.replicas())
+        undisturbed.train_to_end(checkpoints.Checkpoint("a", "whole"))
+        for stop in range(1, cell.protocol.epochs):
+            torch.rand(3)
+            first, second = (fitting.Stack(samples, cell, cell.replicas()) for _ in range(2))
+            for _ in range(stop):
+                first.run_epoch()
+            checkpoint = checkpoints.Checkpoint("b", f"stopped {stop}")
+            checkpoint.save(first.state())
+            second.train_to_end(checkpoint)
+            assert_same_bits(undisturbed.state(), second.state())
 
 
 @pytest.mark.parametrize(("method", "warm_up"), [("erm", 0), ("lff", 0), ("jtt", 2)])

@@ -8,7 +8,6 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness.bench import training
-from robust_fairness.bench.compute.checkpoints import Checkpoint
 from robust_fairness.bench.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import fitting, inputs, stacking
@@ -121,20 +120,6 @@ def test_resnet_in_pieces_is_torchvisions(cut):
     assert ours.new_head(5, Randomness([0], "heads"))(ours.features(x)).shape == (1, 3, 5)
 
 
-def test_initial_weights_come_from_the_seed_alone():
-    """Whatever torch's own generator did before."""
-
-    def state(seed):
-        weights = Randomness([seed], "weights")
-        parameters = biased_mnist_cnn.BiasedMnistCnn.Parameters()
-        return biased_mnist_cnn.BiasedMnistCnn(parameters, (3, 9, 9), 2, weights).state_dict()
-
-    first, second = state(0), state(1)
-    torch.rand(7)
-    assert_same_bits(first, state(0))
-    assert not torch.equal(first["layers.1.weight"], second["layers.1.weight"])
-
-
 def test_each_replica_of_a_image_network_trains_alone():
     """And every one keeps its running statistics."""
     samples, cell = make_images(), make_image_cell()
@@ -157,39 +142,6 @@ def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     blocks = training.predict(samples, fitted, chosen, cell, {})
     for at_once, in_blocks in zip(whole, blocks, strict=True):
         np.testing.assert_allclose(at_once.outputs, in_blocks.outputs, rtol=1e-4, atol=1e-5)
-
-
-def test_images_train_to_the_same_bits_and_resume(tmp_path, monkeypatch):
-    """With two threads, and across an interruption."""
-    samples, cell = make_images(), make_image_cell(threads=2, checkpoint_seconds=0)
-    first = training.train(samples, cell)[0]
-    run_epoch = fitting.Stack.run_epoch
-
-    def interrupted(self):
-        run_epoch(self)
-        if len(self.history) == 1 and self.replicas[0].seed == 1:
-            monkeypatch.setattr(fitting.Stack, "run_epoch", run_epoch)
-            checkpoint.save(self.state())
-            raise KeyboardInterrupt
-
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "interrupted"))
-    last = cell.replicas()[1:]
-    content = fitting.training_key(samples, cell, last)
-    checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
-    monkeypatch.setattr(fitting.Stack, "run_epoch", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        training.train(samples, cell)
-    again = training.train(samples, cell)[0]
-    for model, resumed in zip(first, again, strict=True):
-        assert_same_bits(model.state, resumed.state)
-
-
-@pytest.mark.parametrize("method", ["adv_debias", "laftr", "cuma"])
-def test_adversarial_methods_train_on_images(method):
-    """Any method, any fitting dataset: the curvature's second gradient passes the network."""
-    fitted, _, history, _ = training.train(make_images(), make_image_cell(method))
-    assert np.isfinite(history["value"]).all()
-    assert all(np.isfinite(array).all() for model in fitted for array in model.state.values())
 
 
 def test_method_may_name_the_attributes_that_it_mitigates():

@@ -36,7 +36,14 @@ def test_records_survive_the_way_through_arrays():
     ]
     predictions = [
         Prediction(
-            "default", 0, "s", "", "test", np.arange(3), np.ones((3, 2)), {"curvature": np.ones(3)}
+            "default",
+            0,
+            "s",
+            "",
+            "test",
+            np.arange(3),
+            np.ones((3, 2)),
+            {"curvature": np.ones(3), "embedding": np.ones((3, 2), np.float32)},
         ),
         Prediction("default", 0, "s", "noise", "test", np.arange(2), np.ones((2, 2))),
     ]

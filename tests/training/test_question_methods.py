@@ -1,7 +1,5 @@
 """Training UpDn on questions: every method of the study, its losses, resuming, large heads."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,6 @@ from torch import nn
 from torch.nn import functional
 
 from robust_fairness.bench import training
-from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.compute.optimisers import Descent
 from robust_fairness.bench.methods.base import Step
 from robust_fairness.bench.models.randomness import Randomness
@@ -69,27 +66,17 @@ def cell_of(method: str, network: dict = UPDN, **options):
 
 
 @pytest.mark.parametrize("method", STUDY)
-def test_every_method_of_the_study_trains(method, samples, tmp_path, monkeypatch):
-    """To finite numbers, the same bits twice, and those of a training that was interrupted."""
+def test_every_method_of_the_study_trains(method, samples):
+    """To finite numbers."""
     cell = cell_of(method)
     fitted, validation, history, _ = training.train(samples, cell)
     assert np.isfinite(history["value"]).all()
-    state = fitted[0].state
-    assert all(np.isfinite(array).all() for array in state.values())
+    assert all(np.isfinite(array).all() for array in fitted[0].state.values())
     chosen = training.select(samples, validation, cell)
     predictions = training.predict(samples, fitted, chosen, cell, {})
     rows = training.evaluate(samples, predictions, chosen, cell, {})
     assert set(rows["attribute"]) == {"", "head_tail", "local_group"}
     assert rows.loc[rows["metric"] == "accuracy", "value"].between(0, 1).all()
-
-    monkeypatch.setenv("ROBUST_FAIRNESS_CHECKPOINTS", str(tmp_path / "other"))
-    first = fitting.Stack(samples, cell, cell.replicas())
-    first.run_epoch()
-    checkpoints.Checkpoint("stopped", method).save(first.state())
-    second = fitting.Stack(samples, cell, cell.replicas())
-    second.train_to_end(checkpoints.Checkpoint("stopped", method))
-    again = second.fitted(cell.replicas())[0].state
-    assert_same_bits(state, again)
 
 
 @pytest.mark.parametrize("method", ["group_upweighting", "group_dro", "irmv1", "rubi", "lnl"])
@@ -104,13 +91,6 @@ def test_groups_may_be_any_of_the_variables(method, samples):
         "lnl": {"bias_head.weight": (1, 8, 9), "bias_head.bias": (1, 1, 9)},
     }
     assert shapes == heads.get(method, {})
-
-
-@pytest.mark.parametrize("method", ["adv_debias", "laftr", "cuma"])
-def test_adversarial_methods_train_on_questions(method, samples):
-    """Any method, any fitting dataset: the curvature's second gradient passes the network."""
-    history = training.train(samples, cell_of(method))[2]
-    assert np.isfinite(history["value"]).all()
 
 
 def test_one_epoch_is_a_plain_torch_loop(samples):
@@ -142,7 +122,7 @@ def test_one_epoch_is_a_plain_torch_loop(samples):
     torch.testing.assert_close(noted, torch.stack([torch.stack(losses).mean(), expected.detach()]))
 
 
-@pytest.mark.parametrize("method", sorted({*STUDY, "adv_debias", "cuma", *OF_SOFTMAX}))
+@pytest.mark.parametrize("method", sorted({*STUDY, "adv_debias", "cuma", "laftr", *OF_SOFTMAX}))
 def test_methods_of_the_softmax_refuse_another_loss(method, samples):
     """The others take it."""
     cell = cell_of(method, LOGISTIC, epochs=1)
@@ -155,12 +135,8 @@ def test_methods_of_the_softmax_refuse_another_loss(method, samples):
 
 
 def test_networks_of_other_rows_do_not_read_questions(samples):
-    """And the reverse."""
     with pytest.raises(InputError, match="network mlp: rows are questions on images, allowed"):
         training.train(samples, cell_of("erm", {"name": "mlp"}))
-    plain = replace(samples, x=np.zeros((ROWS, 3), dtype=np.float32), questions=None)
-    with pytest.raises(InputError, match="network updn: rows are other rows"):
-        training.train(plain, cell_of("erm"))
 
 
 def test_a_checkpoint_belongs_to_the_file_of_words(samples, tmp_path):
