@@ -168,12 +168,12 @@ def test_a_default_is_never_a_choice():
     def params(**options):
         return rf.Erm(**options).fit(x, y).trained_
 
-    trees = params(network="boosted_trees").members[0]
+    trees = params(network="boosted_trees").model
     assert (trees.early_stopping, trees.learning_rate) == (False, 0.1)
     by_training = params(network="boosted_trees", learning_rate=0.05)
     assert by_training.fitted[0].network["params"]["learning_rate"] == 0.05
     named = {"name": "boosted_trees", "params": {"learning_rate": 0.05}}
-    trees = params(network=named).members[0]
+    trees = params(network=named).model
     assert (trees.early_stopping, trees.learning_rate) == (False, 0.05)
     (replica,) = rf.Erm(epochs=1, learning_rate=0.05).fit(x, y).trained_.cell.replicas()
     assert replica.protocol.learning_rate == 0.05

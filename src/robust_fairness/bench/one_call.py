@@ -4,9 +4,7 @@ They are what ``training`` does with the network ``estimator``, for the classifi
 same rows, features, weights and groups.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import softmax
@@ -16,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 from robust_fairness.bench.estimators import (
     EstimatorParameters,
+    Mixture,
     Oracle,
     calling,
     decides,
-    mixture_of,
     prediction_of,
     prepared,
 )
@@ -40,19 +38,14 @@ class FittedOnce:
         samples: the rows, with their parts.
         centre, scale: of every feature ``[d]``, float32.
         present: codes of the classes that can be predicted.
-        members: the fitted estimators; none of a single class.
-        share: the probability of each of a mixture; none of a single estimator.
-        always: probability that a mixture decides for class 1 without any of them.
+        model: what was fitted; None of a single class.
     """
 
     samples: Samples = field(repr=False)
     centre: np.ndarray = field(repr=False)
     scale: np.ndarray = field(repr=False)
     present: np.ndarray
-    members: Sequence[BaseEstimator] = ()
-    share: Sequence[float] = ()
-    always: float = 0.0
-    is_mixture: bool = False
+    model: BaseEstimator | Mixture | None = None
 
     def inputs(self, x: np.ndarray) -> np.ndarray:
         """Features ``[n, d]`` as the estimator takes them, float64."""
@@ -64,12 +57,9 @@ class FittedOnce:
         if len(self.present) == 1:
             result[:, self.present] = 1
             return result
-        predictions = [prediction_of(member) for member in self.members]
-        if self.is_mixture:
-            values = mixture_of(predictions, self.share, self.always)(self.inputs(x))
-        else:
-            values = predictions[0](self.inputs(x))
-            values = softmax(values, axis=1) if decides(self.members[0]) else values
+        values = prediction_of(self.model)(self.inputs(x))
+        if not isinstance(self.model, Mixture) and decides(self.model):
+            values = softmax(values, axis=1)
         result[:, self.present] = values
         return result
 
@@ -102,12 +92,10 @@ def fitted(
             "allowed: a network that takes weights, or rows of equal weight"
         )
     centre, scale = _scaling(samples.arrays["x"][rows], standardise)
-    known, group = weight > 0, np.zeros(len(rows), np.int64)
+    known, group = np.ones(len(rows), bool), np.zeros(len(rows), np.int64)
     if reduction:
         group = groups_of(samples.attributes, samples.sensitive).index[rows]
-        known &= group >= 0
-    else:
-        known[:] = True
+        known = (weight > 0) & (group >= 0)
     rows, weight, group = rows[known], weight[known], group[known]
     present, y = np.unique(samples.y[rows], return_inverse=True)
     result = FittedOnce(samples, centre, scale, present)
@@ -116,17 +104,11 @@ def fitted(
     machine, x = prepared(estimator, seed, THREADS), result.inputs(samples.arrays["x"][rows])
     with calling(what, THREADS):
         if reduction:
-            made = reduction.mixture(Oracle(machine, np.asarray), x, y, group, weight)
-            parts: dict[str, Any] = {
-                "members": made.members, "share": made.share, "always": made.always,
-                "is_mixture": True,
-            }  # fmt: skip
-        else:
-            weights = {weight_argument(machine): weight / weight.mean()} if weighted else {}
-            machine.fit(x, y, **weights)
-            parts = {"members": [machine]}
-            present = present[machine.classes_]
-    return FittedOnce(samples, centre, scale, present, **parts)
+            mixture = reduction.mixture(Oracle(machine, np.asarray), x, y, group, weight)
+            return replace(result, model=mixture)
+        weights = {weight_argument(machine): weight / weight.mean()} if weighted else {}
+        machine.fit(x, y, **weights)
+        return replace(result, model=machine, present=present[machine.classes_])
 
 
 def _scaling(x: np.ndarray, standardise: bool) -> tuple[np.ndarray, np.ndarray]:

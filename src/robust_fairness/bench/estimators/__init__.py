@@ -6,12 +6,10 @@ from robust_fairness.bench.estimators._scikit_learn import (
     Oracle,
     calling,
     decides,
-    mixture_of,
     prediction_of,
     prepared,
 )
 
 __all__ = [
-    "EstimatorParameters", "Mixture", "Oracle", "calling", "decides", "mixture_of", "prediction_of",
-    "prepared",
+    "EstimatorParameters", "Mixture", "Oracle", "calling", "decides", "prediction_of", "prepared",
 ]  # fmt: skip

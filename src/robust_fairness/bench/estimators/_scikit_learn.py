@@ -206,21 +206,6 @@ def decides(estimator: BaseEstimator) -> bool:
     return is_classifier(estimator) and not hasattr(estimator, "predict_proba")
 
 
-def prediction_of(estimator: BaseEstimator) -> Predict:
-    """Probabilities or decision values ``[n, class]`` of a fitted classifier, or outcomes ``[n]``.
-
-    The decision values of two classes are minus and plus half of the only one.
-    """
-    if not decides(estimator):
-        return estimator.predict_proba if is_classifier(estimator) else estimator.predict
-
-    def decisions(rows: Rows) -> np.ndarray:
-        values = estimator.decision_function(rows)
-        return values if values.ndim > 1 else np.stack([-values, values], axis=1) / 2
-
-    return decisions
-
-
 @dataclass(frozen=True)
 class Mixture:
     """Fitted classifiers of two classes, one of which decides on a row at random.
@@ -234,6 +219,24 @@ class Mixture:
     members: Sequence[Any]
     share: Sequence[float]
     always: float = 0.0
+
+
+def prediction_of(model: BaseEstimator | Mixture) -> Predict:
+    """Probabilities or decision values ``[n, class]`` of a fitted classifier, or outcomes ``[n]``.
+
+    The decision values of two classes are minus and plus half of the only one.
+    """
+    if isinstance(model, Mixture):
+        members = [prediction_of(member) for member in model.members]
+        return mixture_of(members, model.share, model.always)
+    if not decides(model):
+        return model.predict_proba if is_classifier(model) else model.predict
+
+    def decisions(rows: Rows) -> np.ndarray:
+        values = model.decision_function(rows)
+        return values if values.ndim > 1 else np.stack([-values, values], axis=1) / 2
+
+    return decisions
 
 
 class Oracle:

@@ -125,8 +125,7 @@ class ScikitLearn(Estimator):
             self._store(result.members)
         share = torch.tensor(result.share, dtype=torch.float64)
         self.keep(share=share, always=torch.tensor([result.always], dtype=torch.float64))
-        members = [prediction_of(member) for member in result.members]
-        self._predict = mixture_of(members, result.share, result.always)
+        self._predict = prediction_of(result)
 
     def _unfitted(self) -> BaseEstimator:
         """The estimator with the seed of the replica and the number of threads."""
@@ -179,8 +178,7 @@ class ScikitLearn(Estimator):
             result = [read(bytes(content.numpy()), self.hparams.built()) for content in contents]
         if not len(self.always):
             return result[0]
-        share, always = self.share.tolist(), self.always.item()
-        return mixture_of(result, share, always)
+        return mixture_of(result, self.share.tolist(), self.always.item())
 
     def _calling(self) -> AbstractContextManager[None]:
         what = f"network {self.name}: {self.hparams.estimator}"

@@ -113,10 +113,9 @@ def count(
 ) -> pd.DataFrame:
     """Rows by group, class and decision of every replica and test set, ``tables.COUNTS``."""
     test_sets = {UNSHIFTED: samples, **shifted}
-    unshifted = _unshifted(predictions)
     frames = []
     for prediction in predictions:
-        before = _before(prediction, unshifted, test_sets)
+        before = _before(prediction, predictions, test_sets)
         replica = _described(prediction, cell)
         for domain, part in by_domain(prediction, samples):
             rows = test_sets[prediction.test_set].without_inputs().take(part.rows)
@@ -142,15 +141,6 @@ def _mean_of(counts: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return together.assign(n=together["n"] / len(counts))
 
 
-def _unshifted(predictions: Sequence[Prediction]) -> dict[tuple[str, int], Prediction]:
-    """Predictions of the unshifted test rows, by trial and seed."""
-    return {
-        (item.trial, item.seed): item
-        for item in predictions
-        if item.test_set == UNSHIFTED and item.part == "test"
-    }
-
-
 def _described(prediction: Prediction, cell: Cell) -> dict[str, Any]:
     """The replica and the test set of a prediction, as columns of ``tables.METRICS``."""
     shift, severity = {UNSHIFTED: ("none", 0.0), **cell.test_sets}[prediction.test_set]
@@ -166,19 +156,20 @@ def _described(prediction: Prediction, cell: Cell) -> dict[str, Any]:
 
 
 def _before(
-    prediction: Prediction,
-    unshifted: Mapping[tuple[str, int], Prediction],
-    test_sets: Mapping[str, Samples],
+    prediction: Prediction, predictions: Sequence[Prediction], test_sets: Mapping[str, Samples]
 ) -> Prediction | None:
     """The unshifted prediction of the same rows, if a prediction is of shifted copies of them.
 
     A shifted sample set has tested rows only, so that rows have other numbers there but their ids.
     """
-    before = unshifted.get((prediction.trial, prediction.seed))
-    if prediction.test_set == UNSHIFTED or before is None or DECISION in prediction.values:
+    if prediction.test_set == UNSHIFTED or DECISION in prediction.values:
         return None
-    ids = [test_sets[item.test_set].id[item.rows] for item in (prediction, before)]
-    return before if np.array_equal(*ids) else None
+    replica = prediction.trial, prediction.seed, UNSHIFTED, "test"
+    for other in predictions:
+        if (other.trial, other.seed, other.test_set, other.part) == replica:
+            ids = [test_sets[item.test_set].id[item.rows] for item in (prediction, other)]
+            return other if np.array_equal(*ids) else None
+    return None
 
 
 def by_domain(prediction: Prediction, samples: Samples) -> Iterator[tuple[str, Prediction]]:
