@@ -160,13 +160,16 @@ class Samples:
         attributes = pd.concat([self.attributes, self.split_attributes[split]], axis=1)
         return replace(self, attributes=attributes, split_attributes={})
 
-    def conditioning_values(self) -> pd.Series:
-        """What equalised odds conditions on, ``[n]``: classes as categories, or numbers."""
-        if self.conditioning:
-            return self.attributes[self.conditioning]
+    @property
+    def labels(self) -> pd.Series:
+        """Classes of the rows as categories, or numbers of a continuous outcome, ``[n]``."""
         if self.classes:
             return pd.Series(pd.Categorical.from_codes(self.y, pd.Index(self.classes)))
         return pd.Series(self.y)
+
+    def conditioning_values(self) -> pd.Series:
+        """What equalised odds conditions on, ``[n]``: an attribute, or the labels."""
+        return self.attributes[self.conditioning] if self.conditioning else self.labels
 
     def weights(self) -> np.ndarray:
         """Weights of the rows in training, float64 ``[n]``."""

@@ -62,9 +62,8 @@ def hold_out_domains(
         )
     )
     if samples.classes:
-        labels = pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
-        require_every_class(splits, labels, f"domains {', '.join(train)}: ")
-        _warn_of_missing(domains, labels, "class", test)
+        require_every_class(splits, samples.labels, f"domains {', '.join(train)}: ")
+        _warn_of_missing(domains, samples.labels, "class", test)
     _require_rows(splits, domains, part_of)
     _require_groups(samples, splits, domains, test)
     return replace(samples, splits=splits)

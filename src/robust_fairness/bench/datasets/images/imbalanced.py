@@ -155,7 +155,7 @@ def _values(samples: Samples, by: str) -> pd.Series:
             "by and split: not defined by class for a continuous outcome; set by to an attribute, "
             "and do not split within classes"
         )
-    return pd.Series(pd.Categorical.from_codes(samples.y, pd.Index(samples.classes)))
+    return samples.labels
 
 
 def _with_training(parts: pd.Series, trained: np.ndarray) -> pd.Categorical:
