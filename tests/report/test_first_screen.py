@@ -13,6 +13,7 @@ from robust_fairness.bench.library import load
 from robust_fairness.core import tables
 from robust_fairness.report.first_screen import answers, panels
 from robust_fairness.report.matrix import homes, matrices
+from robust_fairness.report.methods import methods
 from tests.report.made_up import results, row
 from tests.report.test_matrix import GAP, RATES, counted, elsewhere, scored
 
@@ -123,6 +124,33 @@ def test_the_title_is_true_and_more_trainings_never_make_it_vaguer(name, seeds):
     )
     drawn = str(first["plots"][0])
     assert drawn.count("class=r ") == (seeds > 1) * seeds * drawn.count("<td class=axis>")
+
+
+def test_gaps_over_trainings_are_means_of_the_stored_gaps():
+    """Of the trained model its own gap is shown, of methods the mean of the gaps, as pandas has it.
+
+    Sentences about methods rest on the gap of the mean rates, whose tests are exact near 0.
+    """
+    rng = np.random.default_rng(4)
+    rows = [
+        score
+        for seed in range(5)
+        for at in ({}, elsewhere("west"))
+        for score in place({"f": 0.5, "m": 0.5 + rng.normal(0, 0.2)}, seed=seed, **at)
+    ]
+    run = results(rows, counts=counted(rows))
+    (model,) = matrices(run)[GAP].to_dict("records")
+    (method,) = matrices(run, question="this method")[GAP].to_dict("records")
+    shown = methods(run, metrics=[GAP]).set_index("tested")["mean"]
+    stored = pd.DataFrame(rows)
+    gaps = stored[stored["metric"] == GAP].set_index(["domain", "seed"])["value"]
+    rates = stored[stored["metric"] == RATES["tpr"]]
+    means = rates.pivot_table("value", "domain", "group", aggfunc="mean")
+    for domain, name, tested in (("", "at_home", "home"), ("west", "away", "west")):
+        assert model[name] == pytest.approx(gaps[domain, 0], abs=1e-4)  # of whole rows
+        assert shown[tested] == pytest.approx(gaps[domain].mean(), abs=1e-12)
+        assert method[name] == pytest.approx(np.ptp(means.loc[domain]), abs=1e-4)
+        assert shown[tested] > method[name] + 0.01  # they do differ
 
 
 def test_what_would_help_is_beside_an_answer_that_is_unknown():

@@ -125,8 +125,21 @@ def test_latex_is_one_tabular_whose_rows_have_as_many_cells(run):
     columns = len(re.fullmatch(r"\\begin\{tabular\}\{(l+)\}", lines[0])[1])
     assert len(rows) == 1 + len(as_table(methods(run)))
     assert {len(re.findall(r"(?<!\\)&", line)) for line in rows} == {columns - 1}
-    assert text.isascii() and "delta\\_eo" in text
-    assert text.count("{") == text.count("}")
+    assert text.isascii() and text.count("{") == text.count("}")
+    names, *cells = ([cell.strip() for cell in line[:-2].split(" & ")] for line in rows)
+    assert names == ["dataset", "tested", "attribute", "method", "accuracy", r"delta\_eo"]
+    stored = table_of(run).assign(shift=lambda rows: rows["shift"].where(rows["domain"] == "", ""))
+    stored = stored[stored["shift"].ne("") | stored["domain"].isin(["NM", "WY"])]
+    strength = stored["severity"].map(" {:g}".format).where(stored["severity"] > 0, "")
+    tested = (stored["shift"] + strength + stored["domain"]).replace("none", "home")
+    keys = ["dataset", tested.rename("tested"), "attribute", "method", "metric"]
+    known = stored.groupby(keys)["value"].agg(["mean", "std"])
+    for dataset, place, attribute, method, *scores in cells:
+        for metric, of, score in zip(
+            ("accuracy", "delta_eo"), ("", attribute), scores, strict=True
+        ):
+            mean, deviation = known.loc[(dataset, place, of, method, metric)]
+            assert score.startswith(rf"{mean:.3f} $\pm$ {deviation:.3f}")
 
 
 def test_unknown_names_are_one_line(run):

@@ -13,8 +13,9 @@ all of these together. Where domains of home have opposite gaps, which cancel, n
 
 Two questions are answered apart. *This model*: the selected trial of the first seed, whose
 uncertainty is that of the test rows. *This method*: trained again, with the variance between seeds
-as well, from ``FEWEST_REFITS`` seeds. Gaps that do not follow from counts by group, class and
-decision, such as those of recall at k, have the latter only. Rows under a synthetic shift are
+as well, from ``FEWEST_REFITS`` seeds; its gaps are those of the mean rates, which are tested, where
+the table for methods has the mean of the gaps. Gaps that do not follow from counts by group, class
+and decision, such as those of recall at k, have the latter only. Rows under a synthetic shift are
 copies of those of home, which are counted by both decisions; where they are not (rows that a shift
 leaves out), the method's seeds are paired on them and the model's two gaps are taken as
 independent, which overstates the error.

@@ -27,7 +27,7 @@ def _panels(rows: pd.DataFrame) -> Iterator[tuple[int, str, str, pd.DataFrame]]:
     """Number, title and rows of every measure of every dataset."""
     for place, (names, part) in enumerate(rows.groupby(KEYS, sort=False)):
         data, attribute, metric = map(str, names)
-        yield place, metric, f"{data}<br>{metric} {attribute}".rstrip(), part
+        yield place, metric, f"{data} {attribute}".rstrip() + f"<br>{metric}", part
 
 
 def draw_matrix(rows: pd.DataFrame) -> go.Figure:
@@ -38,7 +38,7 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
         table = part.pivot_table(
             index="trained_on", columns="tested_on", values="change", sort=False
         )
-        panels.append(Panel(f"{title}: change", "tested on", "trained on"))
+        panels.append(Panel(title, "tested on", "trained on"))
         trace: Trace = {
             "type": "heatmap",
             "x": list(table.columns),

@@ -237,7 +237,7 @@ def panelled(
 def _heading(text: str, x: str, y: str) -> Trace:
     """Annotation with the title of a panel, above its left corner."""
     return {
-        "text": text, "showarrow": False, "font": {"size": 14},
+        "text": text, "showarrow": False, "font": {"size": 14}, "align": "left",
         "x": 0, "xref": f"{x} domain", "xanchor": "left",
         "y": 1, "yref": f"{y} domain", "yanchor": "bottom",
     }  # fmt: skip
