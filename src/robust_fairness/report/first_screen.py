@@ -160,7 +160,8 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     overall = answer(pairs)
     looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
     titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
-    at_home, refits = homes(results, gap), _refits(results, gap)
+    at_home = where(homes(results, gap), dataset=rows["dataset"].unique())
+    refits = _refits(results, gap)
     drawings = [
         plot(part, title, looks, _in_home(at_home, part), refits)
         for title, part in titled or [("", rows)]

@@ -11,6 +11,8 @@ from html import escape
 import numpy as np
 from markupsafe import Markup
 
+from robust_fairness.core.rendering.html import breakable
+
 COLOURS = 7  # of ``forest.css``: the palette of all figures
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z",
@@ -96,8 +98,8 @@ def _rows(
 ) -> str:
     rows = []
     for place, mark in enumerate(marks):
-        head = f"<th scope=row rowspan={len(marks)}>{escape(name)}</th>" if not place else ""
-        model = f"<td class=name>{_dot(mark.look)}{escape(mark.name)}</td>" if named else ""
+        head = f"<th scope=row rowspan={len(marks)}>{breakable(name)}</th>" if not place else ""
+        model = f"<td class=name>{_dot(mark.look)}{breakable(mark.name)}</td>" if named else ""
         strong = " worse" if mark.worse else ""
         heard = f"<span class=unseen>{escape(mark.words)}</span>" if mark.words else ""
         hidden = " aria-hidden=true" if mark.words else ""
@@ -217,7 +219,7 @@ def scatter(
         )
         values = "; ".join("{} ({} to {})".format(*map(write, part)) for part in (first, second))
         listed.append(
-            f"<li>{_dot(look)}{escape(name)} <span class=note>{escape(values)}</span></li>"
+            f"<li>{_dot(look)}{breakable(name)} <span class=note>{escape(values)}</span></li>"
         )
     return Markup(  # noqa: S704 - made of numbers and escaped text
         f"<svg class=scatter role=img aria-label='{escape(y)} against {escape(x)}, values below'>"

@@ -31,7 +31,17 @@ def rendered(package: str, template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["breakable"] = breakable
     return environment.get_template(template).render(**values)
+
+
+def breakable(name: str) -> Markup:
+    """A name as HTML, which a narrow page may break after an underscore.
+
+    >>> breakable("worst_<group>")
+    Markup('worst_<wbr>&lt;group&gt;')
+    """
+    return Markup(escape(name).replace("_", "_<wbr>"))  # noqa: S704 - escaped
 
 
 def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
