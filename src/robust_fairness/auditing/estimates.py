@@ -122,19 +122,12 @@ def _calibration_error(y: np.ndarray, probability: np.ndarray) -> float:
 def expected_counts(rows: ScoredRows, probability: np.ndarray, groups: Groups) -> Counts:
     """Expected sums by group, class and decision, of labels that are 1 with a probability."""
     decided = rows.positive.astype(np.int64)
-    by_class = [
-        Counts.of(
-            groups,
-            np.full(len(decided), label),
-            decided,
-            CLASSES,
-            rows.weights * share,
-            None,
-            share,
-        )
+    first, second = (
+        Counts.of(groups, np.full(len(decided), label), decided, CLASSES, rows.weights * share,
+                  None, share)
         for label, share in enumerate((1 - probability, probability))
-    ]
-    return by_class[0] + by_class[1]
+    )  # fmt: skip
+    return first + second
 
 
 def group_weights(now: ScoredRows, then: ScoredRows, attribute: str) -> np.ndarray:

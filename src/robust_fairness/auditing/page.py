@@ -93,10 +93,7 @@ def audit_page(audit: AuditFindings) -> str:
         searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
         hidden_gates=max(0, len(judgements) - MOST_GATES),
-        lacking=[
-            *undefined(rows),
-            *map(Lack, [*uncertain(rows), *lacking(audit)]),
-        ],
+        lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
         power=power_line(audit) if audit.power else "",
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[

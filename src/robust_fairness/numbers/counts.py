@@ -249,9 +249,8 @@ class Counts:
     def cells(self) -> Rows:
         """A weighted row for each group, class and decision that occurs."""
         group, y, decision = place = np.nonzero(self.n[:-1])
-        arrays = {
-            "y_true": y, "y_pred": decision, WEIGHTS: self.weight[place], "classes": self.classes
-        }  # fmt: skip
+        arrays = {"y_true": y, "y_pred": decision, "classes": self.classes}
+        arrays[WEIGHTS] = self.weight[place]
         return Rows(arrays, Groups.named(group, self.groups), self.n[place])
 
     def subgroups(self, trained: bool = False) -> "Counts":
@@ -317,9 +316,8 @@ class Counts:
         each = np.zeros((*self.n.shape, groups))
         each[range(groups), ..., range(groups)] = influence
         number = self.units.shape[0]
-        return np.asarray(
-            self.units @ each.reshape(-1, groups) * np.sqrt(number / max(1, number - 1))
-        )
+        factor = np.sqrt(number / max(1, number - 1))
+        return np.asarray(self.units @ each.reshape(-1, groups) * factor)
 
     def shares(self) -> Means:
         """Shares of the groups in the rows whose group is known; ``n`` are their rows."""
