@@ -132,8 +132,8 @@ def iowa() -> pd.DataFrame:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     import robust_fairness as rf
-    from robust_fairness.auditing import Options
     from robust_fairness.auditing.command import Monitored, TableFile, audit_file
+    from robust_fairness.auditing.predictions import Options
 
     samples = rf.load("iowa_recidivism")
     year = samples.attributes["year"].astype(str).to_numpy()

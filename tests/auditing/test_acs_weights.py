@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from robust_fairness.auditing import Options
 from robust_fairness.auditing.door import check
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.rates import rates_of
 

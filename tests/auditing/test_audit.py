@@ -13,11 +13,12 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from robust_fairness.auditing import AUDIT, Options
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.gates import parse
+from robust_fairness.auditing.predictions import Options
+from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.auditing.verdict import gaps
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 import robust_fairness as rf
-from robust_fairness.auditing import Options
 from robust_fairness.auditing.changes import MIX, change_of, changes, due_to_mix
 from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.gates import as_values, parse
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError

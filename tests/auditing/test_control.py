@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 import robust_fairness as rf
-from robust_fairness.auditing import Audit
+from robust_fairness.auditing.audit import Audit
 from robust_fairness.auditing.control import strata_of, within
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.export import record

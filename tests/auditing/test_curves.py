@@ -9,10 +9,11 @@ from sklearn.calibration import calibration_curve
 
 import robust_fairness as rf
 from robust_fairness import metrics
-from robust_fairness.auditing import Options, audited
+from robust_fairness.auditing.audit import audited
 from robust_fairness.auditing.command import files_of
 from robust_fairness.auditing.curves import CALIBRATION, KEPT, STEPS, THRESHOLDS, curve
 from robust_fairness.auditing.door import check
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.numbers.groups import Groups

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import robust_fairness as rf
-from robust_fairness.auditing import Options, estimates
+from robust_fairness.auditing import estimates
 from robust_fairness.auditing.command import TableFile, audit_file
 from robust_fairness.auditing.estimates import ScoredRows, calibrated, values
 from robust_fairness.auditing.metric_names import CONVENTIONAL, SELECTIONS
+from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
