@@ -357,8 +357,8 @@ def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> M
 
 def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
     """The rows of a side of an effect."""
-    usual = {name: value for name, value in USUAL.items() if name in rows}
-    asked = reduce(or_, map(dict, values), usual)
+    named = reduce(or_, map(dict, values))  # first, since few rows have their values
+    asked = named | {name: USUAL[name] for name in USUAL if name in rows and name not in named}
     return where(rows, **{name: value for name, value in asked.items() if value != ANY})
 
 

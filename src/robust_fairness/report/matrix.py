@@ -211,9 +211,10 @@ def _tests_of(results: Results, name: str, question: Question | None) -> pd.Data
     return pd.concat(parts, ignore_index=True) if size else None
 
 
-def _families(results: Results, name: str) -> Iterator[tuple[str, "_Measured", LinearGap]]:
+@computed_once
+def _families(results: Results, name: str) -> list[tuple[str, "_Measured", LinearGap]]:
     """Attribute, rates and gap of each dataset and attribute."""
-    facts = _facts(results)
+    facts, families = _facts(results), []
     of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
     rows = where(results.selected, metric=name, group="")
     rows = rows.assign(data=rows["dataset"].map(of_data))
@@ -239,7 +240,8 @@ def _families(results: Results, name: str) -> Iterator[tuple[str, "_Measured", L
         else:
             form = WHOLE
             measured = _Measured.of_scores(whole, find_metric(name).better == "higher")
-        yield str(attribute), measured, form
+        families.append((str(attribute), measured, form))
+    return families
 
 
 @dataclass(frozen=True)
