@@ -5,12 +5,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
-from robust_fairness.core.errors import Failure
 from robust_fairness.papers import SECTIONS
 from robust_fairness.papers.latent_shift import views as study
-from robust_fairness.pipelines.evaluation.nodes import join
 from robust_fairness.report.views import published
 from tests.golden.others import results_of
 from tests.report.made_up import results, row
@@ -177,25 +174,3 @@ def test_changes_of_rows_that_were_counted_before_the_shift_are_paired():
     with_halves = np.concatenate([np.repeat(change, 2), [1, -1, 0, 0]])
     assert changes[0] == pytest.approx(with_halves.var() / 402, rel=1e-3)
     assert changes[0] < 0.9 * changes[1]
-
-
-def test_tables_of_datasets_are_joined_and_failures_left_out():
-    parts = [
-        tables.table(
-            tables.DISTANCES,
-            [
-                {
-                    "dataset": name,
-                    "shift": "none",
-                    "severity": 0.0,
-                    "space": "pixels",
-                    "value": 1.0,
-                    "n": 3,
-                }
-            ],
-        )
-        for name in "ab"
-    ]
-    joined = join("distances", [*parts, Failure("c.distances", "disk full")])
-    Schema("distances").validate(joined)
-    assert joined["dataset"].tolist() == ["a", "b"]
