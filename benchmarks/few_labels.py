@@ -14,12 +14,18 @@ Written before the run: coverage is at least .94 for every number of labels, and
 narrower than those of the labelled rows alone, or the audit says that the score does not help.
 
     python benchmarks/few_labels.py --tables 1000 --draws 50
+    python benchmarks/few_labels.py --chosen 150
+
+The second one chooses labels at random, with known probabilities, and by score and by class without
+a word, in three states, and counts how often the audit warns of it (docs/tables).
 
 In the stored results classes, scores that are nearly the labels, and plans have 300 tables.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +35,7 @@ from _results import FOLDER, Row, rounded, save
 import robust_fairness as rf
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.few_labels import planned
+from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import intervals
@@ -49,6 +56,9 @@ METRICS = (
     "equalized_odds_difference", "delta_eo",
 )  # fmt: skip
 CLASSES = ("0", "1")
+CHOSEN = ("accuracy", "true_positive_rate", "equalized_odds_difference")
+HOME, AWAY = "NE", ("NM", "WV", "HI")  # of chosen labels
+TABLES = Path(__file__).resolve().parents[1] / "docs" / "tables"
 Table = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -165,35 +175,42 @@ def chosen(table: Table, labels: int, seed: int) -> tuple[np.ndarray, np.ndarray
     return known, probability
 
 
-def in_states(draws: int) -> Iterator[Row]:
-    """Rows by number of labels and metric, over the ordered pairs of states."""
+def audited_states(
+    homes: Collection[str] = (), aways: Collection[str] = ()
+) -> Iterator[tuple[str, str, Table]]:
+    """Of ordered pairs of states, all by default: their names and the table of the second one."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     samples = rf.load("acs_states")
     states = samples.attributes["state"].astype(str).to_numpy()
     sex = (samples.attributes["sex"].astype(str) == "male").to_numpy().astype(int)
     x = samples.arrays["x"]
-    found: dict[tuple[int, str], list] = {}
-    for home in np.unique(states):
+    for home in homes or np.unique(states):
         own = np.random.default_rng(0).permutation(np.flatnonzero(states == home))
         train = own[: len(own) // 2]
         model = HistGradientBoostingClassifier(random_state=0).fit(x[train], samples.y[train])
-        for away in np.unique(states[states != home]):
+        for away in aways or np.unique(states[states != home]):
             rows = np.flatnonzero(states == away)
             score = model.predict_proba(x[rows])[:, 1]
-            table = (sex[rows], samples.y[rows], (score >= 0.5).astype(int), score)
-            groups = Groups.named(table[0], ("a", "b"))
-            true = values(Counts.of(groups, table[1], table[2], CLASSES))
-            for labels in LABELS:
-                pairs = []
-                for draw in range(draws):
-                    known = np.zeros(len(rows), bool)
-                    random = np.random.default_rng([draw, labels])
-                    known[random.choice(len(rows), labels, replace=False)] = True
-                    pairs.append(both(table, known))
-                for name, many in compared(true, pairs).items():
-                    found.setdefault((labels, name), []).append(many)
-        print(home, flush=True)
+            yield home, away, (sex[rows], samples.y[rows], (score >= 0.5).astype(int), score)
+
+
+def in_states(draws: int) -> Iterator[Row]:
+    """Rows by number of labels and metric, over the ordered pairs of states."""
+    found: dict[tuple[int, str], list] = {}
+    for home, away, table in audited_states():
+        groups = Groups.named(table[0], ("a", "b"))
+        true = values(Counts.of(groups, table[1], table[2], CLASSES))
+        for labels in LABELS:
+            pairs = []
+            for draw in range(draws):
+                known = np.zeros(len(table[0]), bool)
+                random = np.random.default_rng([draw, labels])
+                known[random.choice(len(known), labels, replace=False)] = True
+                pairs.append(both(table, known))
+            for name, many in compared(true, pairs).items():
+                found.setdefault((labels, name), []).append(many)
+        print(home, away, flush=True)
     for (labels, name), pairs_of_states in found.items():
         each = np.array(pairs_of_states, float)  # [pairs, draws, 3]
         known = np.isfinite(each[..., 1:]).all(-1, keepdims=True)
@@ -204,12 +221,55 @@ def in_states(draws: int) -> Iterator[Row]:
         }  # fmt: skip
 
 
+def chosen_in_states(draws: int) -> Iterator[Row]:
+    """Rows by state, number of labels and how these were chosen: coverage, and warnings."""
+    for home, away, table in audited_states([HOME], AWAY):
+        group, y, decision, score = table
+        true = values(Counts.of(Groups.named(group, ("a", "b")), y, decision, CLASSES))
+        frame = pd.DataFrame({"sex": np.array(["a", "b"])[group], "p": score, "y": y * 1.0})
+        frame.loc[0, "y"] = np.nan
+        predictions = check(frame, Options("y", "p", ["sex"], labels="some"))
+        # the probabilities of a row, up to a factor, and whether the audit is told them
+        choices = {
+            "at random": (np.ones(len(y)), False), "by sex, known": (1.0 + 2 * group, True),
+            "by score": (0.1 + score, False), "by class": (1.0 + 3 * y, False),
+        }  # fmt: skip
+        for labels in LABELS:
+            for choice, (size, told) in choices.items():
+                chance = np.minimum(1, labels * size / size.sum())
+                covered: dict[str, list] = {name: [] for name in CHOSEN}
+                warned = 0
+                for draw in range(draws):
+                    known = np.random.default_rng([draw, labels]).random(len(y)) < chance
+                    probability = chance if told else None
+                    made = values(both(table, known, probability)[0])
+                    for name in CHOSEN:
+                        _, low, high = made[name]
+                        if np.isfinite(low):
+                            covered[name].append(low <= true[name][0] <= high)
+                    some = replace(predictions, known=known, label_probability=probability)
+                    warned += bool(label_selection(some))
+                shares = {name: np.mean(part) if part else np.nan for name, part in covered.items()}
+                yield {
+                    "state": away, "labels": labels, "chosen": choice, "draws": draws,
+                    **{name: rounded(share) for name, share in shares.items()},
+                    "warned": rounded(warned / draws),
+                }  # fmt: skip
+        print(home, away, flush=True)
+
+
 def main() -> None:
     """Simulate, then read the states."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=50)
+    parser.add_argument("--chosen", type=int, default=0)
     arguments = parser.parse_args()
+    if arguments.chosen:
+        rows = pd.DataFrame(chosen_in_states(arguments.chosen))
+        print(rows.to_string())
+        rows.to_csv(TABLES / "audit_chosen_labels.csv", index=False)
+        return
     rows: list[Any] = [*in_states(arguments.draws), *simulated(arguments.tables)]
     save(__file__, vars(arguments), rows, FOLDER / "simulated")
 

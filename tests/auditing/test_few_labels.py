@@ -42,6 +42,8 @@ def test_an_audit_with_all_labels_is_the_same_and_few_say_what_scores_add() -> N
     assert accuracy["n"] == 300 and made.rows["lowest"].isna().all()
     assert "300 of 6,000 rows have a label, taken to be drawn at random" in made.assumption
     errors = r"equal opportunity difference by sex ([.\d]+) \(([.\d]+)\)"
+    gaps = made.rows.set_index("metric")["n"]
+    assert gaps["equalized_odds_difference"] == 300 < gaps["demographic_parity_difference"]
     assert "make standard errors smaller (than without)" in made.assumption
     good = re.search(errors, made.assumption)
     changed = made.changes().query("metric == 'equal_opportunity_difference'").iloc[0]
@@ -53,6 +55,19 @@ def test_an_audit_with_all_labels_is_the_same_and_few_say_what_scores_add() -> N
     bad = re.search(errors, rf.audit(wrong, **SOME).assumption)  # the rate of all decisions helps
     shares = [float(text[1]) / float(text[2]) for text in (good, bad) if text]
     assert shares[0] < 0.9 * shares[1] < 0.9
+
+
+def test_a_group_with_seven_labels_has_no_interval() -> None:
+    """Neither where all of them are alike: every value is possible."""
+    table = people(600)
+    places = np.flatnonzero(table["sex"] == "f")[:7]
+    others = np.flatnonzero(table["sex"] == "m")[:60]
+    table["y"] = table["y"].where(table.index.isin([*places, *others]))
+    table.loc[places, "y"] = (table.loc[places, "p"] >= 0.5).astype(float)
+    rows = rf.audit(table, **SOME).rows.set_index(["metric", "group"])
+    few_rows, enough = (rows.loc[("accuracy_by_group", group)] for group in "fm")
+    assert (few_rows["value"], few_rows["low"], few_rows["high"]) == (1, 0, 1)
+    assert 0 < enough["low"] < enough["high"] < 1 and few_rows["n"] == 7
 
 
 def test_known_probabilities_correct_a_choice_of_rows() -> None:

@@ -8,9 +8,12 @@ from scipy import special, stats
 
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers import verdicts
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import estimated
+from robust_fairness.numbers.rates import Rates, linear_gap
 from robust_fairness.numbers.rows import Rows
 
 Draw = Callable[[np.random.Generator], tuple[bool, ...]]  # whether intervals cover
@@ -101,3 +104,16 @@ def test_intervals_cover(case: str, draws: int) -> None:
     drawn = [covers(np.random.default_rng([7, seed])) for seed in range(draws)]
     share = np.mean(drawn, axis=0).min()
     assert share > least - 3 * np.sqrt(least * (1 - least) / draws)
+
+
+@pytest.mark.parametrize(("growth", "alone", "of_five"), [(0.05, 0.33, 0.13), (0.1, 0.87, 0.7),
+                                                          (0.2, 0.99, 0.99)])  # fmt: skip
+def test_growth_is_found(growth: float, alone: float, of_five: float) -> None:
+    """In at least these shares: of 1,000 rows a group, of one gap and of one gap of five."""
+    rng, rows = np.random.default_rng(5), np.full((400, 2), 1000.0)
+    home, away = (
+        Rates.of_counts(rng.binomial(1000, share, rows.shape).astype(float), rows)
+        for share in ([0.55, 0.5], [0.55 + growth / 2, 0.5 - growth / 2])
+    )
+    p = verdicts.tested(home, away, linear_gap("largest", 2))["p_grew"]
+    assert (p < LEVEL).mean() > alone and (5 * p < LEVEL).mean() > of_five

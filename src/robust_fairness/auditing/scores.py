@@ -208,7 +208,8 @@ def _rows(
     if counts is None or others or row["group"]:
         return rows
     if metric.is_measure and row["n"]:
-        row["n"] = int(counts.known().sum())
+        labelled = int(counts.n[:-1].sum())
+        row["n"] = labelled if row["n"] <= labelled else int(counts.known().sum())
     if row["applies"] and GROUPED in metric.needs:
         row["lowest"], row["highest"] = (
             bounds_in_counts(metric, counts) if strata is None else bounds_in_strata(metric, strata)

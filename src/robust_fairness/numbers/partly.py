@@ -111,8 +111,8 @@ class PartlyLabelled(Counts):
             of_group = _powered(self._influence(top, bottom, value), tuned) * factor
             deviations = (of_group[..., None] * np.eye(len(rows))).reshape(-1, len(rows))
             variance = np.where(better, np.square(deviations).sum(0), alone.variance)
-            variance = np.where(rows >= FEWEST_ROWS, variance, np.nan)  # else unknown
             effective = independent_rows(value, variance, alone.effective)
+            variance, effective = np.where(rows >= FEWEST_ROWS, (variance, effective), np.nan)
         return Means(
             value, variance, alone.n, effective, rows, deviations, weight=weight, bounded=True
         )
