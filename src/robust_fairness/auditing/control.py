@@ -131,17 +131,7 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
     mean = rates.mean[0].reshape(len(parts), len(pairs), TWO)
     differences = mean[..., 0] - mean[..., 1]
     if gap.how == "ratio":
-        if not (mean.max(-1) > 0).all():
-            return Within(np.nan, "0 in every group", differences=differences)
-        value = float((mean.min(-1) / mean.max(-1)).min())
-        alone = len(parts) == len(pairs) == 1
-        bound = None
-        if alone:
-            share = rates.mean[0] * (1 - rates.mean[0])
-            known = rates.variance[0] > 0
-            n = np.where(known, share / np.where(known, rates.variance[0], 1) + 1, rates.n[0])
-            bound = ratio(rates.mean[0] * n, n)
-        return Within(value, bound=bound, differences=differences)
+        return _ratio(rates, mean)
     if gap.how == "sum":
         of = linear_gap("sum", TWO, len(parts))
     else:
@@ -155,6 +145,19 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
     ends = [strata.groups[group] for group in pairs[place[1]]]
     note = " less ".join(ends if differences[place] >= 0 else ends[::-1]) if groups > TWO else ""
     return Within(value, note, compared, compared.bound(), differences)
+
+
+def _ratio(rates: Rates, mean: np.ndarray) -> Within:
+    """The smallest ratio of standardised rates ``[rates, pairs, 2]``; of a single pair bounded."""
+    differences = mean[..., 0] - mean[..., 1]
+    if not (mean.max(-1) > 0).all():
+        return Within(np.nan, "0 in every group", differences=differences)
+    value = float((mean.min(-1) / mean.max(-1)).min())
+    if mean.size > TWO:
+        return Within(value, differences=differences)
+    share, variance = rates.mean[0] * (1 - rates.mean[0]), rates.variance[0]
+    n = np.where(variance > 0, share / np.where(variance > 0, variance, 1) + 1, rates.n[0])
+    return Within(value, bound=ratio(rates.mean[0] * n, n), differences=differences)
 
 
 def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
