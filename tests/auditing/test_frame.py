@@ -8,7 +8,7 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import accuracy_score, f1_score, mean_absolute_error
+from sklearn.metrics import brier_score_loss, f1_score, log_loss, mean_absolute_error, roc_auc_score
 
 import robust_fairness as rf
 from robust_fairness.core.errors import InputError
@@ -103,6 +103,24 @@ def test_functions_and_numbers() -> None:
     )  # fmt: skip
     np.testing.assert_allclose(numbers.difference()["value"], other.difference())
     assert np.isfinite(numbers.difference()[["low", "high"]].to_numpy()).all()
+
+
+def test_functions_of_scores_get_scores_and_no_interval_depends_on_other_metrics() -> None:
+    rng = np.random.default_rng(1)
+    y, sex = rng.integers(0, 2, 400), rng.choice(["f", "m"], 400)
+    p = np.clip(0.3 * y + 0.35 + rng.normal(0, 0.2, 400), 0.01, 0.99)
+    of = {"y_true": y, "y_pred": p, "sensitive_features": sex}
+    scores = (roc_auc_score, brier_score_loss, log_loss)
+    done = rf.audit(**of, metrics=[*scores, f1_score, "roc_auc_difference"]).rows
+    done = done.set_index(["metric", "group"])
+    for function in scores:
+        assert done.loc[(function.__name__, ""), "value"] == pytest.approx(function(y, p))
+    assert done.loc[("f1_score", ""), "value"] == pytest.approx(f1_score(y, p >= 0.5))
+    alone = rf.audit(**of, metrics=["roc_auc_difference"]).rows.set_index("metric")
+    ends = ["value", "low", "high"]
+    gap = alone.loc["roc_auc_difference", ends]
+    assert gap.tolist() == done.loc[("roc_auc_difference", ""), ends].tolist()
+    assert gap["low"] <= gap["value"] <= gap["high"] < 1
 
 
 def test_mistakes_are_named() -> None:
