@@ -8,7 +8,14 @@ import fairlearn.metrics as oracle
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import brier_score_loss, f1_score, log_loss, mean_absolute_error, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    mean_absolute_error,
+    roc_auc_score,
+)
 
 import robust_fairness as rf
 from robust_fairness.core.errors import InputError
@@ -110,16 +117,17 @@ def test_functions_of_scores_get_scores_and_no_interval_depends_on_other_metrics
     y, sex = rng.integers(0, 2, 400), rng.choice(["f", "m"], 400)
     p = np.clip(0.3 * y + 0.35 + rng.normal(0, 0.2, 400), 0.01, 0.99)
     of = {"y_true": y, "y_pred": p, "sensitive_features": sex}
-    scores = (roc_auc_score, brier_score_loss, log_loss)
-    done = rf.audit(**of, metrics=[*scores, f1_score, "roc_auc_difference"]).rows
-    done = done.set_index(["metric", "group"])
-    for function in scores:
-        assert done.loc[(function.__name__, ""), "value"] == pytest.approx(function(y, p))
-    assert done.loc[("f1_score", ""), "value"] == pytest.approx(f1_score(y, p >= 0.5))
-    alone = rf.audit(**of, metrics=["roc_auc_difference"]).rows.set_index("metric")
+    scores = {"area": roc_auc_score, "brier": brier_score_loss, "surprise": log_loss}
+    done = rf.audit(**of, metrics={**scores, "f1": f1_score}).overall["value"]
+    for name, function in scores.items():
+        assert done[name] == pytest.approx(function(y, p))
+    assert done["f1"] == pytest.approx(f1_score(y, p >= 0.5))
+    gap, with_others = (
+        rf.audit(**of, metrics=names).rows.set_index("metric").loc["roc_auc_difference"]
+        for names in (["roc_auc_difference"], ["roc_auc_by_group", "roc_auc_difference"])
+    )
     ends = ["value", "low", "high"]
-    gap = alone.loc["roc_auc_difference", ends]
-    assert gap.tolist() == done.loc[("roc_auc_difference", ""), ends].tolist()
+    assert gap[ends].tolist() == with_others[ends].tolist()
     assert gap["low"] <= gap["value"] <= gap["high"] < 1
 
 
