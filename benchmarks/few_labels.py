@@ -268,7 +268,7 @@ def main() -> None:
     if arguments.chosen:
         rows = pd.DataFrame(chosen_in_states(arguments.chosen))
         print(rows.to_string())
-        rows.to_csv(TABLES / "audit_chosen_labels.csv", index=False)
+        rows.to_csv(TABLES / "chosen_labels.csv", index=False)
         return
     rows: list[Any] = [*in_states(arguments.draws), *simulated(arguments.tables)]
     save(__file__, vars(arguments), rows, FOLDER / "simulated")
