@@ -140,7 +140,7 @@ bench: $(INSTALLED) ## measure speed and memory
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
 # Those that take less than four minutes each.
-QUICK := bias_mitigation commands growth nearest_neighbours own_table peers randaugment report scoring training
+QUICK := bias_mitigation commands growth own_table peers randaugment report scoring training
 
 bench-table: $(INSTALLED) ## run the quick benchmarks and write their figures into docs/performance.md
 	@set -e; for script in $(QUICK); do \

