@@ -223,8 +223,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--search",
     is_flag=True,
-    help="Find the worst subgroup of up to three attributes on half of the rows, and test it on "
-    "the others.",
+    help="Find the subgroup of up to three attributes that is most clearly served worse, tested "
+    "after correction for all that were tried.",
 )
 @click.option(
     "--small",
