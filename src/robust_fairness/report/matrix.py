@@ -191,6 +191,11 @@ def _facts(results: Results) -> pd.DataFrame:
     )
 
 
+def _with_data(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """Rows with the data that their dataset is of."""
+    return results.with_facets(rows, ["data"], {"data": "dataset"})
+
+
 @computed_once
 def _tests_of(results: Results, name: str, question: Question | None) -> pd.DataFrame | None:
     """Tests of a gap, not adjusted yet, and its values in the domains of home; None without any."""
@@ -214,10 +219,8 @@ def _tests_of(results: Results, name: str, question: Question | None) -> pd.Data
 @computed_once
 def _families(results: Results, name: str) -> list[tuple[str, "_Measured", LinearGap]]:
     """Attribute, rates and gap of each dataset and attribute."""
-    facts, families = _facts(results), []
-    of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
-    rows = where(results.selected, metric=name, group="")
-    rows = rows.assign(data=rows["dataset"].map(of_data))
+    families = []
+    rows = _with_data(where(results.selected, metric=name, group=""), results)
     for (_, attribute), part in rows.groupby(["data", "attribute"], sort=False):
         whole = part.dropna(subset="value")
         if whole.empty or (whole["shift"] == UNSHIFTED).all():
@@ -587,8 +590,7 @@ def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     accuracy = find_metric("accuracy").definition
     assert isinstance(accuracy, Quantity)
     parts = []
-    of_data = facts.drop_duplicates("dataset").set_index("dataset")["data"]
-    for _, part in everyone.groupby(everyone["dataset"].map(of_data), sort=False):
+    for _, part in _with_data(everyone, results).groupby("data", sort=False):
         measured = _Measured.of_counts(part, [""], [accuracy])
         pairs = _Pairs.of(measured, facts, question)
         weight = np.ones((1, 1))
@@ -658,7 +660,7 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
         The reason, and the groups with fewer than ``SMALL`` rows of a class in a test set.
     """
     rows = where(results.selected, metric=gap_name, group="")
-    rows = results.with_facets(rows[rows["attribute"] != ""], ["data"], {"data": "dataset"})
+    rows = _with_data(rows[rows["attribute"] != ""], results)
     reasons = {}
     for (data, attribute), whole in rows[rows["shift"] != UNSHIFTED].groupby(
         ["data", "attribute"], sort=False

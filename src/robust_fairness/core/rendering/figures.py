@@ -90,19 +90,15 @@ def by_column(column: str) -> dict[str, object]:
     }
 
 
-def faceted(figure: go.Figure, title: str, panels: int = 0) -> go.Figure:
+def faceted(figure: go.Figure, title: str) -> go.Figure:
     """A figure of plotly express with its title, in the style of all figures.
 
-    Args:
-        figure: the figure; headings of facets lose the names ``panel`` and ``space``.
-        title: title of the figure.
-        panels: number of panels in rows of three, for which its height is made.
+    Headings of its facets lose the names ``panel`` and ``space``.
     """
     figure.for_each_annotation(
         lambda item: item.update(text=item.text.replace("panel=", "").replace("space=", ""))
     )
-    figure.update_layout(title=title, template=TEMPLATE)
-    return figure.update_layout(height=120 + 320 * -(-panels // 3)) if panels else figure
+    return figure.update_layout(title=title, template=TEMPLATE)
 
 
 def drawn(

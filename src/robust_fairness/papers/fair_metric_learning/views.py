@@ -18,7 +18,14 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.numbers import exact
-from robust_fairness.core.rendering.figures import by_column, faceted
+from robust_fairness.core.rendering.figures import (
+    WRAP,
+    Panel,
+    by_column,
+    faceted,
+    in_panel,
+    panelled,
+)
 from robust_fairness.report.claims import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where, with_metrics
 from robust_fairness.report.statistics import over_seeds
@@ -214,26 +221,24 @@ def figure_12(results: Results) -> pd.DataFrame:
 
 def draw_figure_12(rows: pd.DataFrame) -> go.Figure:
     """A grid per quantity and what it shows of it; each has its own colours."""
-    from plotly.subplots import make_subplots
-
-    parts = list(rows.groupby(["dataset", "method", "quantity", "what"], sort=False))
-    titles = [", ".join(map(str, names)) for names, _ in parts]
-    figure = make_subplots(-(-len(parts) // 3), 3, subplot_titles=titles)
-    for number, (_, part) in enumerate(parts):
+    panels, traces = [], []
+    groups = rows.groupby(["dataset", "method", "quantity", "what"], sort=False)
+    for place, (names, part) in enumerate(groups):
         grid = part.pivot_table(index="alpha", columns="rho", values="ours")
-        shown = go.Heatmap(
-            z=grid.to_numpy(),
-            x=[*map(exact, grid.columns.to_numpy())],
-            y=[*map(exact, grid.index.to_numpy())],
-            colorscale="Viridis",
-            showscale=False,
-            hovertemplate="rho %{x}, alpha %{y}: %{z:.4f}<extra></extra>",
-            texttemplate="%{z:.3g}",
-        )
-        figure.add_trace(shown, number // 3 + 1, number % 3 + 1)
-    figure.update_xaxes(type="category", title_text="rho")
-    figure.update_yaxes(type="category", title_text="alpha")
-    return faceted(figure, "PARADE by alpha and rho", len(parts))
+        trace = {
+            "type": "heatmap",
+            "z": grid.to_numpy(),
+            "x": [*map(exact, grid.columns.to_numpy())],
+            "y": [*map(exact, grid.index.to_numpy())],
+            "colorscale": "Viridis",
+            "showscale": False,
+            "hovertemplate": "rho %{x}, alpha %{y}: %{z:.4f}<extra></extra>",
+            "texttemplate": "%{z:.3g}",
+        }
+        panels.append(Panel(", ".join(map(str, names)), "rho", "alpha"))
+        traces.append({**in_panel(trace, place), "showlegend": False})
+    figure = panelled("PARADE by alpha and rho", panels, traces, WRAP)
+    return figure.update_xaxes(type="category").update_yaxes(type="category")
 
 
 def selected(results: Results) -> pd.DataFrame:
