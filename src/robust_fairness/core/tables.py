@@ -148,7 +148,9 @@ def csv(frame: pd.DataFrame) -> str:
         values = frame[name].astype("str").where(frame[name].notna())
         values = values.map(_in_a_cell, na_action="ignore")
         starts = values.astype("str").str[:1]  # a column without any value is no text
-        is_formula = starts.isin(FORMULA) & pd.to_numeric(values, errors="coerce").isna()
+        is_formula = starts.isin(FORMULA)
+        if is_formula.any():
+            is_formula &= pd.to_numeric(values, errors="coerce").isna()
         changed = is_formula | (values.notna() & (values != frame[name].astype("str")))
         if changed.any():
             safe[name] = values.mask(is_formula, "'" + values)
