@@ -41,12 +41,17 @@ def weighted_rate(kind: str, rows: int, rate: float) -> Draw:
     return drawn
 
 
-def weighted_mean(rows: int) -> Draw:
+def informative_weights(rows: int) -> Draw:
+    """Whether the interval of a gap contains it where weights say how often people are positive."""
+
     def drawn(rng: np.random.Generator) -> tuple[bool, ...]:
-        arrays = {"y_true": np.zeros(rows), "y_pred": rng.normal(size=rows)}
-        arrays["sample_weight"] = WEIGHTS["lognormal"](rng, rows)
-        score = estimated(find_metric("mean_error"), Rows(arrays))[0][""]
-        return (score.low <= 0 <= score.high,)
+        heavy, group = rng.random(rows) < 0.3, rng.integers(0, 2, rows)
+        share = np.where(group == 1, np.where(heavy, 0.7, 0.3), 0.5)
+        y, weight = (rng.random(rows) < share).astype(int), np.where(heavy, 9.0, 1.0)
+        counts = Counts.of(Groups.named(group, ("a", "b")), y, y, CLASSES, weight)
+        gap = estimated(find_metric("demographic_parity_difference"), counts)[0][""]
+        true = (0.3 * 9 * 0.7 + 0.7 * 0.3) / (0.3 * 9 + 0.7) - 0.5
+        return (gap.low <= true <= gap.high,)
 
     return drawn
 
@@ -87,7 +92,7 @@ CASES = {
     "weights of 1 and 20, 60 rows, .02": (weighted_rate("1 and 20", 60, 0.02), LEAST),
     "weights of 1 and 4, 60 rows, .05": (weighted_rate("1 and 4", 60, 0.05), LEAST),
     "lognormal weights, 60 rows, .1": (weighted_rate("lognormal", 60, 0.1), LEAST),
-    "lognormal weights, mean of 60 rows": (weighted_mean(60), LEAST),
+    "informative weights, 600 rows": (informative_weights(600), LEAST),
     "area of .97, 100 and 100 rows": (area(100, 100, 0.97, 1), LEAST),
     "area of .99, 15 and 60 rows": (area(15, 60, 0.99, 1), LEAST),
     "area of .97, 20 and 200 rows, unequal": (area(20, 200, 0.97, 3), LEAST),
