@@ -1,12 +1,16 @@
 """Coverage of intervals by simulation; the true values are those of what is drawn from."""
 
+import re
 from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special, stats
 
+import robust_fairness as rf
 from robust_fairness.auditing.functions import metrics_of_functions
+from robust_fairness.auditing.verdict import answers
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import verdicts
 from robust_fairness.numbers.counts import Counts
@@ -18,6 +22,9 @@ from robust_fairness.numbers.rows import Rows
 
 Draw = Callable[[np.random.Generator], tuple[bool, ...]]  # whether intervals cover
 CLASSES = ("0", "1")
+GAPS = (
+    "demographic_parity_difference", "equal_opportunity_difference", "equalized_odds_difference",
+)  # fmt: skip
 LEAST = 0.94  # coverage, of 95 % intervals
 WEIGHTS = {
     "1 and 20": lambda rng, n: rng.choice([1.0, 20.0], n),
@@ -122,3 +129,22 @@ def test_growth_is_found(growth: float, alone: float, of_five: float) -> None:
     )
     p = verdicts.tested(home, away, linear_gap("largest", 2))["p_grew"]
     assert (p < LEVEL).mean() > alone and (5 * p < LEVEL).mean() > of_five
+
+
+@pytest.mark.parametrize("draws", [10, pytest.param(160, marks=pytest.mark.slow)])
+def test_the_first_line_of_five_attributes_names_no_change_where_there_is_none(draws: int) -> None:
+    """Three gaps of five attributes that mean nothing, in two periods that are alike."""
+    names = [f"attribute_{number}" for number in range(5)]
+
+    def table(rng: np.random.Generator) -> pd.DataFrame:
+        attributes = pd.DataFrame({name: rng.choice(["x", "y"], 800) for name in names})
+        y = rng.integers(0, 2, 800)
+        return attributes.assign(y=y, p=(rng.random(800) < 0.3 + 0.4 * y).astype(int))
+
+    said = []
+    for seed in range(draws):
+        rng = np.random.default_rng([3, seed])
+        audit = rf.audit(table(rng), y_true="y", y_pred="p", sensitive_features=names,
+                         reference=table(rng), metrics=GAPS)  # fmt: skip
+        said.append(any(re.search("grew|shrank|changed", str(line)) for line in answers(audit)))
+    assert np.mean(said) < LEVEL + 3 * np.sqrt(LEVEL / draws)
