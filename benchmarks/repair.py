@@ -9,6 +9,8 @@ On tables a third of the rows trains boosted trees; of the others one half is gi
 every repetition, the other half are the new rows.
 
     python benchmarks/repair.py --repetitions 100 --splits 5
+
+``--named 200`` only prints how often as many rows as a refusal names show the promise.
 """
 
 import argparse
@@ -32,12 +34,22 @@ SIZES = (1_000, 4_000, 16_000, 64_000)
 TOLERANCE = 0.05
 RULES = ("equalized_odds", "demographic_parity")
 TABLES = (("adult", "sex"), ("acs_states", "sex"), ("law_school", "race"), ("compas", "race"))
+HALVES = np.array([0.5, 0.5])
+# Refusals: rule, tolerance, rows and shares of the groups.
+NAMED = (
+    ("equalized_odds", 0.1, 150, SHARES), ("equalized_odds", 0.1, 2_000, SHARES),
+    ("demographic_parity", 0.1, 100, SHARES), ("demographic_parity", 0.1, 800, SHARES),
+    ("demographic_parity", 0.1, 120, HALVES), ("equalized_odds", 0.3, 120, HALVES),
+    ("demographic_parity", 0.3, 60, SHARES),
+)  # fmt: skip
 NEEDED = re.compile(r"about ([\d,]+) rows")
 
 
-def drawn(rows: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def drawn(
+    rows: int, random: np.random.Generator, shares: np.ndarray = SHARES
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores, classes and groups."""
-    group = random.choice(len(SHARES), rows, p=SHARES)
+    group = random.choice(len(shares), rows, p=shares)
     y = (random.random(rows) < BASE[group]).astype(int)
     return MEANS[group, y] + random.normal(size=rows), y, group
 
@@ -100,6 +112,37 @@ def simulations(count: int) -> Iterator[Row]:
                 print(what, rows, flush=True)
 
 
+def named(count: int) -> Iterator[Row]:
+    """How often as many rows as a refusal names show the promise; 80 % are planned."""
+    for rule, tolerance, rows, shares in NAMED:
+        numbers, shown = [], []
+        for seed in range(count):
+            random = np.random.default_rng([5, seed])
+            options: dict[str, Any] = {"constraint": rule, "tolerance": tolerance}
+            text = refusal(rows, random, shares, options)
+            if about := NEEDED.findall(text):
+                numbers.append(int(about[0].replace(",", "")))
+                shown.append(not refusal(numbers[-1], random, shares, options))
+        yield {
+            "repair": rule, "rows": rows, "tolerance": tolerance, "groups": len(shares),
+            "refused": len(numbers), "rows named": int(np.median(numbers)),
+            "promise made": rounded(np.mean(shown)),
+        }  # fmt: skip
+
+
+def refusal(
+    rows: int, random: np.random.Generator, shares: np.ndarray, options: dict[str, Any]
+) -> str:
+    """Why a rule of so many new rows of groups with these shares is refused; "" if it is not."""
+    score, y, group = drawn(rows, random, shares)
+    model = rf.Thresholds(**options, random_state=int(random.integers(1_000_000)))
+    try:
+        model.fit(score, y, sensitive_features=group)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def gap_of(positive: np.ndarray, y: np.ndarray, group: np.ndarray, rule: str) -> float:
     """The gap of probabilities of decisions on rows, by hand."""
     among = [y == 0, y == 1] if rule == "equalized_odds" else [y >= 0]
@@ -157,8 +200,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--named", type=int, default=0)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)  # constant decisions
+    if arguments.named:
+        for row in named(arguments.named):
+            print(row, flush=True)
+        return
     rows = [*simulations(arguments.repetitions), *on_tables(arguments.splits)]
     save(__file__, vars(arguments), rows)
 

@@ -208,8 +208,9 @@ def _rows(
     if counts is None or others or row["group"]:
         return rows
     if metric.is_measure and row["n"]:
-        labelled = int(counts.n[:-1].sum())
-        row["n"] = labelled if row["n"] <= labelled else int(counts.known().sum())
+        labelled, gap = int(counts.n[:-1].sum()), metric.gap
+        rests_on = sum(counts.values(quantity).n.sum() for quantity in gap.of) if gap else 0
+        row["n"] = labelled if rests_on <= labelled else int(counts.known().sum())
     if row["applies"] and GROUPED in metric.needs:
         row["lowest"], row["highest"] = (
             bounds_in_counts(metric, counts) if strata is None else bounds_in_strata(metric, strata)
