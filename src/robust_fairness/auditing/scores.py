@@ -36,6 +36,7 @@ from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import Compared, estimated, wilson
+from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
 from robust_fairness.numbers.rows import Rows
 from robust_fairness.numbers.variance import FEWEST_OF_MEAN, FEWEST_ROWS
@@ -208,9 +209,10 @@ def _rows(
     if counts is None or others or row["group"]:
         return rows
     if metric.is_measure and row["n"]:
-        labelled, gap = int(counts.n[:-1].sum()), metric.gap
-        rests_on = sum(counts.values(quantity).n.sum() for quantity in gap.of) if gap else 0
-        row["n"] = labelled if rests_on <= labelled else int(counts.known().sum())
+        row["n"], gap = int(counts.known().sum()), metric.gap
+        if isinstance(counts, PartlyLabelled) and gap is not None:
+            rests_on = sum(int(counts.values(quantity).n.sum()) for quantity in gap.of)
+            row["n"] = min(row["n"], max(rests_on, int(counts.n[:-1].sum())))
     if row["applies"] and GROUPED in metric.needs:
         row["lowest"], row["highest"] = (
             bounds_in_counts(metric, counts) if strata is None else bounds_in_strata(metric, strata)
