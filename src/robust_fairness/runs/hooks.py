@@ -66,7 +66,7 @@ class RunRecord:
         self._recorded.clear()
         run_id = run_params["run_id"]
         _require_read(run_params["load_versions"] or (), pipeline)
-        manifest = provenance.new_manifest(run_params, configured, pipeline.all_outputs())
+        manifest = provenance.new_manifest(run_params, configured)
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
                 dataset._version = Version(run_id, run_id)

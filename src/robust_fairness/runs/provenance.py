@@ -10,7 +10,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -261,9 +261,7 @@ def used(run_id: str) -> dict[str, list[str]]:
     return names
 
 
-def new_manifest(
-    run_params: Mapping[str, Any], loader: Any, outputs: Iterable[str]
-) -> dict[str, Any]:
+def new_manifest(run_params: Mapping[str, Any], loader: Any) -> dict[str, Any]:
     """The manifest of a run before its first node."""
     experiment = loader.selected_experiment
     manifest = {
@@ -296,7 +294,6 @@ def new_manifest(
         "modified": [],
         "loaded": {},
         "failed": [],
-        "expected": sorted(outputs),
         "outputs": {},
         "unchecked": [],
         "seconds": {},
