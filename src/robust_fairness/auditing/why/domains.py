@@ -8,6 +8,7 @@ import pandas as pd
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_limits
 
 from robust_fairness.auditing.why.columns import NAMES_DOMAIN, Columns, domain_columns, folds
 
@@ -102,6 +103,7 @@ def _model(
     )
 
 
+@threadpool_limits.wrap(limits=1)  # threads that wait for busy cores take 60 times as long
 def cross_fitted(
     x: Columns,
     target: np.ndarray,
