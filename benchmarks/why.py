@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
-from _results import save
+from _results import FOLDER, save
 
 from robust_fairness.auditing.why.columns import Columns
 from robust_fairness.auditing.why.decomposition import ScoredDomains, changes
@@ -83,4 +83,4 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=2000)
     options = parser.parse_args()
     table = covered(options.draws, options.rows)
-    save(__file__, vars(options), table.round(4).to_dict("records"))
+    save(__file__, vars(options), table.round(4).to_dict("records"), FOLDER / "simulated")

@@ -74,13 +74,13 @@ def simulated(name: str) -> pd.DataFrame:
     return pd.read_csv(RESULTS / f"inference_{name}.csv", dtype="str", keep_default_na=False)
 
 
-def claims() -> pd.DataFrame:
-    """What ``benchmarks/claims.py`` simulated."""
-    return figures(json.loads((RESULTS / "simulated" / "claims.json").read_text()))
+def drawn(script: str) -> pd.DataFrame:
+    """What a script of ``benchmarks`` simulated."""
+    return figures(json.loads((RESULTS / "simulated" / f"{script}.json").read_text()))
 
 
 SIMULATED = {name: partial(simulated, name) for name in ("false_changes", "simulation")}
-SIMULATED["claims"] = claims
+SIMULATED |= {script: partial(drawn, script) for script in ("claims", "why")}
 
 
 def of_repair(on_tables: bool) -> pd.DataFrame:
