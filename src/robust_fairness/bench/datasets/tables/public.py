@@ -41,13 +41,13 @@ class Recoded(BaseModel, extra="forbid", frozen=True):
 
     Attributes:
         of: the column.
-        one: a value that is a group, before that of all others, ``rest``.
+        value: a value that is a group, before that of all others, ``rest``.
         codes: or the group of every value; several values may be of one.
         also: further columns of the features that reveal the group.
     """
 
     of: str
-    one: str = ""
+    value: str = ""
     rest: str = ""
     codes: dict[int | float | str, str] = {}
     also: tuple[str, ...] = ()
@@ -55,8 +55,8 @@ class Recoded(BaseModel, extra="forbid", frozen=True):
     def groups(self, table: pd.DataFrame) -> pd.Series:
         """The group of every row; the values themselves where nothing is said of them."""
         values = table[self.of]
-        if self.one:
-            return two_categories(values != self.one, (self.one, self.rest))
+        if self.value:
+            return two_categories(values != self.value, (self.value, self.rest))
         return coded(values, self.codes) if self.codes else values
 
 
@@ -98,7 +98,7 @@ def declared(name: str) -> Declared:
     # both are safe loaders, of the package's own file; the first is ten times as fast
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = Path(__file__).with_suffix(".yml").read_text(encoding="utf-8")
-    return Declared(**yaml.load(text, loader)[name])  # noqa: S506
+    return Declared(**yaml.load(text, loader)[name])  # noqa: S506 - a safe loader
 
 
 class PublicTable(TableDataset):
