@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # for editors and type checkers; see __getattr__
     Lisa = Lnl = MetricLearning = Mixup = Mmd = Parade = Rubi = FairClassifier
     SpectralDecoupling = Subsampling = Vrex = FairClassifier
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 
 # Threads of OpenMP sleep while they wait for each other. By default they spin, which takes several
 # times the CPU time where other processes use the cores. Read when torch is loaded.
