@@ -1,6 +1,6 @@
 """What all sections of the report have in common."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 import yaml
@@ -64,6 +64,59 @@ def test_nothing_is_shown_of_a_run_without_the_cells_of_a_study(name, rows):
 @pytest.mark.parametrize("name", STUDIES)
 def test_the_section_of_a_study_is_not_on_the_page_of_another_run(name, page_of_another_run):
     assert SECTIONS[name].title not in page_of_another_run
+
+
+@pytest.mark.parametrize("stored", PAPERS)
+def test_a_paper_has_no_row_of_datasets_that_do_not_concern_it(stored):
+    """So that its section, which the page of a run without others leaves out, would be empty."""
+    run = results_of(stored)
+    alone = {name: of_datasets(run, [name]) for name in run.metrics["dataset"].unique()}
+    for paper in PAPERS:
+        section = SECTIONS[paper]
+        others = [name for name, part in alone.items() if not section.concerns(part)]
+        assert (len(others) < len(alone)) == (paper == stored)
+        part = of_datasets(run, others)
+        assert all(view.rows(part).empty for view in section.views)
+        assert set(section.claims(part)["state"]) == {"not run"}
+
+
+def of_datasets(run: Results, names: list[str]) -> Results:
+    """The rows of some datasets."""
+    every = {field.name: getattr(run, field.name) for field in fields(Results) if field.init}
+    return Results(
+        **{
+            name: rows[rows["dataset"].isin(names)] if "dataset" in rows else rows
+            for name, rows in every.items()
+        }
+    )
+
+
+def test_sections_of_papers_that_a_run_does_not_concern_are_not_computed():
+    def fails(results):
+        raise AssertionError
+
+    section = replace(SECTIONS["latent_shift"], measured=fails, views=())
+    assert section.title not in report(results(OTHER), [], {"run_id": "x"}, [section])
+    shifted = [row(dataset="mine"), row(dataset="mine", shift="extend")]
+    with pytest.raises(AssertionError):
+        report(results(shifted), [], {"run_id": "x"}, [section])
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "facets"),
+    [
+        ("equalized_robustness", {}, {"study": "adult"}),
+        ("bias_mitigation", {}, {"study": "celeba_hair"}),
+        ("kernel_fairness", {}, {"study": "compas"}),
+        ("latent_shift", {"shift": "truncation"}, {}),
+        ("fair_metric_learning", {"metric": "recall_at_halves_gap"}, {}),
+    ],
+)
+def test_a_dataset_of_a_users_own_concerns_a_paper_by_what_it_is(name, fields, facets):
+    mine = [row(dataset="mine"), row(dataset="mine", **fields)]
+    section = SECTIONS[name]
+    assert section.concerns(results(mine, {"mine": facets}))
+    assert not section.concerns(results([row(dataset="mine")], {"mine": {"kind": "table"}}))
 
 
 @pytest.mark.parametrize("paper", PAPERS)

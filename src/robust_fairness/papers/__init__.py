@@ -29,8 +29,9 @@
   stand for its own where no other of these was run.
 
 ``<paper>/published.csv`` has the printed numbers as fractions (``report.views.published``).
-``<paper>/views.py`` has the functions of its views, which ``views.yml`` declares, and ``measured``,
-the scores that its claims are about.
+``<paper>/views.py`` has the functions of its views, which ``views.yml`` declares; ``measured``, the
+scores that its claims are about; and ``concerns``: whether a run has any of them, without which the
+page of the run does not compute the section.
 """
 
 from robust_fairness.report.claims import PAPERS

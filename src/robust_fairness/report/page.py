@@ -47,8 +47,8 @@ def report(
         cells: dataset, method, state ("done", "failed", "not selected") and reason of every cell
             of the full grid.
         manifest: the manifest of the run; ``used`` has the names by kind of all it used.
-        sections: of papers and questions, in their order; one without anything that was run is left
-            out.
+        sections: of papers and questions, in their order; one that the run does not concern, or
+            of which it has no rows, is left out.
         sheets: contact sheets by dataset, uint8 ``[height, width, 3]``, with their captions.
     """
     metrics = results.metrics
@@ -57,7 +57,7 @@ def report(
         for cell in cells
         if cell["state"] == "failed"
     }
-    shown = [_section(results, item) for item in sections]
+    shown = [_section(results, item) for item in sections if item.concerns(results)]
     return rendered(
         PACKAGE,
         "report.html",

@@ -74,6 +74,13 @@ class Results:
         return distinct(self.metrics)
 
     @cached_property
+    def studied(self) -> frozenset[str]:
+        """Datasets that have scores, and those that they are forms of (facet ``study``)."""
+        datasets = self.metrics["dataset"].unique()
+        cells = where(self.cells, dataset=datasets).reindex(columns=[FACET + "study"])
+        return frozenset([*datasets, *cells[FACET + "study"].dropna()])
+
+    @cached_property
     def selected(self) -> pd.DataFrame:
         """Rows, of single domains too, of the trial that is shown, each once.
 

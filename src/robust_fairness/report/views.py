@@ -9,6 +9,7 @@ from operator import attrgetter
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import yaml
@@ -74,12 +75,14 @@ class Section:
         title: its title.
         views: its views.
         measured: of a paper, returns the scores that its claims are about.
+        concerns: whether a run may have rows of its views or scores of its claims.
     """
 
     name: str
     title: str
     views: tuple[View, ...]
     measured: Callable[[Results], pd.DataFrame] | None
+    concerns: Callable[[Results], bool]
 
     def claims(self, results: Results) -> pd.DataFrame:
         """``claims.table`` of a paper; no rows of anything else."""
@@ -114,7 +117,8 @@ def section_of(module: str, name: str, title: str, views: Mapping[str, Any]) -> 
     functions = vars(import_module(module))
     scope = SimpleNamespace(**{**GENERIC, **functions})
     made = tuple(_view(key, scope, **fields) for key, fields in views.items())
-    return Section(name, title, made, functions.get("measured"))
+    concerns = functions.get("concerns", lambda results: True)
+    return Section(name, title, made, functions.get("measured"), concerns)
 
 
 def _view(
@@ -136,6 +140,25 @@ def _view(
     draw = partial(attrgetter(figure)(scope), **looks) if figure else None
     shown = {name: titles.get(name, name) for name in columns}
     return View(key, title, note, make, draw, tuple(needs), shown)
+
+
+@cache
+def datasets_of(paper: str) -> frozenset[str]:
+    """The datasets, and those that others are forms of, that a paper's claims name."""
+    parts = [
+        part
+        for claim in claims.listed()[paper]
+        for written in (claim, claim.of_default_run())
+        for part in written.each()
+    ]
+    named = [
+        side[column]
+        for part in parts
+        for side in (part.rows, part.first, part.second)
+        for column in ("dataset", "study")
+        if column in side
+    ]
+    return frozenset(np.hstack([published(paper)["dataset"].unique(), *named]).tolist())
 
 
 @cache

@@ -6,7 +6,7 @@ import pandas as pd
 from robust_fairness.report import claims as claimed
 from robust_fairness.report.results import UNSHIFTED, Results, where
 from robust_fairness.report.statistics import over_seeds
-from robust_fairness.report.views import joined_published, published
+from robust_fairness.report.views import datasets_of, joined_published, published
 
 PAPER = "equalized_robustness"
 SENSITIVE = {
@@ -23,6 +23,11 @@ FEWEST_SEEDS = 3  # of a correlation
 DEFAULT_ALPHA = 1.0
 CURVATURE = "curvature_by_group"
 LOWEST_ACCURACY = 0.7  # of the area of a trade-off: the most frequent class of C&C
+
+
+def concerns(results: Results) -> bool:
+    """Whether a run has scores of the paper's datasets or of forms of them."""
+    return not results.studied.isdisjoint({*SENSITIVE, *datasets_of(PAPER)})
 
 
 def measured(results: Results) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from robust_fairness.report.results import (
     with_metrics,
 )
 from robust_fairness.report.statistics import over_seeds
-from robust_fairness.report.views import joined_published, published
+from robust_fairness.report.views import datasets_of, joined_published, published
 
 PAPER = "kernel_fairness"
 NOTIONS = {"dp": "demographic parity", "eo": "equalised odds", "cal": "calibration"}
@@ -81,6 +81,18 @@ FRONTIERS = {
         3: ("drugs_three", "age & gender & ethnicity"),
     },
 }
+
+
+# Attributes whose scores claims are about, by dataset.
+ATTRIBUTES = {
+    **{name: some for numbers in FRONTIERS.values() for name, some in numbers.values()},
+    **SENSITIVE, **SEARCHED, **FURTHER, **ESTIMATION,
+}  # fmt: skip
+
+
+def concerns(results: Results) -> bool:
+    """Whether a run has scores of the paper's datasets or of forms of them."""
+    return not results.studied.isdisjoint({*ATTRIBUTES, *datasets_of(PAPER)})
 
 
 def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame:
@@ -328,7 +340,5 @@ def measured(results: Results) -> pd.DataFrame:
     parts.append(of_rows.assign(selected=False, notion=of_rows["notion"].replace(names)))
     rows = pd.concat(parts, ignore_index=True)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
-    joint = {name: some for numbers in FRONTIERS.values() for name, some in numbers.values()}
-    attributes = {**joint, **SENSITIVE, **SEARCHED, **FURTHER, **ESTIMATION}
-    kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(attributes))
+    kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(ATTRIBUTES))
     return claimed.with_row_variances(rows[kept], results).assign(trial=DEFAULT_TRIAL)

@@ -53,6 +53,11 @@ SLOPE = {
 }
 
 
+def concerns(results: Results) -> bool:
+    """Whether a run has scores under a latent shift, or of a generator."""
+    return len(results.generator_quality) > 0 or bool(results.metrics["shift"].isin(AXES).any())
+
+
 @computed_once
 def accuracies(results: Results) -> pd.DataFrame:
     """Accuracy of every replica on every test set of a latent shift and on the unshifted one.
