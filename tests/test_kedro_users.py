@@ -54,6 +54,9 @@ ONE_LINE = {
     f"run {GRID} --load-versions=diabetes.erm.models:x": "this run makes it",
     f"run {GRID} --load-versions=nope:x": "keys .nope. are not found in the catalog",
     f"run {GRID} --from-nodes=diabetes.erm.select": "no version yet",
+    f"run {GRID} --from-nodes=reporting.report": (
+        "diabetes_results: in memory only, .* such as by --pipelines=reporting"
+    ),
     "run --env=secret --pipelines=ingestion --datasets=diabetes": (
         "Unable to find credentials 'bucket'"
     ),

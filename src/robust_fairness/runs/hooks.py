@@ -66,6 +66,7 @@ class RunRecord:
         self._recorded.clear()
         run_id = run_params["run_id"]
         _require_read(run_params["load_versions"] or (), pipeline)
+        _require_made(pipeline, catalog)
         manifest = provenance.new_manifest(run_params, configured)
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
@@ -222,6 +223,17 @@ def _require_read(chosen: Iterable[str], pipeline: Pipeline) -> None:
             )
         if name not in pipeline.inputs():
             raise unknown_name("input of --load-versions", name, pipeline.inputs())
+
+
+def _require_made(pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+    """Require that nodes of the run make what is in memory only."""
+    missing = sorted(name for name in pipeline.inputs() if name not in catalog)
+    if missing:
+        made = any(names.parse(name).part == "results" for name in missing)
+        raise InputError(
+            f"{', '.join(missing)}: in memory only, and no node of this run makes it; begin with "
+            f"nodes that do{', such as by --pipelines=reporting' if made else ''}"
+        )
 
 
 def _newest(dataset: AbstractVersionedDataset, ended: Mapping[str, str]) -> str | None:

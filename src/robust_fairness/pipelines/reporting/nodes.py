@@ -10,7 +10,6 @@ from robust_fairness.core.errors import Failure, InputError
 # Captions of contact sheets: of a dataset that is read, and of one that is generated.
 CLASSES = "The first training rows of each class, one row per class."
 FAMILY = "The same test draws, one row per draw; the unshifted set first, then by severity."
-UNREAD = "history"  # a table of cells that the report does not show
 ATTRIBUTE = "The first training rows of each value of {}, one row per value in their order."
 
 
@@ -65,7 +64,7 @@ def collect(**parts: Any) -> Collected:
         place = names.parse(name)
         if place.part == "metrics":
             reasons[place.label] = str(part) if isinstance(part, Failure) else None
-        if not isinstance(part, Failure) and place.part != UNREAD:
+        if not isinstance(part, Failure):
             tables.setdefault(place.part, []).append(part)
     (sheet,) = tables.pop("contact_sheet", [None])
     return Collected(tables, reasons, sheet)

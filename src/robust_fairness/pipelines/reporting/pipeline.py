@@ -9,7 +9,6 @@ from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog import names
 from robust_fairness.pipelines.builders import fan_in, tables_of
 from robust_fairness.pipelines.reporting.nodes import (
-    UNREAD,
     collect,
     describe_cells,
     join,
@@ -47,8 +46,8 @@ def create_pipeline() -> Pipeline:
 def _collecting(dataset: DatasetConfig) -> Node:
     """The node of a dataset that takes what it and its cells made."""
     inputs = [*chain.from_iterable(tables_of(dataset).values())]
-    # what nothing reads would lie beside the box of the dataset in Kedro-Viz
-    inputs += [names.of_cell(cell.name, UNREAD) for cell in dataset.cells]
+    # not for the report: what nothing reads would lie beside the box of the dataset in Kedro-Viz
+    inputs += [names.of_cell(cell.name, "history") for cell in dataset.cells]
     if dataset.contact_sheet:
         inputs.append(names.of_dataset(dataset.name, "contact_sheet"))
     return fan_in(
