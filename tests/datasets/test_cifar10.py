@@ -12,7 +12,6 @@ import pytest
 
 from robust_fairness.bench.datasets.images import _cifar
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
 from tests.datasets import images as image_files
 from tests.datasets import loading
 
@@ -183,15 +182,3 @@ def test_names_are_in_all_files_and_never_twice(tmp_path: Path) -> None:
     save(tmp_path, "test.npz", **sound, filenames=np.roll(names, 1))
     with pytest.raises(InputError, match=r"filenames: 0\.png occurs 2 times"):
         load(tmp_path, **NPZ)
-
-
-def test_missing_files_and_bad_parameters(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cifar-10-binary\.tar is missing.*fetch cifar10"):
-        load(tmp_path)
-    with pytest.raises(InputError, match=r"train\.npz is missing"):
-        load(tmp_path, **NPZ)
-    with pytest.raises(InputError, match=r"data_batch_1: unknown format, allowed: \.bin"):
-        _cifar.read(Files(tmp_path), ["cifar-10-batches-py/data_batch_1"])
-    make(tmp_path)
-    with pytest.raises(InputError, match="train_rows: 41 of 40 rows, allowed: 1 to 40 rows"):
-        load(tmp_path, **NPZ, train_rows=41)

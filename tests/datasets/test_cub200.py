@@ -155,14 +155,3 @@ def test_the_color_of_a_species_counts_all_of_its_images(tmp_path):
     samples = load(tmp_path, only_present=True)
     assert samples.id.tolist() == names[3:]
     assert samples.attributes["color"].tolist() == mode_of_species(species, seen)[3:]
-
-
-def test_species_with_few_images_are_left_out(tmp_path):
-    """The others are numbered anew; none or one left is refused with what would be."""
-    make(tmp_path)
-    samples = load(tmp_path, min_images=9)
-    assert samples.classes == SPECIES[:2]
-    assert np.bincount(samples.y).tolist() == [12, 10]
-    message = "min_images: 11 leaves 1 of 3 classes; two are needed, so at most"
-    with pytest.raises(InputError, match=f"{message} 10"):
-        load(tmp_path, min_images=11)

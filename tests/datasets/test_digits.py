@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from robust_fairness.bench.datasets.images import digits
-from robust_fairness.core.errors import InputError
 from tests.datasets.loading import load
 
 # Rows of each digit in the test file of the UCI repository, as its codebook counts them.
@@ -58,8 +57,3 @@ def test_class_is_the_only_attribute_and_the_sensitive_one(loaded) -> None:
 def test_parts_are_shares(loaded) -> None:
     sizes = {part: len(loaded.rows("split_1", part)) for part in ("train", "val", "test")}
     assert sizes == {"train": 1150, "val": 288, "test": 359}
-
-
-def test_bad_parameters_are_refused(tmp_path) -> None:
-    with pytest.raises(InputError, match="no row of class"):
-        load("digits", tmp_path, train_rows=6)

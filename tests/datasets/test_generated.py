@@ -133,14 +133,6 @@ def test_shifted_rows_keep_draw_and_label_and_change_the_image(name, severity):
     assert shifted.rows("split_1", "test").tolist() == list(range(7))
 
 
-def test_the_same_subset_as_a_test_set_is_the_unshifted_one():
-    samples = generate(name="truncation", severity=0.8)
-    test = samples.take(samples.rows("split_0", "test"))
-    given = parameters("truncation", 0.8)
-    again = generated.Generated(given).shifted(test, given.subset, Plain(), "d.shifted.same")
-    np.testing.assert_array_equal(again.x, test.x)
-
-
 def test_colors_are_read_off_every_image_also_off_shifted_ones():
     """A red dog may become a blue one; the label stays."""
 

@@ -322,6 +322,11 @@ DAMAGED = {
         ("", b"", {"crop": [20, 20]}, r"image 0\.JPG \(row 0\): 10 x 12 pixels, smaller than"),
     ],
     "cifar10": [
+        ("", b"", {"train_rows": 41}, "train_rows: 41 of 40 rows, allowed: 1 to 40 rows"),
+        (
+            "", b"", {"train_files": ("cifar10/data_batch_1",)},
+            r"data_batch_1: unknown format, allowed: \.bin",
+        ),
         *(
             ("cifar10/train.npz", partial(cifar.with_arrays, **change), {}, message)
             for change, message in (

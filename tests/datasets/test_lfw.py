@@ -187,9 +187,3 @@ def test_real_faces_have_their_own_people_and_predictions(shared_data):
         tested = Counter(people[place] for place in samples.rows(split, "test"))
         assert all(abs(tested[person] - count / 2) <= 0.5 for person, count in counts.items())
         assert not any(tested[person] for person, count in counts.items() if count == 1)
-
-
-def test_real_predictions_without_a_face_are_counted(shared_data):
-    """The subset has 1,673 of 12,949."""
-    with pytest.raises(InputError, match="11276 images in .* are missing, first AJ_Cook"):
-        load(shared_data, **{**REAL, "only_present": False})

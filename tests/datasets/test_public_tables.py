@@ -372,11 +372,6 @@ def test_communities_agree_with_an_independent_reading(shared_data: Path) -> Non
                 assert high.sum() == top.sum() == round(0.3 * 1994)
 
 
-def test_class_missing_from_a_split_of_communities_is_refused(shared_data: Path) -> None:
-    with pytest.raises(InputError, match=r"split_0: its train part has no row of class"):
-        load("communities", shared_data, train_rows=2, val_fraction=0.5)
-
-
 def test_compas_keeps_those_who_were_followed_for_two_years(shared_data: Path) -> None:
     frame = compas(shared_data)
     early = frame[pd.to_datetime(frame["compas_screening_date"]) < "2014-04-01"]
@@ -663,11 +658,6 @@ def test_made_up_file_is_read_whole(small: Callable[..., Samples], name: str) ->
     assert np.isfinite(samples.x).all()
 
 
-def test_filters_of_compas_leave_out_the_rows_they_name(small: Callable[..., Samples]) -> None:
-    left_out = set(range(SMALL)) - set(small("compas").id.tolist())
-    assert left_out == {0, 1, 2, 3, SMALL - 2, SMALL - 1}
-
-
 def test_order_of_columns_and_spelling_of_numbers_do_not_matter(
     small: Callable[..., Samples],
 ) -> None:
@@ -832,23 +822,6 @@ def test_damaged_file_is_one_line_that_names_file_and_field(
     name, file = (name, -1) if isinstance(name, str) else name
     with one_line(message):
         small(name, change, file)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("kdd_census", {}, r"^kdd_census/census-income\.data is missing: .*Put it into"),
-        ("credit_card", {}, rf"^{FILES['credit_card'][0]} is missing: .*Put it into"),
-        ("law_school", {}, rf"^{FILES['law_school'][0]} is missing: .*Put it into"),
-        ("german", {"coding": "statlog"}, r"german\.data is missing.*fetch german_statlog"),
-        ("adult", {}, r"^adult/adult\.data is missing.*fetch adult"),
-    ],
-)
-def test_missing_file_is_named_with_what_to_do(
-    tmp_path: Path, name: str, options: dict[str, str], message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        load(name, tmp_path, **options)
 
 
 def test_every_number_of_a_declared_table_is_a_number() -> None:

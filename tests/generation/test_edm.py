@@ -72,15 +72,6 @@ def test_preconditioning_is_that_of_diffusers(factor):
     assert torch.equal(told, labels)
 
 
-@pytest.mark.parametrize(("mean", "deviation"), [(0.3, 0.5), (-0.8, 0.05), (0.0, 2.0)])
-def test_sampler_converges_to_the_solution_of_gaussian_data(mean, deviation):
-    latents = torch.linspace(-2.5, 2.5, 11, dtype=torch.float64).reshape(11, 1, 1, 1)
-    shrink = deviation / np.hypot(deviation, 80.0)
-    exact = mean + (latents * 80.0 - mean) * shrink
-    solved = solve(gaussian(mean, deviation), latents, steps=400, sigma_min=1e-4)
-    assert (solved - exact).abs().max() < 2e-3 * deviation
-
-
 def test_sampler_is_of_second_order():
     """Half the step, a quarter of the error; Euler's method would halve it."""
     latents = torch.tensor([1.7], dtype=torch.float64).reshape(1, 1, 1, 1)

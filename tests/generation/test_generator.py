@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from robust_fairness.bench.generation import edm
 from robust_fairness.bench.generation.generator import Generator, load
 from robust_fairness.core.errors import InputError
-from tests.generation.conftest import CLASSES, NETWORK, make_generator
+from tests.generation.conftest import CLASSES, make_generator
 
 
 def latents_and_labels(count: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
@@ -206,25 +206,8 @@ def test_other_classes_are_refused(tmp_path):
         load(path, classes=["dark", "light"])
 
 
-def test_a_failed_save_leaves_the_old_file(tmp_path, request):
-    path, made = tmp_path / "generator.safetensors", make_generator()
-    made.save(path)
-    before = path.read_bytes()
-
-    request.getfixturevalue("full_disk")
-    with pytest.raises(OSError, match="No space"):
-        make_generator(seed=1).save(path)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == [path.name]
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a cuda device")
 def test_absent_device_is_refused():
     made = make_generator()
     with pytest.raises(InputError, match="no cuda device available; allowed: auto, cpu"):
         Generator(made.settings, made.weights, "cuda")
-
-
-def test_network_that_does_not_fit_the_images_is_refused():
-    with pytest.raises(InputError, match="2 levels for images of 5 x 5"):
-        make_generator(shape=(1, 5, 5), network=NETWORK)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from robust_fairness.bench.generation import latents
-from robust_fairness.core.draws import normal_rows
 from robust_fairness.core.errors import InputError
 
 SEEDS = st.integers(0, 2**32)
@@ -91,12 +90,6 @@ def test_a_row_is_its_seed_and_place_alone(seed, places, dimension):
         alone = np.array([place])
         np.testing.assert_array_equal(latents.draws(seed, alone, dimension)[0], draw)
         assert latents.labels(seed, alone, 10).tolist() == [label]
-
-
-def test_draws_are_those_of_rows():
-    np.testing.assert_array_equal(
-        latents.draws(3, np.array([7, 1]), 5), normal_rows(3, np.array([7, 1]), (5,))
-    )
 
 
 @pytest.mark.parametrize("classes", [2, 10, 1000])

@@ -242,18 +242,6 @@ def test_affine_maps_score_1_and_others_less():
     assert 0.2 < score(x.sign() + 0.5 * (x == 0)) < 0.5
 
 
-def test_extending_both_variables_makes_1_reachable():
-    """A prediction that is the attribute itself, given an outcome (section "as printed")."""
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 400)
-    a = rows((rng.random(400) < 0.3 + 0.3 * y).astype(float))
-    y = rows(y)
-    printed = exact_score([variable(a), variable(a, y), variable(y)]).item()
-    both = exact_score([variable(a, y), variable(a, y), variable(y)]).item()
-    assert both == pytest.approx(1)
-    assert 0.4 < printed < 0.95
-
-
 def test_score_is_invariant_under_order_scale_and_shift():
     """Of all rows together, and of each column."""
     p, a, y = make_rows(80)

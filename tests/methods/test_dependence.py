@@ -342,15 +342,6 @@ def test_stack_with_gaps_equals_training_one_by_one(name, notion, classes):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_without_weight_it_is_plain_training(name):
-    """Lambda 0."""
-    samples = mixed_samples(2)
-    fair, _, _, _ = train(samples, make_cell(name, method_weight=0.0, epochs=2))
-    plain, _, _, _ = train(samples, make_cell("erm", epochs=2))
-    assert max(largest_difference(*pair) for pair in zip(fair, plain, strict=True)) < 1e-12
-
-
-@pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("classes", [0, 2])
 def test_penalty_lowers_the_dependence_on_validation_rows(name, classes):
     """The correlation of prediction and attribute, which is none of the penalties, goes."""

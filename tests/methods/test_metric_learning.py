@@ -272,17 +272,6 @@ def test_parade_works_with_any_objective_and_miner(objective, miner):
         assert any(by_name[path].abs().max() > 0 for path in by_name if path.startswith(name))
 
 
-@pytest.mark.parametrize("objective", ["contrastive", "margin", "multisimilarity", "arcface"])
-def test_an_attribute_of_one_value_teaches_nothing_and_breaks_nothing(objective):
-    """A batch with one attribute value has no negative pair."""
-    samples = make_samples(groups=3, classes=3)
-    only = pd.Categorical(["only"] * len(samples))
-    samples = replace(samples, attributes=pd.DataFrame({"kind": only}))
-    stack = make_stack("parade", samples, method_objective=objective)
-    (step,) = stack.method.steps(stack.model, first_batch(stack))
-    assert all(gradient.isfinite().all() for gradient in gradients(stack, step).values())
-
-
 def test_metric_learning_brings_a_class_together():
     """After training more nearest neighbours are of the same class than before."""
     samples = make_samples(rows=480, classes=3, splits=1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from robust_fairness.bench.miners.triplets import log_inverse_density
-from robust_fairness.core.registry import find, names
+from robust_fairness.core.registry import find
 
 NAMES = ("distance_weighted", "random", "semi_hard")
 GRID = 0.25  # distances of multiples of it, and a margin that is one, are compared exactly
@@ -64,10 +64,6 @@ def batches(draw):
     size = len(labels) * dimensions
     values = draw(st.lists(numbers, min_size=size, max_size=size))
     return np.array(values).reshape(len(labels), dimensions), np.array(labels, np.int64)
-
-
-def test_these_are_all_miners():
-    assert tuple(names("miner")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,6 @@ from robust_fairness.bench.models.losses import ABSENT
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
-from tests.training.conftest import make_cell
 
 SMALL = {"name": "resnet20", "widths": (4, 8), "blocks": 1}
 FITTED = ("logistic_regression", "rbf_svm", "k_means", "random_forest")
@@ -262,20 +261,6 @@ def test_a_checkpoint_holds_as_many_classifiers_as_were_fitted():
             other.load_state_dict(state)
             assert other.head(x).equal(expected)
     assert not outputs[0].equal(outputs[1])
-
-
-def test_trials_change_the_classifier():
-    """By the fields that decide nothing before the end of training."""
-    network = {"name": "embedding", "backbone": SMALL, "classifier": "logistic_regression"}
-    trials = ({"classifier": "rbf_svm"}, {"rebalancing": "oversampling"})
-    replicas = make_cell(trials=trials, seeds=(0,), network=network).replicas()
-    assert [replica.trial for replica in replicas] == [
-        "default",
-        "classifier=rbf_svm",
-        "rebalancing=oversampling",
-    ]
-    alike = [embedding.Embedding.trained_as(replica.network) for replica in replicas]
-    assert alike[0] == alike[1] == alike[2]
 
 
 def test_a_continuous_outcome_has_the_linear_layer():

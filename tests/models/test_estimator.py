@@ -242,52 +242,6 @@ def test_methods_that_only_reweight_train_as_plain_training_does():
             assert method.start_epoch is Method.start_epoch, name
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"estimator": "os.path"}, "estimator 'os.path': allowed: an estimator of sklearn, light"),
-        ({"estimator": "sklearn.svm.SVM"}, "'sklearn.svm.SVM': no estimator of scikit-learn's"),
-        ({"estimator": "sklearn.utils.all_estimators"}, "no estimator of scikit-learn's interface"),
-        ({"estimator": "sklearn.nothing.A"}, "No module named 'sklearn.nothing'"),
-        (
-            {
-                "estimator": "sklearn.multiclass.OutputCodeClassifier",
-                "params": {"estimator": {"estimator": "sklearn.svm.LinearSVC"}},
-            },
-            "OutputCodeClassifier: has neither predict_proba nor decision_function",
-        ),
-        (
-            {"estimator": "sklearn.cluster.KMeans", "params": {}},
-            "allowed: a classifier or a regressor",
-        ),
-        ({"params": {"max_itr": 3}}, "unknown parameter of .* 'max_itr': did you mean 'max_iter'"),
-        (
-            {"estimator": "sklearn.pipeline.Pipeline", "params": {}},
-            "missing 1 required positional argument",
-        ),
-        ({"trials": ({"max_leaves": 3},)}, "unknown field of a trial of toy.erm 'max_leaves'"),
-        (
-            {"estimator": "sklearn.ensemble.HistGradientBoostingRegressor"},
-            "HistGradientBoostingRegressor, allowed: a classifier",
-        ),
-        ({"params": {"max_iter": -1}}, "network estimator: .*The 'max_iter' parameter"),
-        ({"method": "adv_debias"}, "network estimator is fitted in one call, allowed: method erm"),
-        (
-            {
-                "estimator": "sklearn.neighbors.KNeighborsClassifier",
-                "params": {},
-                "method": "group_upweighting",
-            },
-            "network estimator: weights rows, which the network ignores",
-        ),
-    ],
-)
-def test_what_cannot_be_trained_is_refused_in_one_line(changes, message):
-    with pytest.raises(InputError, match=message) as caught:
-        training.train(make_samples(), estimator_cell(**changes))
-    assert "\n" not in str(caught.value)
-
-
 def test_a_model_of_another_version_or_of_other_types_is_refused(monkeypatch):
     samples, cell = make_samples(), estimator_cell()
     (fitted,), *_ = training.train(samples, cell)

@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 
 from robust_fairness.bench.experiment.experiment import TestSet
 from robust_fairness.bench.generation import latents
-from robust_fairness.bench.shifts.base import LatentShift, SampleShift
 from robust_fairness.bench.shifts.latent import Extend, FullSupport, LatentOverlap, Truncation
-from robust_fairness.core import registry
 from robust_fairness.core.errors import InputError
-from tests.shifts.test_severities import REQUIRED
 
 LATENT = (Extend, FullSupport, LatentOverlap, Truncation)
 ALL = pytest.mark.parametrize("subset", LATENT, ids=attrgetter("name"))
@@ -28,23 +25,6 @@ def moved(subset, severity, dimension, seed=0, rows=20, **parameters):
     z = latents.draws(seed, np.arange(rows), dimension)
     targets = latents.targets(seed, dimension)
     return z, targets, subset(subset.Parameters(**parameters)).subset(z, severity, targets)
-
-
-def test_every_shift_is_of_samples_or_of_latents_never_both():
-    """And all are found by name, with what their kind offers."""
-    for name in registry.names("shift"):
-        shift = registry.find("shift", name)
-        assert issubclass(shift, LatentShift if shift.latent else SampleShift)
-        given = REQUIRED.get(name, {})
-        made = shift(shift.Parameters(**given))
-        assert made.parameters == shift.Parameters.model_validate(given)
-        assert "generated" in shift.applies_to
-    shifts = {name: registry.find("shift", name) for name in registry.names("shift")}
-    latent = [name for name in shifts if shifts[name].latent]
-    assert latent == ["extend", "full_support", "overlap", "truncation"]
-    of_tables = [name for name in shifts if "table" in shifts[name].applies_to]
-    assert of_tables == ["gaussian_noise", "group_mix", "label_prevalence", "uniform_noise"]
-    assert [name for name in shifts if "image" not in shifts[name].applies_to] == latent
 
 
 @ALL

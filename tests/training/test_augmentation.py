@@ -89,17 +89,6 @@ def test_every_image_draws_its_own_operations_alike():
         assert (binomtest(backward, len(signs)).pvalue > 1e-3) if name in DIRECTED else not backward
 
 
-def test_draws_belong_to_the_seed_and_go_on():
-    """Replicas of a seed draw the same, others other ones; the next batch draws anew."""
-    randomness = Randomness([3, 4, 3], "augmentation")
-    first, second = (augmentation.drawn_kinds(randomness, 50) for _ in range(2))
-    alone = augmentation.drawn_kinds(Randomness([4], "augmentation"), 50)
-    assert torch.equal(first[0], first[2])
-    assert torch.equal(first[1], alone[0])
-    assert not torch.equal(first[0], first[1])
-    assert not torch.equal(first, second)
-
-
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_a_stack_is_changed_as_its_replicas_alone_and_draws_go_on(name):
     """Every replica by the numbers of its seed; torch's own generator is not asked."""

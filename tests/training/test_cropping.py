@@ -45,24 +45,6 @@ def test_parts_equal_torchvisions_on_single_images(shape):
         assert (crop.int() - whole.int()).abs().max() <= 1
 
 
-def test_every_box_of_a_small_image_is_right():
-    """All places and sizes, against torchvision."""
-    boxes = torch.tensor(
-        [
-            (top, left, tall, wide)
-            for tall in range(1, 6)
-            for wide in range(1, 5)
-            for top in range(6 - tall)
-            for left in range(5 - wide)
-        ]
-    )[None]
-    images = noise(boxes.shape[1], 3, 5, 4)
-    crops = cropped(images, boxes, torch.zeros(1, boxes.shape[1], dtype=torch.bool))
-    for image, box, crop in zip(images[0], boxes[0].tolist(), crops[0], strict=True):
-        exact = functional.resized_crop(image.double(), *box, [5, 4], antialias=True)
-        assert (crop - exact).abs().max() <= 0.5 + 1e-3
-
-
 @pytest.mark.parametrize("shape", [(32, 32), (20, 30), (60, 24)])
 def test_parts_are_drawn_as_torchvision_draws_them(shape):
     """Places, sides, area and aspect ratio of 4,000 each have the same distribution."""

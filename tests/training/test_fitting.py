@@ -17,7 +17,6 @@ from robust_fairness.bench.training import fitting, stacking, train
 from robust_fairness.bench.training.prediction import predict
 from robust_fairness.bench.training.records import to_arrays
 from robust_fairness.core import code
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find, names
 from tests.forking import Forked
 from tests.training.conftest import (
@@ -413,11 +412,3 @@ def test_validation_loss_of_the_last_epoch_is_that_of_the_predictions():
     samples, cell = make_samples(), make_cell("erm")
     _, validation, curves, _ = train(samples, cell)
     assert_curves_end_at(validation, curves, samples, epoch=3)
-
-
-def test_cuda_without_a_gpu_is_an_error():
-    """Asking for a device that is not there is one line."""
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(InputError, match="no cuda device"):
-        train(make_samples(), make_cell(device="cuda"))

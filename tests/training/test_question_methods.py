@@ -4,15 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional
 
 from robust_fairness.bench import training
-from robust_fairness.bench.compute.optimisers import Descent
-from robust_fairness.bench.methods.base import Step
-from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import fitting
-from robust_fairness.bench.training.optimisation import Optimisation
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import Boxes, Questions
 from robust_fairness.core.samples import Samples
@@ -79,20 +74,6 @@ def test_every_method_of_the_study_trains(method, samples):
     assert rows.loc[rows["metric"] == "accuracy", "value"].between(0, 1).all()
 
 
-@pytest.mark.parametrize("method", ["group_upweighting", "group_dro", "irmv1", "rubi", "lnl"])
-def test_groups_may_be_any_of_the_variables(method, samples):
-    """With as many rows in a method's own heads as there are groups."""
-    cell = cell_of(method, method_explicit=["local_group"])
-    stack = fitting.Stack(samples, cell, cell.replicas())
-    stack.run_epoch()
-    shapes = {name: tuple(parameter.shape) for name, parameter in stack.method.named_parameters()}
-    heads = {
-        "rubi": {"bias_branch.weight": (1, 9, ANSWERS), "bias_branch.bias": (1, 1, ANSWERS)},
-        "lnl": {"bias_head.weight": (1, 8, 9), "bias_head.bias": (1, 1, 9)},
-    }
-    assert shapes == heads.get(method, {})
-
-
 def test_one_epoch_is_a_plain_torch_loop(samples):
     """Adam on the mean binary cross-entropy of one-hot answers, without dropout."""
     network = LOGISTIC | {"dropout": 0, "attention_dropout": 0}
@@ -155,26 +136,3 @@ def test_a_checkpoint_belongs_to_the_file_of_words(samples, tmp_path):
     first.run_epoch()
     second.run_epoch()
     assert_same_bits(first.state(), second.state())
-
-
-def test_gradients_do_not_outlive_their_step():
-    """The next ones, of gigabytes where groups are many, need not stand beside them."""
-    weight = nn.Parameter(torch.ones(3))
-    step = Step({"model": weight.square().sum()[None]})
-    moving = Optimisation.__new__(Optimisation)
-    moving.players = {"model": [weight]}
-    moving.optimisers = {"model": Descent([weight], lr=0.1)}
-    moving.apply(step)
-    assert weight.grad is None
-    torch.testing.assert_close(weight.detach(), torch.full((3,), 0.8))
-
-
-def test_draws_of_one_replica_are_not_copied():
-    """They are the first of those that a stack of the same seed has."""
-    alone, both = Randomness([3], "weights"), Randomness([3, 3, 4], "weights")
-    single, several = alone.uniform((2, 5), 0.5), both.uniform((2, 5), 0.5)
-    assert single.shape == (1, 2, 5)
-    assert single[0].equal(several[0])
-    assert several[0].equal(several[1])
-    draw = torch.ones(4)
-    assert alone.spread([draw]).data_ptr() == draw.data_ptr()

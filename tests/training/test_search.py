@@ -39,15 +39,6 @@ def test_second_stage_searches_around_the_best_of_the_first():
     assert trials[4:] == [f"{prefix},alpha=0.5", f"{prefix},alpha=2.0"]  # alpha = 1 was there
 
 
-def test_selection_sees_the_trials_of_all_stages():
-    """The best of everything trained is chosen."""
-    samples, cell = make_samples(), searching()
-    _, validation, *_ = training.train(samples, cell)
-    chosen = training.select(samples, validation, cell)
-    scores = accuracies(validation, samples)
-    assert scores[chosen["trial"].iloc[0]] == max(scores.values())
-
-
 def test_a_trial_that_is_not_finite_fails_and_the_search_goes_on(caplog):
     """It is neither predicted nor selected; a search in which all fail is an error."""
     samples, cell = make_samples(), searching(search=[{"learning_rate": [1e-3, 1e200]}])
