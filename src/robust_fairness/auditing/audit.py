@@ -22,7 +22,7 @@ from robust_fairness.auditing.power import power_of
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.search import searched
-from robust_fairness.auditing.strata import in_strata
+from robust_fairness.auditing.strata import InStrata, in_strata
 from robust_fairness.auditing.verdict import of_strata, worst_group
 from robust_fairness.auditing.who import gap_names
 
@@ -232,23 +232,20 @@ def audited(
     gaps = gap_names(current.rows)
     attributes = {*now.groups(options.intersections), *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
-    selection = label_selection(now)
+    selection = [] if now.known is None else label_selection(now)
     labels = "" if now.known is None else of_labels(now, options, selection)
-    shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
-    strata = in_strata(now, options.intersections, shown)
-    if then is None:
-        power = power_of(alone, alone, gaps)
-        return Audit(
-            current.rows, now, options, name, assumption=labels, between=current.between,
-            power=power, worst=worst, strata=strata, label_selection=selection,
-            compared=current.compared,
-        )  # fmt: skip
-    require_comparable(now, then, (name, then_name))
-    earlier = scored(then, options, then_name)
-    tested = tested_changes(current.compared, earlier.compared)
-    changed = changes(current.rows, earlier.rows, tested)
+    strata: list[InStrata] = []
+    if options.control_features:
+        shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
+        strata = in_strata(now, options.intersections, shown)
+    changed, compared_then = None, alone
+    if then is not None:
+        require_comparable(now, then, (name, then_name))
+        earlier = scored(then, options, then_name)
+        tested = tested_changes(current.compared, earlier.compared)
+        changed, compared_then = changes(current.rows, earlier.rows, tested), earlier.compared
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,
-        between=current.between, power=power_of(alone, earlier.compared, gaps), worst=worst,
+        between=current.between, power=power_of(alone, compared_then, gaps), worst=worst,
         strata=strata, label_selection=selection, compared=current.compared,
     )  # fmt: skip

@@ -85,10 +85,8 @@ def controlled_name(attribute: str, columns: tuple[str, ...], existing: object) 
 
 
 def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[str, ControlStrata]]:
-    """ControlStrata by name of an attribute or an intersection; none without control features."""
+    """ControlStrata by name of an attribute or an intersection, of one control feature or more."""
     columns = tuple(map(str, predictions.control))
-    if not columns:
-        return
     strata = groups_of(predictions.control, columns)
     existing = predictions.samples.attributes
     for attribute, groups in predictions.groups(intersections).items():

@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import TypeVar
 
+import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing import gates
@@ -13,16 +14,18 @@ from robust_fairness.auditing.change_parts import Why
 from robust_fairness.auditing.changes import MIX
 from robust_fairness.auditing.control import Between, controlled_name
 from robust_fairness.auditing.gates import Judgement, Rule
-from robust_fairness.auditing.metric_names import SELECTIONS, offered_names
+from robust_fairness.auditing.metric_names import SELECTIONS, require_offered
 from robust_fairness.auditing.monitor import Monitor
 from robust_fairness.auditing.naming import as_category
 from robust_fairness.auditing.power import Power
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.auditing.search import Worst
 from robust_fairness.auditing.strata import InStrata, as_rows, name_in_each
-from robust_fairness.auditing.trivial import trivial_predictor
 from robust_fairness.auditing.who import Figure, figure_of
-from robust_fairness.core.errors import InputError
+from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import CONSTANT
+from robust_fairness.metrics import Undefined
+from robust_fairness.metrics.macro_averages import balanced_accuracy
 from robust_fairness.numbers.intervals import Compared
 
 Found = TypeVar("Found", bound="AuditFindings")
@@ -120,8 +123,30 @@ class AuditFindings:
 
     @property
     def warning(self) -> str:
-        """A warning of a constant predictor; "" without one."""
-        return trivial_predictor(self.predictions)
+        """A warning where the classes are predicted as a constant or by chance; "" otherwise."""
+        predictions, classes = self.predictions, self.predictions.samples.classes
+        if not classes:
+            return ""
+        numbers = np.bincount(predictions.prediction, minlength=len(classes))
+        shares, most = numbers / len(predictions.samples), int(numbers.argmax())
+        if shares[most] > CONSTANT:
+            return (
+                f"{shares[most]:.1%} of the rows are predicted as class {classes[most]}. A "
+                "constant predictor has no difference between groups, so that gates on differences "
+                "say nothing."
+            )
+        if not predictions.labelled:
+            return ""
+        try:
+            balanced = balanced_accuracy(predictions.samples.y, predictions.prediction)
+        except Undefined:
+            return ""
+        if balanced > 1 / len(classes):
+            return ""
+        return (
+            f"Balanced accuracy is {balanced:.3f}, not above chance ({1 / len(classes):.3g}): "
+            "gates on differences say nothing of such a predictor."
+        )
 
     @property
     def hints(self) -> Sequence[str]:
@@ -145,10 +170,11 @@ def gates_of(conditions: str | Sequence[str], options: Options) -> list[gates.Ga
             *(controlled_name(name, control, names) for name in attributes),
             *(name_in_each(name, control) for name in attributes),
         }
-    parsed = [
-        gates.parse(text) for text in ([conditions] if isinstance(conditions, str) else conditions)
-    ]
+    attributes = {*attributes, *options.membership} - {""}
+    parsed = [*map(gates.parse, [conditions] if isinstance(conditions, str) else conditions)]
     for gate in parsed:
-        metrics = [*offered_names(options.continuous), *([MIX] if gate.change else [])]
-        gates.require_known(gate, metrics, {*attributes, *options.membership} - {""})
+        place = f"gate {gate.text!r}"
+        require_offered(gate.metric, options.continuous, place, [MIX] if gate.change else [])
+        if gate.attribute and gate.attribute not in attributes:
+            raise unknown_name("attribute", gate.attribute, attributes, place)
     return parsed

@@ -5,7 +5,7 @@ A condition on a change is ``change(equalized_odds_difference[sex])>0.05``, one 
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Literal
 
@@ -215,22 +215,13 @@ def parse(text: str) -> Gate:
             f"gate {text!r}, allowed: a metric, a comparison and a number, such as {EXAMPLES}"
         )
     metric = SHORT.get(parts["metric"], parts["metric"])
+    if metric in AMBIGUOUS:
+        raise InputError(
+            f"gate {text.strip()!r}: {metric} may be {' or '.join(AMBIGUOUS[metric])}; "
+            "allowed: one of these names"
+        )
     attribute, _equals, group = (parts["attribute"] or "").partition("=")
     return Gate(
         text.strip(), metric, attribute.strip(), parts["sign"], float(parts["limit"]),
         bool(parts["change"]), group.strip(),
     )  # fmt: skip
-
-
-def require_known(gate: Gate, metrics: Collection[str], attributes: Collection[str]) -> None:
-    """Check that an audit has the metric and the attribute of a gate."""
-    place = f"gate {gate.text!r}"
-    if gate.metric in AMBIGUOUS:
-        raise InputError(
-            f"{place}: {gate.metric} may be {' or '.join(AMBIGUOUS[gate.metric])}; "
-            "allowed: one of these names"
-        )
-    if gate.metric not in metrics:
-        raise unknown_name("metric", gate.metric, metrics, place)
-    if gate.attribute and gate.attribute not in attributes:
-        raise unknown_name("attribute", gate.attribute, attributes, place)

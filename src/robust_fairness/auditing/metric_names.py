@@ -1,5 +1,7 @@
 """Names of the metrics of an audit: which it offers, and which of them are selected."""
 
+from collections.abc import Collection
+
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.metrics import Gap, Metric, all_metrics, find_metric
@@ -34,54 +36,57 @@ SELECTIONS = (
 OF_SELECTIONS = ("selection_rate_difference", "selection_rate_ratio")
 
 
+SETS = ("conventional", "all")  # of metrics
+# Beside metrics by name: of kernels, and of the attributes themselves.
+FURTHER = (*OF_DEPENDENCE, *CORRECTED.values(), MISSING, SHARE)
+
+
 def metrics_of(continuous: bool) -> list[str]:
     """Names of the metrics of an audit, sorted.
 
     All measures of groups, and ``AGGREGATIONS`` of all quantities of classes or outcomes; those of
     the positive class by group only.
     """
-    task = "regression" if continuous else "classification"
-    names = [
-        metric.name
-        for metric in all_metrics()
-        if metric.task in (task, "any") and _is_shown(metric)
-    ]
+    names = []
+    for metric in all_metrics():
+        definition, aggregations = metric.definition, AGGREGATIONS
+        if not _fits(metric, continuous):
+            continue
+        if metric.is_signed:
+            aggregations = ("", "by_group", "difference")
+        elif metric.task == "regression" and metric.is_mean:
+            aggregations = (*AGGREGATIONS, "difference")
+        elif definition.binary:
+            aggregations = ("by_group",)
+        of_rows = definition.needs == ("y_true", "y_pred")
+        if metric.is_measure or (of_rows and metric.aggregation in aggregations):
+            names.append(metric.name)
     return sorted([*OF_DEPENDENCE, *names])
 
 
-def _is_shown(metric: Metric) -> bool:
-    """Whether all audits show a metric of their task."""
-    needs = metric.definition.needs
-    if metric.is_measure:
-        return ARRAYS.issuperset(needs)
-    return needs == ("y_true", "y_pred") and metric.aggregation in _aggregations(metric)
+def _fits(metric: Metric, continuous: bool) -> bool:
+    """Whether an audit of classes, or of a continuous target, has all that a metric needs."""
+    task = "regression" if continuous else "classification"
+    return metric.task in (task, "any") and ARRAYS.issuperset(metric.needs)
 
 
-def _aggregations(metric: Metric) -> tuple[str, ...]:
-    """The aggregations of a quantity that all audits show."""
-    if metric.is_signed:
-        return ("", "by_group", "difference")
-    if metric.task == "regression" and metric.is_mean:
-        return (*AGGREGATIONS, "difference")
-    return ("by_group",) if metric.definition.binary else AGGREGATIONS
-
-
-def offered_names(continuous: bool) -> list[str]:
-    """All values that the column ``metric`` of an audit may have.
+def require_offered(
+    name: str, continuous: bool, place: str = "", also: Collection[str] = ()
+) -> None:
+    """Refuse a name that is no value of an audit's column ``metric``, nor one of ``also``.
 
     Beside ``metrics_of``, every quantity of classes, outcomes or probabilities with any
     aggregation, such as ``roc_auc_difference`` or ``expected_calibration_error_by_group``.
     """
-    task = "regression" if continuous else "classification"
-    further = [
-        metric.name
-        for metric in all_metrics()
-        if metric.task in (task, "any") and ARRAYS.issuperset(metric.needs)
-    ]
-    return sorted({*metrics_of(continuous), *further, *CORRECTED.values(), MISSING, SHARE})
-
-
-SETS = ("conventional", "all")  # of metrics
+    if name in (*FURTHER, *also):
+        return
+    try:
+        if "(" not in name and _fits(find_metric(name), continuous):
+            return
+    except InputError:
+        pass
+    offered = [metric.name for metric in all_metrics() if _fits(metric, continuous)]
+    raise unknown_name("metric", name, {*offered, *FURTHER, *also}, place)
 
 
 def selected(options: Options) -> list[str]:
@@ -93,28 +98,26 @@ def selected(options: Options) -> list[str]:
     Raises:
         InputError: an audit has no such metric, or none without labels.
     """
-    known, names = offered_names(options.continuous), options.metrics
-    every = metrics_of(options.continuous)
-    sets = {"all": every, "conventional": every if options.continuous else [*CONVENTIONAL]}
-    if options.y_true is None:
-        sets = dict.fromkeys(sets, [*SELECTIONS])
-        for name in {*names}.intersection(known) - {*SELECTIONS, *OF_SELECTIONS, MISSING, SHARE}:
+    continuous, unlabelled = options.continuous, options.y_true is None
+    chosen: list[str] = []
+    for name in options.metrics:
+        if name in SETS:
+            conventional = name == "conventional" and not continuous
+            names = CONVENTIONAL if conventional else metrics_of(continuous)
+            names = SELECTIONS if unlabelled else names
+            chosen += filter(_of_some_labels, names) if options.labels == "some" else names
+            continue
+        require_offered(name, continuous, also=SETS)
+        if unlabelled and name not in (*SELECTIONS, *OF_SELECTIONS, MISSING, SHARE):
             raise InputError(
                 f"metric {name} needs a target; allowed without one: {', '.join(SELECTIONS)}"
             )
-    if options.labels == "some":
-        sets = {name: [*filter(_of_some_labels, some)] for name, some in sets.items()}
-        for name in {*names}.intersection(known) - {MISSING, SHARE}:
-            if not _of_some_labels(name):
-                raise InputError(
-                    f"metric {name} needs a label of every row; allowed with some: rates of "
-                    "classes and gaps between them, such as equalized_odds_difference"
-                )
-    chosen: list[str] = []
-    for name in names:
-        if name not in sets and name not in known:
-            raise unknown_name("metric", name, [*sets, *known])
-        chosen += sets.get(name, [name])
+        if options.labels == "some" and name not in (MISSING, SHARE) and not _of_some_labels(name):
+            raise InputError(
+                f"metric {name} needs a label of every row; allowed with some: rates of "
+                "classes and gaps between them, such as equalized_odds_difference"
+            )
+        chosen.append(name)
     return [name for name in dict.fromkeys(chosen) if name not in (MISSING, SHARE)]
 
 

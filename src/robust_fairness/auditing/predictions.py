@@ -221,10 +221,6 @@ class Predictions:
             by_attribute[name] = sum(sums[1:], sums[0])
         return by_attribute
 
-    def everyone(self) -> Counts:
-        """Counts of all rows as one group."""
-        return self.counts_of(Groups.named(np.zeros(len(self.samples), np.int64), ("",)))
-
     def counts_of(self, groups: Groups, share: np.ndarray | None = None) -> Counts:
         """Counts of groups of the rows, to which they belong with probabilities ``share``."""
         if self.known is not None:

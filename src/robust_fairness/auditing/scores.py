@@ -35,6 +35,7 @@ from robust_fairness.metrics.evaluation import rows_of, sources
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.groups import everyone as all_rows
 from robust_fairness.numbers.intervals import Compared, estimated, wilson
 from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
@@ -78,7 +79,8 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     samples, names = predictions.samples, selected(options)
     kernel = {*OF_DEPENDENCE, *CORRECTED.values()}
     metrics = {key: find_metric(key) for key in names if key not in kernel}
-    metrics |= metrics_of_functions(options.functions)
+    if options.functions:
+        metrics |= metrics_of_functions(options.functions)
     groups = predictions.groups(options.intersections)
     cells = predictions.counts(options.intersections) if samples.classes else {}
     of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
@@ -99,8 +101,10 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         rows += _rows(metric, attribute, source, compared, of_strata, options.small)
     order = {key: place for place, key in enumerate(metrics)}
     rows.sort(key=lambda row: order[row["metric"]])
-    inside, between = _within_strata(predictions, options, metrics, rows, compared)
-    rows += inside
+    between: list[control.Between] = []
+    if options.control_features:
+        inside, between = _within_strata(predictions, options, metrics, rows, compared)
+        rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
     rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
     for row in rows:
@@ -166,7 +170,7 @@ def sources_of(
     ``cells`` are the counts of every attribute.
     """
     samples, others = predictions.samples, []
-    everyone = {"": predictions.everyone()} if samples.classes else {}
+    everyone = {"": predictions.counts_of(all_rows(len(samples)))} if samples.classes else {}
     for metric in metrics:
         if samples.classes and metric.is_counted:
             parts = cells if GROUPED in metric.needs else everyone

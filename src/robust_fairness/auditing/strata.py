@@ -79,14 +79,14 @@ def name_in_each(attribute: str, columns: Sequence[str]) -> str:
 def in_strata(
     predictions: Predictions, intersections: bool, metrics: Sequence[str]
 ) -> list[InStrata]:
-    """The largest difference in a stratum by attribute and gap; none without control features.
+    """The largest difference in a stratum of control features by attribute and gap.
 
     Args:
-        predictions: of classes.
+        predictions: with control features; of numbers there is no difference.
         intersections: also of the intersections of attributes.
         metrics: names of gaps, of which the largest differences are compared.
     """
-    if not predictions.samples.classes or not len(predictions.control.columns):
+    if not predictions.samples.classes:
         return []
     gaps = {name: find_metric(name).gap for name in metrics}
     largest = [

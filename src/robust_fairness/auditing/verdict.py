@@ -8,7 +8,7 @@ import pandas as pd
 
 from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
-from robust_fairness.auditing.gates import VERDICTS, Gate, Judgement, Verdict
+from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.naming import option
@@ -75,25 +75,15 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
     ]  # fmt: skip
     distances = [abs(judgement.row.value - judgement.gate.limit) for judgement in like_first]
     first = like_first[int(np.argmax(np.nan_to_num(distances, nan=-1.0)))]
-    if not first.row.applies:
-        return f"No: {_what(first)} is not defined for these groups, so its gate fails"
+    gate, row, names = first.gate, first.row, {**GAPS, **GAPS_OF_CLASSES}
+    metric = f"the {names[gate.metric]}" if gate.metric in names else gate.metric
+    by = f" by {row.place}" if row.place else ""
+    what = f"{'the change of ' if gate.change else ''}{metric}{by}"
+    if not row.applies:
+        return f"No: {what} is not defined for these groups, so its gate fails"
     verdicts = [judgement.verdict for judgement in judgements]
-    return gated(
-        verdicts, _what(first), _written(first), _side(first.gate), first.evident, _is_past(first)
-    )
-
-
-def _what(judgement: Judgement) -> str:
-    change = "the change of " if judgement.gate.change else ""
-    name = {**GAPS, **GAPS_OF_CLASSES}.get(judgement.gate.metric)
-    metric = f"the {name}" if name else judgement.gate.metric
-    by = f" by {judgement.row.place}" if judgement.row.place else ""
-    return f"{change}{metric}{by}"
-
-
-def _side(gate: Gate) -> str:
-    """The limit of a gate, and the side of it that fails."""
-    return f"{'above' if gate.sign in ('>', '>=') else 'below'} {exact(gate.limit)}"
+    side = f"{'above' if gate.sign in ('>', '>=') else 'below'} {exact(gate.limit)}"
+    return gated(verdicts, what, _written(first), side, first.evident, _is_past(first))
 
 
 def _is_past(judgement: Judgement) -> bool:

@@ -26,8 +26,7 @@ def _by_side(
     classes = int(y_true.max(initial=0)) + 1
     tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
     means = means_of(RowValues(y_pred == y_true), Groups.named(tail.astype(np.int64), SIDES))
-    ends = zip(means.scores(SIDES).items(), *wilson(means.value, means.n)[1:], strict=True)
-    return {side: score.within(low, high, "Wilson") for (side, score), low, high in ends}
+    return means.scores(SIDES, *wilson(means.value, means.n)[1:], "Wilson")
 
 
 @measure(better="higher", options={"beta": BETA})

@@ -219,21 +219,20 @@ class Counts:
         """The values of a quantity by group, computed once."""
         given = {**quantity.options, **(options or {})}
         key = (quantity.name, *given.items())
-        if key not in self.made:
-            self.made[key] = self._values(quantity, given)
-        return self.made[key]
-
-    def _values(self, quantity: Quantity, options: Options) -> Means:
+        if key in self.made:
+            return self.made[key]
         if quantity.rows is None:
             return self.cells.values(quantity, options)
         try:
-            rows = quantity.rows(*self.grid(), **options)
+            rows = quantity.rows(*self.grid(), **given)
         except Undefined as reason:
-            return Means.missing(reason, self.known())
-        means = self.means(np.asarray(rows.values, np.float64), rows.among)
-        if means.value.ndim > 1:
-            return means
-        return means.of_groups_with(self.known(), rows.none, self.classes)
+            means = Means.missing(reason, self.known())
+        else:
+            means = self.means(np.asarray(rows.values, np.float64), rows.among)
+            if means.value.ndim == 1:
+                means = means.of_groups_with(self.known(), rows.none, self.classes)
+        self.made[key] = means
+        return means
 
     def row_values(self, quantity: Quantity) -> tuple[Array, Array | None]:
         """Row values of a mean by class and decision, and the rows that it is taken among."""

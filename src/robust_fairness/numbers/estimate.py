@@ -39,13 +39,9 @@ class Component:
     def __add__(self, other: "Component") -> "Component":
         """The sum of two independent parts, with Satterthwaite's degrees of freedom."""
         total = self.variance + other.variance
-        spread = _over_df(self) + _over_df(other)
+        spread = sum(np.square(part.variance) / part.df for part in (self, other))
         df = np.divide(total**2, spread, out=np.full(np.shape(total), np.inf), where=spread > 0)
         return Component(total, df)
-
-
-def _over_df(part: Component) -> Array:
-    return np.asarray(np.square(part.variance) / part.df)
 
 
 @dataclass(frozen=True)

@@ -136,17 +136,14 @@ class Compared:
 
 def estimated(metric: Metric, source: Source) -> tuple[dict[str, Score], Compared | None]:
     """Scores of a metric by group with their intervals, and what a gap compares."""
-    scores = metric.of(source)
-    if set(scores) == {""} and not scores[""].applies:
-        return scores, None
-    if isinstance(metric.definition, Quantity) and metric.aggregation in ("", "by_group"):
+    definition = metric.definition
+    fits = not definition.binary or len(source.classes) in (0, TWO)
+    if fits and isinstance(definition, Quantity) and metric.aggregation in ("", "by_group"):
         of = source if metric.aggregation else source.everyone
-        means = of.values(metric.definition, metric.options)
-        low, high, kind = mean_intervals(metric.definition, means)
-        ends = zip(scores.items(), low, high, strict=True)
-        scores = {name: score.within(lower, upper, kind) for (name, score), lower, upper in ends}
-        return scores, None
-    if set(scores) != {""}:
+        means = of.values(definition, metric.options)
+        return means.scores(of.names, *mean_intervals(definition, means)), None
+    scores = metric.of(source)
+    if set(scores) != {""} or not scores[""].applies:
         return scores, None
     compares = compared(metric, source)
     if compares is not None and not compares.rates.bounded and scores[""].value is None:

@@ -20,7 +20,7 @@ Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
@@ -75,12 +75,6 @@ class Score:
         if self.value is not None and np.isnan(self.value):  # no worst group passes it over
             object.__setattr__(self, "value", None)
             object.__setattr__(self, "note", self.note or NO_WEIGHT)
-
-    def within(self, low: float, high: float, interval: str) -> "Score":
-        """The same with an interval; without a value or bounds it has none."""
-        if self.value is None or np.isnan(low):
-            return self
-        return replace(self, low=float(low), high=float(high), interval=interval)
 
 
 @dataclass(frozen=True)
@@ -178,16 +172,23 @@ class Means(NamedTuple):
         shown = np.where(np.isfinite(self.value), self.n, rows)
         return self._replace(shown=shown, notes=notes)
 
-    def scores(self, names: Sequence[str]) -> dict[str, Score]:
-        """A score per group, by name."""
-        applies = np.broadcast_to(self.applies, len(names))
-        columns = (self.value, self.shown, self.notes, applies, self.variance)
+    def scores(
+        self, names: Sequence[str], low: Any = np.nan, high: Any = np.nan, interval: str = ""
+    ) -> dict[str, Score]:
+        """A score per group, by name, within bounds by a construction where there are any."""
+        known = ~(np.isnan(self.value) | np.isnan(low))
+        applies, *ends = np.broadcast_arrays(self.applies, low, high, self.value)[:3]
+        low, high = (np.where(known, end, np.nan).tolist() for end in ends)
+        columns = (self.value, self.shown, self.notes, applies, self.variance, low, high, known)
         return {
             name: Score(
-                float(value), int(n), note, bool(fits), None if np.isnan(spread) else float(spread)
+                float(value), int(n), note, bool(fits),
+                None if np.isnan(variance) else float(variance),
+                low=least, high=most, interval=interval if is_known else "",
             )
-            for name, value, n, note, fits, spread in zip(names, *columns, strict=True)
-        }
+            for name, value, n, note, fits, variance, least, most, is_known
+            in zip(names, *columns, strict=True)
+        }  # fmt: skip
 
 
 def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = None) -> Means:

@@ -260,7 +260,8 @@ def interval(
     alone = (np.count_nonzero(of.functions, axis=-1) == 1).all()
     corrected = rates.corrected(ADDED_ALONE if alone else ADDED)
     estimate = with_moderated(contrast(corrected, None, of.functions, None, ratio))
-    symmetric = _symmetric(of.functions)
+    rows = set(map(tuple, of.functions.tolist()))
+    symmetric = rows == set(map(tuple, (0.0 - of.functions).tolist()))
     tails = level / (len(of.functions) * (1 if symmetric else 2)), level / 2
     below, above = estimate.critical(np.reshape(tails, (2, 1, 1)))
     low = known_or(estimate.value - below, -np.inf).max(-1)
@@ -273,8 +274,3 @@ def interval(
 def known_or(values: Array, unknown: float) -> Array:
     """The values, and what is taken where they are not known (NaN)."""
     return np.where(np.isnan(values), unknown, values)
-
-
-def _symmetric(functions: Array) -> bool:
-    have = {tuple(row) for row in functions.tolist()}
-    return all(tuple(row) in have for row in (-functions + 0.0).tolist())

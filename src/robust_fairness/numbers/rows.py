@@ -1,6 +1,6 @@
 """Rows as a source of quantities: what metrics are computed of that are no function of counts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -86,47 +86,49 @@ class Rows:
     def values(self, quantity: Quantity, options: Options | None = None) -> Means:
         given = {**quantity.options, **(options or {})}
         key = (quantity.name, *given.items())
-        if key not in self.made:
-            made = self._values(quantity, given)
-            if not self.independent:
-                unknown = np.full(len(made.value), np.nan)
-                made = made._replace(variance=unknown, effective=unknown)
-            self.made[key] = made
-        return self.made[key]
-
-    def _values(self, quantity: Quantity, options: Options) -> Means:
+        if key in self.made:
+            return self.made[key]
         needed = {need: self.arrays[need] for need in quantity.needs}
         weight = self.arrays.get(WEIGHTS)
         groups = everyone(len(needed[quantity.needs[0]])) if self.groups is None else self.groups
         if quantity.rows is not None:
             try:
-                return means_of(quantity.rows(**needed, **options), groups, weight)
+                means = means_of(quantity.rows(**needed, **given), groups, weight)
             except Undefined as reason:
-                return Means.missing(reason, groups.counts)
-        if weight is not None:
-            needed[WEIGHTS] = weight
-        if quantity.by_groups is not None:
-            return quantity.by_groups(**needed, sensitive_features=groups, **options)
-        if self.groups is None:
-            return Means.of_scores([self._called(quantity, needed, slice(None), options)])
-        order = np.argsort(groups.index, kind="stable")[int((groups.codes < 0).sum()) :]
-        rows_by_group = np.split(order, np.cumsum(groups.counts))[:-1]
-        return Means.of_scores(
-            [self._called(quantity, needed, rows, options) for rows in rows_by_group]
-        )
+                means = Means.missing(reason, groups.counts)
+        else:
+            needed |= {} if weight is None else {WEIGHTS: weight}
+            if quantity.by_groups is not None:
+                means = quantity.by_groups(**needed, sensitive_features=groups, **given)
+            else:
+                means = Means.of_scores([*self._of_groups(quantity, needed, groups, given)])
+        if not self.independent:
+            unknown = np.full(len(means.value), np.nan)
+            means = means._replace(variance=unknown, effective=unknown)
+        self.made[key] = means
+        return means
 
-    def _called(self, quantity: Quantity, arrays: Arrays, rows: Any, options: Options) -> Score:
-        """The score of some rows by the function of a quantity."""
-        of_rows = {name: array[rows] for name, array in arrays.items()}
-        n = len(next(iter(of_rows.values())))
-        if not n:
-            return Score(None, 0, NO_ROWS)
-        if WEIGHTS in of_rows and not of_rows[WEIGHTS].any():
-            return Score(None, n, NO_WEIGHT)
-        if self.stands_for is not None:
-            n = int(self.stands_for[rows].sum())
-        result = called(quantity.function, of_rows, n, options)
-        return result if isinstance(result, Score) else Score(float(result), n)
+    def _of_groups(
+        self, quantity: Quantity, arrays: Arrays, groups: Groups, options: Options
+    ) -> Iterator[Score]:
+        """The score of the rows of every group by the function of a quantity."""
+        rows_of_groups: Sequence[Any] = [slice(None)]
+        if self.groups is not None:
+            order = np.argsort(groups.index, kind="stable")[int((groups.codes < 0).sum()) :]
+            rows_of_groups = np.split(order, np.cumsum(groups.counts))[:-1]
+        for rows in rows_of_groups:
+            of_rows = {name: array[rows] for name, array in arrays.items()}
+            n = len(next(iter(of_rows.values())))
+            if not n:
+                yield Score(None, 0, NO_ROWS)
+                continue
+            if WEIGHTS in of_rows and not of_rows[WEIGHTS].any():
+                yield Score(None, n, NO_WEIGHT)
+                continue
+            if self.stands_for is not None:
+                n = int(self.stands_for[rows].sum())
+            result = called(quantity.function, of_rows, n, options)
+            yield result if isinstance(result, Score) else Score(float(result), n)
 
     def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
         needed = {
