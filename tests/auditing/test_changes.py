@@ -138,7 +138,8 @@ def test_groups_of_one_period_and_hidden_groups_are_told() -> None:
     assert of(told, "group_share", "region", "north")["note"] == "only in the earlier period"
     note = "north only in the earlier period"
     assert of(told, "equalized_odds_difference", "region")["note"] == note
-    hidden = audit(then, "y", "said", ["region"], metrics=["conventional"], suppress=10)
+    metrics = ["conventional", "disparate_impact_by_group"]
+    hidden = audit(then, "y", "said", ["region"], metrics=metrics, suppress=10)
     assert set(hidden["group"]) == {"", "east", "west"}
     assert not hidden["note"].str.contains("north").any()
     pd.testing.assert_series_equal(

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robust_fairness import metrics
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import evaluate
+from robust_fairness.metrics.fairness import delta_dp_one_vs_rest, delta_eo_one_vs_rest
 
 from .helpers import samples_of
 
@@ -87,7 +89,7 @@ def test_unfolded_disparate_impact_by_hand(group, prediction, expected):
 
 @pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3), (4, 3)])
 def test_one_vs_rest_equals_loops(groups, classes):
-    """The largest gap over groups (and classes), written out."""
+    """The largest gap over groups (and classes), written out; also of classes without names."""
     y, p, group = random_rows(3, groups=groups, classes=classes)
     names = tuple(f"c{k}" for k in range(classes))
     rows = scores(
@@ -107,6 +109,10 @@ def test_one_vs_rest_equals_loops(groups, classes):
     )
     assert rows["delta_dp_one_vs_rest"]["value"] == pytest.approx(dp)
     assert rows["delta_eo_one_vs_rest"]["value"] == pytest.approx(eo)
+    for function, expected in ((delta_dp_one_vs_rest, dp), (delta_eo_one_vs_rest, eo)):
+        assert function(y, p, sensitive_features=group).value == pytest.approx(expected)
+        with pytest.raises(InputError, match=f"{classes} classes, of which 1 have names"):
+            function(y, p, sensitive_features=group, classes=["c0"])
 
 
 @pytest.mark.parametrize(("groups", "classes"), [(3, 2), (2, 3)])

@@ -1,6 +1,6 @@
 """An audit with all that is made of it: tables, charts, the page."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
@@ -25,6 +25,7 @@ from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import InStrata, in_strata
 from robust_fairness.auditing.verdict import of_strata, worst_group
 from robust_fairness.auditing.who import gap_names
+from robust_fairness.numbers.intervals import Compared
 
 SUMMARY = (
     "accuracy", "worst_group_accuracy", "demographic_parity_difference",
@@ -238,7 +239,8 @@ def audited(
     if options.control_features:
         shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
         strata = in_strata(now, options.intersections, shown)
-    changed, compared_then = None, alone
+    changed: pd.DataFrame | None = None
+    compared_then: Mapping[tuple[str, str], Compared] = alone
     if then is not None:
         require_comparable(now, then, (name, then_name))
         earlier = scored(then, options, then_name)

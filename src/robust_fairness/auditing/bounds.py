@@ -22,11 +22,10 @@ more groups and of several rates together are valid.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.metrics import Metric
@@ -46,7 +45,7 @@ def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
     gap, groups = metric.gap, np.flatnonzero(cells.known())
     if isinstance(cells, PartlyLabelled):
         return np.nan, np.nan
-    if not _has_bounds(gap) or len(groups) < TWO or not cells.weight[-1].any():
+    if gap is None or gap.how == "worst_gap" or len(groups) < TWO or not cells.weight[-1].any():
         return np.nan, np.nan
     of_rates = []
     for quantity in gap.of:
@@ -62,13 +61,9 @@ def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
                 misses[groups],
                 hits[-1],
                 misses[-1],
-            )
+            )  # fmt: skip
         )
     return _combined(gap.how, of_rates)
-
-
-def _has_bounds(gap: Gap | None) -> TypeGuard[Gap]:
-    return gap is not None and gap.how != "worst_gap"
 
 
 def _combined(how: str, of_rates: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -128,7 +123,7 @@ class Strata:
 def bounds_in_strata(metric: Metric, strata: Strata) -> tuple[float, float]:
     """Smallest and largest value of a gap, a ratio or a worst group; NaN for other metrics."""
     gap = metric.gap
-    if not _has_bounds(gap):
+    if gap is None or gap.how == "worst_gap":
         return np.nan, np.nan
     of_rates = []
     for low, high in map(strata.rates, gap.of):

@@ -8,12 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.audit import (
-    Audit,
-    audited,
-    audited_tables,
-    with_notes_of,
-)
+from robust_fairness.auditing.audit import Audit, audited, audited_tables, with_notes_of
 from robust_fairness.auditing.changes import MIX, changes, require_comparable, tested_changes
 from robust_fairness.auditing.door import check, with_bins_of, without_labels
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
@@ -127,7 +122,10 @@ def audit_file(
     elif monitored.period is not None:
         audit = _of_periods(source, options, monitored.period, monitored, named)
     else:
-        audit = _of_files(source, options, reference)
+        table, earlier = _tables(source, options, reference)
+        names = source.path.name, "" if reference is None else reference.name
+        names = ("current", "reference") if names[0] == names[1] else names
+        audit = audited_tables(table, options, names[0], earlier, names[1])
     return audit.judged(gates, rule)
 
 
@@ -180,9 +178,10 @@ def files_of(
     return {f"{stem}_{name}": text for name, text in pages.items()}
 
 
-def _of_files(source: TableFile, options: Options, reference: Path | None) -> Audit:
-    """The audit of a file, compared with a reference where there is one."""
-    name = source.path.name
+def _tables(
+    source: TableFile, options: Options, reference: Path | None
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """The columns of a file, and those of the reference where there is one."""
     try:
         table = source.columns(options)
     except InputError as error:
@@ -190,16 +189,15 @@ def _of_files(source: TableFile, options: Options, reference: Path | None) -> Au
             raise
         raise InputError(f"{error}; without labels: {without_labels()}") from None
     if reference is None:
-        return audited_tables(table, options, name)
-    names = (name, reference.name) if name != reference.name else ("current", "reference")
+        return table, None
     try:
-        earlier = replace(source, path=reference).columns(options)
+        return table, replace(source, path=reference).columns(options)
     except InputError as error:
         if options.label_probability is None or error.unknown != options.label_probability:
             raise
         # the earlier labels are complete
-        earlier = replace(source, path=reference).columns(replace(options, label_probability=None))
-    return audited_tables(table, options, names[0], earlier, names[1])
+        without = replace(options, label_probability=None)
+        return table, replace(source, path=reference).columns(without)
 
 
 def _of_periods(

@@ -1,6 +1,6 @@
 """Names of the metrics of an audit: which it offers, and which of them are selected."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError, unknown_name
@@ -49,7 +49,8 @@ def metrics_of(continuous: bool) -> list[str]:
     """
     names = []
     for metric in all_metrics():
-        definition, aggregations = metric.definition, AGGREGATIONS
+        definition = metric.definition
+        aggregations: Sequence[str] = AGGREGATIONS
         if not _fits(metric, continuous):
             continue
         if metric.is_signed:
@@ -103,7 +104,7 @@ def selected(options: Options) -> list[str]:
     for name in options.metrics:
         if name in SETS:
             conventional = name == "conventional" and not continuous
-            names = CONVENTIONAL if conventional else metrics_of(continuous)
+            names: Sequence[str] = CONVENTIONAL if conventional else metrics_of(continuous)
             names = SELECTIONS if unlabelled else names
             chosen += filter(_of_some_labels, names) if options.labels == "some" else names
             continue

@@ -6,9 +6,6 @@ The positive class is class 1. fairlearn's are defined for any number of groups;
 ``disparate_impact_by_group`` is unfolded, for any number of groups.
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
 from robust_fairness.metrics.classification import (
@@ -19,13 +16,9 @@ from robust_fairness.metrics.classification import (
 )
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.forms import missing
-from robust_fairness.numbers.gaps import gap
-from robust_fairness.numbers.groups import as_groups
+from robust_fairness.numbers.gaps import counted, gap
 from robust_fairness.numbers.intervals import to_rest
-from robust_fairness.numbers.quantities import Array, Score, Weights, measure
-
-CLASSES = ("0", "1")
-WITH_CLASSES = ("y_true", "y_pred", "sensitive_features", "classes")
+from robust_fairness.numbers.quantities import Score
 
 
 @gap(of=[selection_rate])
@@ -84,73 +77,48 @@ def disparate_impact() -> None:
     """
 
 
-@measure(better="higher", binary=True)
-def disparate_impact_by_group(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> dict[str, Score]:
+@counted(better="higher", binary=True)
+def disparate_impact_by_group(counts: Counts) -> dict[str, Score]:
     """Unfolded, P(Y'=1 | A=a) / P(Y'=1 | A!=a) of each group a.
 
     Above 1 where the group has the higher rate. The value of the discriminated group is Eq. 16 of
-    FairCOCCO. Missing where no row of another group has a positive prediction.
+    FairCOCCO. Missing where no row of another group has a positive prediction; n are the rows of
+    the group.
     """
-    cells = _counts(y_pred, sensitive_features, CLASSES, sample_weight)
-    hit = cells.grid()[1] == 1
-    inside, outside = (part.means(hit) for part in (cells, cells.others()))
+    rows, weight = counts.known(), counts.weight[:-1]
+    hits, total = weight[..., 1].sum(1), weight.sum((1, 2))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outside = (hits.sum() - hits) / (total.sum() - total)
+        ratio = hits / total / outside
     scores = {}
-    for place, name in enumerate(cells.groups):
-        absent = missing(inside.n[[place]], [name])
-        absent = absent or missing(outside.n[[place]], [f"other than {name}"])
-        if absent is None and not outside.value[place] > 0:
-            absent = Score(None, len(y_pred), "no positive prediction in any other group")
-        ratio = inside.value[place] / outside.value[place] if absent is None else np.nan
-        scores[name] = absent or Score(float(ratio), len(y_pred))
+    for place, name in enumerate(counts.groups):
+        absent = missing([rows[place]], [name])
+        absent = absent or missing([rows.sum() - rows[place]], [f"other than {name}"])
+        if absent is None and not outside[place] > 0:
+            absent = Score(None, int(rows[place]), "no positive prediction in any other group")
+        scores[name] = absent or Score(float(ratio[place]), int(rows[place]))
     return scores
 
 
-@measure(better="lower")
-def delta_dp_one_vs_rest(
-    y_true: Array, y_pred: Array, *, sensitive_features: Any, sample_weight: Weights = None
-) -> Score:
+@counted(better="lower")
+def delta_dp_one_vs_rest(counts: Counts) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
-    classes = range(max(2, int(y_pred.max(initial=0)) + 1))
-    cells = _counts(y_pred, sensitive_features, [str(label) for label in classes], sample_weight)
-    gaps = _gaps_to_rest(cells, of_classes=False)
-    return gaps if isinstance(gaps, Score) else Score(float(gaps.max()), len(y_pred))
+    return _largest_to_rest(counts, of_classes=False)
 
 
-@measure(better="lower", needs=WITH_CLASSES)
-def delta_eo_one_vs_rest(
-    y_true: Array,
-    y_pred: Array,
-    *,
-    sensitive_features: Any,
-    classes: Sequence[str] = CLASSES,
-    sample_weight: Weights = None,
-) -> Score:
+@counted(better="lower")
+def delta_eo_one_vs_rest(counts: Counts) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
-    cells = _counts(y_pred, sensitive_features, classes, sample_weight, y_true)
-    gaps = _gaps_to_rest(cells, of_classes=True)
-    return gaps if isinstance(gaps, Score) else Score(float(gaps.sum(0).max()), len(y_true))
+    return _largest_to_rest(counts, of_classes=True)
 
 
-def _counts(
-    y_pred: Array,
-    sensitive_features: Any,
-    classes: Sequence[str],
-    sample_weight: Weights,
-    y_true: Array | None = None,
-) -> Counts:
-    """Counts of rows; all of the first class where labels do not matter."""
-    y = np.zeros(len(y_pred), np.int64) if y_true is None else y_true
-    return Counts.of(as_groups(sensitive_features), y, y_pred, tuple(classes), sample_weight)
-
-
-def _gaps_to_rest(cells: Counts, of_classes: bool) -> Array | Score:
-    """Absolute differences to the other groups ``[classes, groups]``; or why one is missing."""
+def _largest_to_rest(counts: Counts, of_classes: bool) -> Score:
+    """Largest difference of a group to all others: of a class, or the sum over those of rows."""
     gaps = []
-    for label, (means, functions) in zip(cells.classes, to_rest(cells, of_classes), strict=True):
+    for label, (means, functions) in zip(counts.classes, to_rest(counts, of_classes), strict=True):
         among = f" or beside it{f' in class {label}' if of_classes else ''}"
-        if absent := missing(np.minimum(means.n, means.n.sum() - means.n), cells.groups, among):
+        if absent := missing(np.minimum(means.n, means.n.sum() - means.n), counts.groups, among):
             return absent
         gaps.append(np.abs(functions @ means.value))
-    return np.array(gaps)
+    combined = np.sum(gaps, axis=0) if of_classes else np.max(gaps, axis=0)
+    return Score(float(combined.max()), int(counts.known().sum()))

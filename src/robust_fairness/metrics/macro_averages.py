@@ -11,7 +11,7 @@ positives and false negatives; both are taken the usual way here.
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.quantities import Undefined, Weights, means_of_rows, quantity
+from robust_fairness.numbers.quantities import Undefined, Weights, quantity
 
 
 @quantity(better="higher")
@@ -61,7 +61,8 @@ def _mean_share(
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
-    hits = means_of_rows(number, predicted == among, len(occurring), sample_weight).value
+    right = (predicted == among) * (1.0 if sample_weight is None else sample_weight)
+    hits = np.bincount(number, right) / np.bincount(number, sample_weight)
     present = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
     shares[present] = hits[np.searchsorted(occurring, classes[present])]

@@ -39,7 +39,7 @@ class Component:
     def __add__(self, other: "Component") -> "Component":
         """The sum of two independent parts, with Satterthwaite's degrees of freedom."""
         total = self.variance + other.variance
-        spread = sum(np.square(part.variance) / part.df for part in (self, other))
+        spread = np.square(self.variance) / self.df + np.square(other.variance) / other.df
         df = np.divide(total**2, spread, out=np.full(np.shape(total), np.inf), where=spread > 0)
         return Component(total, df)
 

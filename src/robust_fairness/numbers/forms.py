@@ -42,7 +42,7 @@ def difference(means: Means, names: Names) -> Score:
 
     Source: ``MetricFrame.difference`` of fairlearn.
     """
-    if reason := _no_gap(means, names):
+    if reason := _undefined(means, names):
         return reason
     highest, *_, lowest = _ranked(means, higher=True)
     return _gap(means, names, [highest], [lowest])
@@ -50,7 +50,7 @@ def difference(means: Means, names: Names) -> Score:
 
 def ratio(means: Means, names: Names) -> Score:
     """The lowest value of a group over the highest one (``MetricFrame.ratio`` of fairlearn)."""
-    if reason := _no_gap(means, names):
+    if reason := _undefined(means, names):
         return reason
     highest, *_, lowest = _ranked(means, higher=True)
     if not means.value[highest]:
@@ -65,11 +65,9 @@ def worst_group(means: Means, names: Names, higher: bool) -> Score:
 
     Source: Sagawa et al. 2020, whose groups are the subgroups of group and class.
     """
-    present = np.flatnonzero(means.shown)
-    if not len(present):
-        return Score(None, 0, NO_ROWS)
-    if reason := _no_value(means, names, present):
+    if reason := _undefined(means, names, 1):
         return reason
+    present = np.flatnonzero(means.shown)
     worst = present[((1 if higher else -1) * means.value[present]).argmin()]
     note = _note(means, names, f"group {names[worst]}")
     variance = float(means.variance[worst])
@@ -85,8 +83,7 @@ def mean_group(means: Means, names: Names) -> Score:
     The mean of ``accuracy`` over head and tail is the unbiased accuracy of questions (Shrestha et
     al. 2022, Table 2).
     """
-    absent = missing(means.shown, names) or _no_value(means, names, np.arange(len(names)))
-    if absent:
+    if absent := missing(means.shown, names) or _undefined(means, names, 1):
         return absent
     variance = _variance_of_mean(means, range(len(names)))
     return Score(float(means.value.mean()), _rows(means, range(len(names))), variance=variance)
@@ -103,7 +100,7 @@ def majority_gap(means: Means, names: Names, training: Array) -> Score:
         names: names of the groups.
         training: number of training rows of every group, int64 ``[groups]``.
     """
-    if reason := _no_gap(means, names):
+    if reason := _undefined(means, names):
         return reason
     present = np.flatnonzero(means.shown)
     majority = int(present[training[present].argmax()])
@@ -113,7 +110,7 @@ def majority_gap(means: Means, names: Names, training: Array) -> Score:
 
 def worst_gap(means: Means, names: Names, higher: bool) -> Score:
     """Mean of the other groups' values less the worst group's, never below 0."""
-    if reason := _no_gap(means, names):
+    if reason := _undefined(means, names):
         return reason
     *others, worst = _ranked(means, higher)
     return _gap(means, names, others, [worst], 1 if higher else -1)
@@ -125,7 +122,7 @@ def halves_gap(means: Means, names: Names, higher: bool) -> Score:
     Groups are ranked by these very values, so the gap is above 0 whenever they differ, by chance
     too. The middle one of an odd number of groups is in neither half.
     """
-    if reason := _no_gap(means, names):
+    if reason := _undefined(means, names):
         return reason
     ranked = _ranked(means, higher)
     half = len(ranked) // 2
@@ -144,7 +141,7 @@ def light_dark_gap(means: Means, names: Names) -> Score:
     for side, item in ((LIGHT, light), (DARK, dark)):
         if not item:
             return Score(None, 0, f"no rows of skin types {side[0]} to {side[-1]}")
-    return _no_gap(means, names) or _gap(means, names, light, dark)
+    return _undefined(means, names) or _gap(means, names, light, dark)
 
 
 def missing(counts: Array | Sequence[int], names: Names, among: str = "") -> Score | None:
@@ -153,18 +150,14 @@ def missing(counts: Array | Sequence[int], names: Names, among: str = "") -> Sco
     return Score(None, 0, f"{NO_ROWS} of group {listed(empty)}{among}") if empty else None
 
 
-def _no_value(means: Means, names: Names, present: Array) -> Score | None:
+def _undefined(means: Means, names: Names, fewest: int = LEAST_GROUPS) -> Score | None:
+    """The missing value of fewer groups with rows, or of one without a value; else None."""
+    present = np.flatnonzero(means.shown)
+    if len(present) < fewest:
+        return Score(None, 0, NO_ROWS if fewest == 1 else FEW)
     unknown = present[np.isnan(means.value[present])]
     reasons = [f"group {names[place]}: {means.notes[place]}" for place in unknown]
     return Score(None, 0, listed(reasons, "; ")) if reasons else None
-
-
-def _no_gap(means: Means, names: Names) -> Score | None:
-    """The missing gap of groups that have none, and why; None where there is one."""
-    present = np.flatnonzero(means.shown)
-    if len(present) < LEAST_GROUPS:
-        return Score(None, 0, FEW)
-    return _no_value(means, names, present)
 
 
 def _ranked(means: Means, higher: bool) -> list[int]:
@@ -179,7 +172,8 @@ def _gap(
 ) -> Score:
     """Mean over the first groups less that over the second, times the sign."""
     value = means.value[first].mean() - means.value[second].mean()
-    note = " less ".join(listed([names[place] for place in some]) for some in (first, second))
+    minuend, subtrahend = ([*map(names.__getitem__, some)] for some in (first, second))
+    note = f"{listed(minuend)} less {listed(subtrahend)}"
     parts = [_variance_of_mean(means, some) for some in (first, second)]
     variance = None if None in parts else sum(part for part in parts if part is not None)
     rows = _rows(means, [*first, *second])

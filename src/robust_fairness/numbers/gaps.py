@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
+from robust_fairness.core.errors import InputError
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.forms import How, difference, missing, ratio
 from robust_fairness.numbers.groups import as_groups
 from robust_fairness.numbers.quantities import (
@@ -18,6 +20,7 @@ from robust_fairness.numbers.quantities import (
     WEIGHTS,
     Array,
     Definition,
+    Measure,
     NotApplicable,
     Quantity,
     Score,
@@ -54,7 +57,7 @@ class Gap(Definition):
         if self.groups and (absent := missing(parts[0].shown, source.names)):
             return absent
         compare = ratio if self.how == "ratio" else difference
-        scores = [compare(part, source.names) for part in parts]
+        scores = [*map(compare, parts, [source.names] * len(parts))]
         undefined = [score for score in scores if score.value is None]
         if undefined:
             return undefined[0]
@@ -106,6 +109,44 @@ def gap(
             of=tuple(item for item in quantities if isinstance(item, Quantity)),
         )  # fmt: skip
         registered(definition)
+        return computed
+
+    return declared
+
+
+def counted(**facts: Any) -> Callable[[Callable[[Counts], Any]], Callable[..., Any]]:
+    """Register a function of counts as a named measure, with these fields of ``Measure``.
+
+    Returns:
+        A decorator. The function that it makes takes ``y_true``, ``y_pred``,
+        ``sensitive_features`` (one label per row, or ``Groups``), the names of the ``classes``
+        (numbered if none are given) and ``sample_weight``.
+    """
+
+    def declared(of_counts: Callable[[Counts], Any]) -> Callable[..., Any]:
+        name = of_counts.__name__
+
+        def computed(
+            y_true: Array,
+            y_pred: Array,
+            *,
+            sensitive_features: Any,
+            classes: Sequence[str] = (),
+            sample_weight: Weights = None,
+        ) -> Any:
+            number = 1 + max(int(y_true.max(initial=1)), int(y_pred.max(initial=1)))
+            names = tuple(classes) or tuple(map(str, range(number)))
+            if len(names) < number:
+                raise InputError(
+                    f"metric {name}: {number} classes, of which {len(names)} have names"
+                )
+            groups = as_groups(sensitive_features)
+            return of_counts(Counts.of(groups, y_true, y_pred, names, sample_weight))
+
+        computed.__name__, computed.__doc__ = name, of_counts.__doc__
+        computed.__module__ = of_counts.__module__
+        needs = ("y_true", "y_pred", GROUPED, "classes")
+        registered(Measure(name=name, function=computed, of_counts=of_counts, needs=needs, **facts))
         return computed
 
     return declared

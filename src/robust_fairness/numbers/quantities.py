@@ -272,9 +272,13 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure(Definition):
-    """A named measure, whose function returns a ``Score`` or one per group."""
+    """A named measure, whose function returns a ``Score`` or one per group.
+
+    ``of_counts`` is the same of ``Counts``, where it is a function of these.
+    """
 
     needs: tuple[str, ...] = ("y_true", "y_pred", "sensitive_features")
+    of_counts: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,11 +86,11 @@ class Cleaning:
         else:
             codes, distinct = cells.cat.codes.to_numpy(), cells.cat.categories
         texts = list(distinct)
-        if not any(isinstance(text, str) for text in texts):
+        scalars = (str, int, float, bool, np.number, np.bool_)
+        has_text = any(isinstance(text, str) for text in texts)
+        if not has_text or not all(isinstance(text, scalars) for text in texts):
             return cells, ""
-        texts = [str(text) if is_scalar(text) else text for text in texts]
-        if not all(isinstance(text, str) for text in texts):
-            return cells, ""
+        texts = list(map(str, texts))
         known = [not BLANK.fullmatch(text) and text not in self.missing for text in texts]
         named, how = self.names([text for text, is_ in zip(texts, known, strict=True) if is_],
                                 place, len(texts) > names)  # fmt: skip
@@ -178,11 +178,6 @@ def require_one_decimal(columns: Mapping[str, Sequence[str]]) -> None:
                 f"{with_comma[0]} has decimal commas; declare the decimal separator, ',' or '.' "
                 "(decimal)"
             )
-
-
-def is_scalar(value: object) -> bool:
-    """Whether a cell is text, a number or a truth value."""
-    return isinstance(value, str | int | float | bool | np.number | np.bool_)
 
 
 def dates_of(cells: pd.Series) -> pd.Series | None:

@@ -90,29 +90,25 @@ def read_columns(
         with needed_by(f"{name}: a Parquet file"):
             table = _parquet_columns(files, name, columns, collector)
     else:
-
-        def read(encoding: str) -> pd.DataFrame:
-            lines = _lines(files.blocks(name), name, encoding)
-            rows = records(lines, name, delimiter=delimiter, strict=True)
-            header = _header(rows, name)
-            return _collected(rows, name, header, _wanted(header, columns, name), collector)
-
         likely = encoding or encoding_of(first)
-        try:
-            table = read(likely)
-        except NoTextError as error:
-            if likely != UTF_8 or encoding is not None:
-                raise InputError(
-                    f"{error}; declare its encoding, such as cp1252 or utf-16"
-                ) from None
-            likely = WINDOWS
+        further = [WINDOWS] if encoding is None and likely == UTF_8 else []
+        problem: NoTextError | None = None
+        for tried in (likely, *further):
+            lines = _lines(files.blocks(name), name, tried)
+            rows = records(lines, name, delimiter=delimiter, strict=True)
             try:
-                table = read(likely)
-            except NoTextError:
-                raise InputError(f"{error}; declare its encoding") from None
-        if likely != (encoding or UTF_8):
-            notes.append(f"{name}: is no UTF-8 text and read as {likely} (encoding)")
-        table.attrs["encoding"] = likely
+                header = _header(rows, name)
+                wanted = _wanted(header, columns, name)
+                table = _collected(rows, name, header, wanted, collector)
+                break
+            except NoTextError as error:
+                problem = problem or error
+        else:
+            such = "" if further else ", such as cp1252 or utf-16"
+            raise InputError(f"{problem}; declare its encoding{such}")
+        if tried != (encoding or UTF_8):
+            notes.append(f"{name}: is no UTF-8 text and read as {tried} (encoding)")
+        table.attrs["encoding"] = tried
     if not len(table):
         raise InputError(f"{name}: has no rows")
     table.attrs |= {READ_AS: notes, WRITTEN: written}
