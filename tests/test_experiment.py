@@ -488,11 +488,11 @@ def test_every_environment_is_valid_and_every_node_gets_its_model(environment):
 def test_pipeline_has_no_free_input_and_a_catalog_entry_for_every_output(environment, monkeypatch):
     from kedro.io import DataCatalog
 
-    from robust_fairness.pipelines import robust_fairness
+    from robust_fairness.pipeline_registry import register_pipelines
     from robust_fairness.runs import configuration
 
     monkeypatch.setattr(configuration, "_loader", ContextVar("loader", default=environment))
-    pipeline = robust_fairness.create_pipeline()
+    pipeline = register_pipelines()["robust_fairness"]
     free = {name for name in pipeline.inputs() if not name.startswith("params:")}
     assert "manifest" in free
     assert {names.parse(name).part for name in free - {"manifest"}} == {"raw"}

@@ -36,7 +36,6 @@ from robust_fairness.pipelines import (
     generation,
     ingestion,
     reporting,
-    robust_fairness,
     shifts,
     training,
 )
@@ -72,7 +71,7 @@ def test_the_end_to_end_pipeline_is_the_others_put_together():
     use("smoke")
     rooms = (generation, ingestion, shifts, training, evaluation, reporting)
     together = {node.name for room in rooms for node in room.create_pipeline().nodes}
-    assert {node.name for node in robust_fairness.create_pipeline().nodes} == together
+    assert {node.name for node in register_pipelines()["robust_fairness"].nodes} == together
 
 
 def test_synthesis_and_labelling_are_nodes_of_their_own(tmp_path):
@@ -139,7 +138,7 @@ def test_every_node_is_made_once(monkeypatch):
 
 def test_every_node_carries_the_tags_of_its_place():
     use("base")
-    for node in robust_fairness.create_pipeline().nodes:
+    for node in register_pipelines()["robust_fairness"].nodes:
         dataset, _, method = (node.namespace or "").partition(".")
         shift = node.name.partition("shift_")[2].rstrip("0123456789_")
         kind = "generator" if dataset == "digits_edm" else "dataset"
@@ -158,7 +157,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
     """Kedro checks what is annotated with a model before the first node; nothing else."""
     loader = use("smoke")
     parameters = loader["parameters"]
-    for node in robust_fairness.create_pipeline().nodes:
+    for node in register_pipelines()["robust_fairness"].nodes:
         names = [name.removeprefix("params:") for name in node.inputs if "params:" in name]
         last = node.name.rpartition(".")[2]
         without = last.startswith(("collect", "join", "summarise", "draw_sample"))
@@ -180,7 +179,7 @@ def test_every_node_takes_one_parameter_of_its_own_namespace_that_is_typed():
 
 def test_a_narrower_grid_is_a_smaller_pipeline_that_still_ends_in_the_report():
     use("base", datasets=CRIME, methods="cuma", shifts="uniform_noise")
-    small = robust_fairness.create_pipeline()
+    small = register_pipelines()["robust_fairness"]
     names = {node.name for node in small.nodes}
     assert {node.namespace for node in small.nodes} == {"reporting", CRIME, f"{CRIME}.cuma"}
     assert {f"reporting.{name}" for name in ("join", "summarise", "report")} <= names
@@ -213,7 +212,7 @@ def test_pipelines_follow_the_configuration_of_their_context(monkeypatch):
 def test_lineage_opens_to_few_boxes_that_open_to_datasets_cells_and_nodes():
     """Kedro-Viz shows the children of a namespace, without parameters, and hides those below."""
     use("base")
-    pipeline = robust_fairness.create_pipeline()
+    pipeline = register_pipelines()["robust_fairness"]
     assert all(node.namespace for node in pipeline.nodes)
     viz = ModularPipelinesRepository()
     viz.populate_tree(pipeline)
@@ -452,7 +451,7 @@ def with_planes(**grid_of_run: str) -> ConfigLoader:
 def test_embeddings_of_the_cells_that_are_named_are_drawn_and_reported():
     """A node a cell, from what training keeps; the report takes all of them."""
     loader = with_planes()
-    pipeline = robust_fairness.create_pipeline()
+    pipeline = register_pipelines()["robust_fairness"]
     nodes = [node for node in pipeline.nodes if node.name.endswith("draw_planes")]
     assert {node.namespace for node in nodes} == {"diabetes.cuma", "diabetes.erm"}
     for node in nodes:

@@ -8,10 +8,18 @@ from pkgutil import iter_modules
 from kedro.framework import project
 from kedro.pipeline import Pipeline
 
-from robust_fairness.pipelines.robust_fairness.pipeline import PARTS
+from robust_fairness.pipelines import evaluation, generation, ingestion, reporting, shifts, training
 from robust_fairness.runs.configuration import loader
 
-END_TO_END = "robust_fairness"
+PARTS = {
+    "generation": generation,
+    "ingestion": ingestion,
+    "shifts": shifts,
+    "training": training,
+    "evaluation": evaluation,
+    "reporting": reporting,
+}
+END_TO_END = "robust_fairness"  # from raw files to the report
 DEFAULT = "__default__"
 
 

@@ -1,4 +1,4 @@
-"""Commands that read the results of a run."""
+"""Commands that read the results of a run, and its last lines."""
 
 import json
 import sys
@@ -137,6 +137,36 @@ def _compared(first: str, second: str) -> Path:
     page = comparison(results_of(first), results_of(second), (first, second))
     write_files({path: page}, force=True)
     return path
+
+
+def closing_lines(run_id: str) -> list[str]:
+    """The answer of a run's report, how often each model's gap grew, and the report's place.
+
+    A run without a report has no lines, one without a gap no answer.
+    """
+    import pandas as pd
+
+    from robust_fairness.report.first_screen import answers
+    from robust_fairness.report.matrix import STATES, preferred, words_of
+    from robust_fairness.runs import provenance
+
+    made = provenance.load_manifest(run_id)["outputs"].get("report")
+    if made is None:
+        return []
+    place, results = f"Report: {made['path']}", results_of(run_id)
+    gaps = preferred(results)
+    if gaps is None:
+        return [place]
+    (gap, rows), (answer, *parts) = gaps, answers(results)
+    lines = [f"Does fairness survive the shift? {answer}.", *(f"  {part}." for part in parts)]
+    if rows.empty:
+        return [*lines, place]
+    states = pd.crosstab(rows["method"], rows["state"])
+    states = states[[state for state in STATES if state in states]]
+    home = rows.groupby("method", sort=False)[["accuracy"]].mean().mul(100).round().astype("Int64")
+    home = home.rename(columns={"accuracy": "accuracy at home (%)"})
+    lines.append(f"Comparisons of the {words_of(gap)} at home and in each test set:")
+    return [*lines, *home.join(states).rename_axis(None).to_string().splitlines(), place]
 
 
 def open_report(run_id: str) -> None:

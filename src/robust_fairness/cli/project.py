@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from robust_fairness.cli.closing import closing_lines
 from robust_fairness.cli.commands import Command
+from robust_fairness.cli.finished_run import closing_lines
 
 DEMO = "demo"  # the environment
 

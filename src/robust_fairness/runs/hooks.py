@@ -83,7 +83,7 @@ class RunRecord:
             changes += provenance.differences(before, manifest)
             manifest |= {name: before[name] for name in KEPT if name in before}
             if before["state"] != "finished":  # they may lack cells whose outputs are there now
-                for name in _collected(pipeline):
+                for name in pipeline.only_nodes_with_tags(FAN_IN).all_outputs():
                     manifest["outputs"].pop(name, None)
             changes += _changed(manifest["outputs"], pipeline.all_outputs(), catalog)
         manifest["loaded"] = _pin_inputs(manifest["loaded"], pipeline, catalog)
@@ -176,16 +176,6 @@ def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset 
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
     return dataset if is_versioned else None
-
-
-def _is_kept(catalog: CatalogProtocol, name: str) -> bool:
-    """Whether a dataset is of a type of the user's own that outlives the run."""
-    return name in catalog and not isinstance(catalog.get(name), OF_A_RUN)
-
-
-def _collected(pipeline: Pipeline) -> Iterator[str]:
-    """Outputs of the nodes that collect cells."""
-    return (name for node in pipeline.nodes if FAN_IN in node.tags for name in node.outputs)
 
 
 def _pin_inputs(
@@ -295,13 +285,18 @@ def _close(
         if not catalog.exists(name):
             del outputs[name]
     unrecorded = pipeline.datasets() - outputs.keys() - manifest["loaded"].keys()
+    unchecked = (  # of types of the user's own, which outlive the run
+        name
+        for name in unrecorded
+        if name in catalog and not isinstance(catalog.get(name), OF_A_RUN)
+    )
     provenance.update_manifest(
         run_id,
         state=state,
         ended=provenance.now(),
         failed=failed,
         outputs=dict(sorted(outputs.items())),
-        unchecked=sorted(name for name in unrecorded if _is_kept(catalog, name)),
+        unchecked=sorted(unchecked),
     )
     provenance.journal_path(run_id).unlink(missing_ok=True)
 

@@ -273,7 +273,7 @@ class Record:
         """Id of the experiment, created if needed; another process may create it meanwhile."""
         from mlflow import MlflowException
 
-        name = experiment_name()
+        name = os.environ.get(EXPERIMENT_NAME) or EXPERIMENT
         with waiting(SHORT_WAITS):
             known = self._client.get_experiment_by_name(name)
         if known is not None:
@@ -540,11 +540,6 @@ def hyperparameters(
 def is_off() -> bool:
     """Whether the user has turned tracking off."""
     return os.environ.get(SWITCH, "").lower() == "off"
-
-
-def experiment_name() -> str:
-    """The experiment of MLflow that runs belong to."""
-    return os.environ.get(EXPERIMENT_NAME) or EXPERIMENT
 
 
 def _trials(cell: str, run_id: str, catalog: Any) -> Any:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from robust_fairness.bench.experiment.plugins import OUTLINE, example, keys_of, message
 from robust_fairness.bench.experiment.yaml_source import Node
-from robust_fairness.core.errors import Mistake, together
+from robust_fairness.core.errors import Collected, Mistake
 
 Model = TypeVar("Model", bound=BaseModel)
 # What is allowed, by the type of pydantic's error.
@@ -18,25 +18,20 @@ ALLOWED = {
 }  # fmt: skip
 
 
-class Mistakes:
-    """Mistakes with file and line.
+class Mistakes(Collected):
+    """Mistakes of the configuration with file and line.
 
     Attributes:
         fully: whether models are validated with their plug-ins.
     """
 
     def __init__(self, fully: bool) -> None:
+        super().__init__()
         self.fully = fully
-        self.found: list[Mistake] = []
         self.noted: set[tuple[str, ...]] = set()
 
-    def require_none(self) -> None:
-        """Raise the mistakes that were noted, if any, as one error with a line each."""
-        if self.found:
-            raise together(self.found, "the configuration")
-
     def note(self, text: str, place: str, hint: str = "") -> None:
-        self.found.append(Mistake(text, place, hint))
+        self.mistakes.append(Mistake(text, place, hint))
 
     def unknown(self, kind: str, name: str, of: str, place: str, allowed: Collection[str]) -> None:
         """Note a name that is not one of ``allowed``, with the nearest of them, or all."""

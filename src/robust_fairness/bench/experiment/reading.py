@@ -39,6 +39,7 @@ SECTIONS = tuple(WrittenFile.model_fields)
 RESERVED = ("attributes", "dataset", "samples", "shifted", "states", "table")
 LETTERS = "Allowed: letters, digits, '_' and, after the first, '-', but"
 PLAIN = "erm"  # the method that a budget compares others with
+CONFIGURATION = "the configuration"  # where mistakes are
 FEWEST_SEARCHED = 2  # trials of a budget: the default one and one that is drawn
 
 
@@ -65,7 +66,7 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
             for name, node in without(file, SECTIONS).items():
                 text = f"Field {name!r} is of no dataset, since its file has none"
                 mistakes.note(text, node.place, "Write it as a field of a dataset, in `datasets`.")
-    mistakes.require_none()
+    mistakes.require_none(CONFIGURATION)
     defaults: dict[str, Node] = {}
     for file in [*base, *(environment if chosen is base else [])]:
         defaults |= without(file, SECTIONS)
@@ -106,9 +107,9 @@ def read(experiment: Node, parameters: Node, *, fully: bool) -> Experiment:
     lookup = Lookup(parameters, mistakes)
     lookup.require_sections()
     result = Reader(experiment, lookup).experiment()
-    if mistakes.found and not fully:
+    if mistakes.mistakes and not fully:
         return read(experiment, parameters, fully=True)
-    mistakes.require_none()
+    mistakes.require_none(CONFIGURATION)
     return result
 
 
@@ -136,7 +137,7 @@ def require_files(
             keys = [key for key, value in source.options.items() if file in _listed(value)][:1]
             of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].place_of(keys)
             mistakes.note(f"Raw file {file!r} of {of} is missing", place, files.remedy(file))
-    mistakes.require_none()
+    mistakes.require_none(CONFIGURATION)
 
 
 class Reader:
@@ -181,7 +182,7 @@ class Reader:
 
     def dataset(self, base: str, node: Node) -> DatasetConfig | None:
         """A dataset with its cells, without its domains; None where it has mistakes."""
-        before, of, fields = len(self.mistakes.found), f"dataset {base!r}", node.fields
+        before, of, fields = len(self.mistakes.mistakes), f"dataset {base!r}", node.fields
         if not isinstance(node.value, dict | None):
             is_field = base in WrittenDataset.model_fields
             hint = "Fields of all datasets of a file are at its top." if is_field else ""
@@ -218,7 +219,7 @@ class Reader:
         if result is not None and result.budget:
             methods = fields["methods"].fields
             self.require_budget(result, result.budget, methods, fields["budget"].place)
-        return result if len(self.mistakes.found) == before else None
+        return result if len(self.mistakes.mistakes) == before else None
 
     def cells(
         self,
@@ -283,7 +284,7 @@ class Reader:
             hint = f"{LETTERS} none of {', '.join(RESERVED)}."
             self.mistakes.note(f"Label {of}", node.place, hint)
             return None
-        before = len(self.mistakes.found)
+        before = len(self.mistakes.mistakes)
         written = self.mistakes.validated(WrittenCell, node.plain, of, node) or WrittenCell()
         fields = {
             "method": Node(label, node.place),
@@ -307,7 +308,7 @@ class Reader:
         for trial in (settings, *trials, *spaces) if self.mistakes.fully else ():
             for name, item in without(trial, known).items():
                 self.mistakes.unknown("hyperparameter", name, of, item.place, known)
-        if len(self.mistakes.found) > before:
+        if len(self.mistakes.mistakes) > before:
             return None
         cell = {
             **shared,
@@ -326,9 +327,9 @@ class Reader:
         ]
         if result is not None and None not in stages and self.mistakes.fully:
             self.require_values(result, settings, trials, spaces)
-        if search and len(self.mistakes.found) == before:
+        if search and len(self.mistakes.mistakes) == before:
             result = self.mistakes.validated(Cell, {**cell, "search": stages}, of, places)
-        return result if len(self.mistakes.found) == before else None
+        return result if len(self.mistakes.mistakes) == before else None
 
     def require_fields(self, label: str, node: Node, known: Collection[str], of: str) -> None:
         """Note fields that a cell does not have; ``known`` are those of its settings."""
@@ -418,11 +419,11 @@ class Reader:
             place = self.lookup.parameters.place_of(["datasets", dataset, "generator"])
             self.mistakes.unknown("generator", name, f"dataset {dataset!r}", place, configured)
             return None
-        node, of, before = configured[name], f"generator {name!r}", len(self.mistakes.found)
+        node, of, before = configured[name], f"generator {name!r}", len(self.mistakes.mistakes)
         written = self.mistakes.validated(WrittenGenerator, node.plain, of, node)
         if not is_label(name) or name in self.lookup.known("dataset"):
             self.mistakes.note(f"Name of {of}", node.place, f"{LETTERS} no name of a dataset.")
-        if written is None or len(self.mistakes.found) > before:
+        if written is None or len(self.mistakes.mistakes) > before:
             return None
         made = {"name": name, **written.model_dump(include={"file", "training"}, exclude_none=True)}
         if written.source:
