@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.generation import latents
 from robust_fairness.bench.generation.chunks import Chunks
 from robust_fairness.bench.generation.families import Family
 from robust_fairness.bench.shifts.latent import Extend, LatentOverlap, Truncation
 from robust_fairness.bench.shifts.noise import GaussianNoise
-from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
 from tests.faults.test_disk import room_for
 from tests.forking import killed
@@ -35,13 +33,10 @@ class Dependent:
     classes: tuple[str, ...] = ("a", "b", "c")
     shape: tuple[int, int, int] = SHAPE
     sizes: list[int] = field(default_factory=list)
-    stop_at: int = 10**9
     wait: float = 0.0
     device = torch.device("cpu")
 
     def decode(self, latents: Tensor, labels: Tensor) -> Tensor:
-        if len(self.sizes) >= self.stop_at:
-            raise KeyboardInterrupt
         time.sleep(self.wait)
         self.sizes.append(len(latents))
         place = torch.arange(len(latents))[:, None, None, None]
@@ -98,24 +93,11 @@ def test_the_decoder_sees_batches_of_one_size_only_and_each_once(tmp_path):
     assert made.images(np.array([], dtype=np.int64)).shape == (0, *SHAPE)
 
 
-def test_severities_share_places_and_labels(tmp_path):
-    """Two families that differ in severity: the same z, the same label."""
-    stronger = replace(FAMILY, severity=60.0)
-    places = np.arange(8)
-    np.testing.assert_array_equal(FAMILY.labels(places, 3), stronger.labels(places, 3))
-    both = [family.latents(places, 16) for family in (FAMILY, stronger)]
-    whole = replace(FAMILY, severity=90.0).latents(places, 16)
-    target = latents.targets(0, 16).first
-    for severity, images in zip((15, 60), both, strict=True):
-        share = (severity + 90) / 180
-        np.testing.assert_allclose(images, 4 * latents.slerp(target, whole, share), atol=1e-5)
-    made = chunks(tmp_path)
-    np.testing.assert_array_equal(made.labels(places), latents.labels(3, places, 3))
-    assert not np.array_equal(made.images(places), chunks(tmp_path, family=stronger).images(places))
+def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path):
+    """And nothing else: neither the folder nor the size of chunks.
 
-
-def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch):
-    """And nothing else: neither the folder nor the size of chunks."""
+    Code, packages and threads are in every key: ``training/test_fitting.py``.
+    """
     plain = chunks(tmp_path).content
     others = [
         chunks(tmp_path, Dependent(fingerprint="other")),
@@ -132,30 +114,7 @@ def test_everything_that_shapes_the_numbers_is_in_the_name(tmp_path, monkeypatch
     ]
     names = {other.content for other in others} | {plain}
     assert len(names) == len(others) + 1
-    changed = ((code, "_imported"), (checkpoints, "packages"), (torch, "get_num_threads"))
-    for place, name in changed:
-        with monkeypatch.context() as changes:
-            changes.setattr(place, name, lambda *_: "other")
-            assert chunks(tmp_path).content not in names
     assert chunks(tmp_path / "elsewhere", chunk=4).content == plain
-
-
-def test_an_interrupted_work_goes_on_and_equals_an_undisturbed_one(tmp_path):
-    """Finished chunks are not made again; what was begun leaves nothing behind."""
-    places = np.arange(40)
-    stopped = Dependent(stop_at=7)  # in the third chunk
-    with pytest.raises(KeyboardInterrupt):
-        chunks(tmp_path / "a", stopped).make(places)
-    kept = sorted((tmp_path / "a").rglob("*"))
-    assert [path.name for path in kept if path.is_file()] == [
-        "0+12.safetensors",
-        "12+12.safetensors",
-    ]
-    resumed = Dependent()
-    images = chunks(tmp_path / "a", resumed).images(places)
-    assert len(resumed.sizes) == 10 - 6
-    np.testing.assert_array_equal(images, chunks(tmp_path / "b").images(places))
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 def contents(root: Path) -> dict[str, bytes]:

@@ -3,14 +3,10 @@
 import pytest
 import torch
 
-from robust_fairness.bench import training
 from robust_fairness.bench.maths.faircocco import variables_of
 from robust_fairness.bench.methods.dependence import Faircocco, complete_rows, exchanged
-from robust_fairness.bench.training.evaluation import score
-from robust_fairness.bench.training.prediction import predict
 from tests.maths.test_cross_covariance import exact_score
 from tests.methods.test_methods import build
-from tests.training.conftest import make_cell, make_samples
 
 WEIGHT = torch.tensor([0.5, 2.0], dtype=torch.float64)
 
@@ -122,23 +118,3 @@ def test_constants_in_a_batch_are_no_dependence_and_no_trouble(constant):
         assert (penalty < 1e-6).all()
     (gradient,) = torch.autograd.grad(penalty.sum(), outputs)
     assert gradient.isfinite().all()
-
-
-def test_training_with_it_makes_predictions_less_dependent():
-    """Demographic parity on rows whose label and group lean on the same feature."""
-    samples = make_samples(rows=2000)
-    scores = {}
-    settings = {"epochs": 15, "batch_size": 128, "fields": {"metrics": ("faircocco_dp",)}}
-    for method, options in (
-        ("erm", {}),
-        ("faircocco", {"method_weight": 10.0, "method_notion": "dp"}),
-    ):
-        cell = make_cell(method, learning_rate=0.01, **settings, **options)
-        fitted, _, *_ = training.train(samples, cell)
-        rows = [
-            row
-            for prediction in predict(samples, fitted, cell, {"": samples})
-            for row in score(cell.metrics, prediction, samples, samples)
-        ]
-        scores[method] = sum(row["value"] for row in rows) / len(rows)
-    assert scores["faircocco"] < 0.5 * scores["erm"], scores

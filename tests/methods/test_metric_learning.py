@@ -93,33 +93,6 @@ def test_parade_is_one_loss_with_gradient_reversal(over):
     assert ours["method.adversaries.0.0.weight"].abs().max() > 0
 
 
-def test_the_adversary_raises_what_both_embeddings_lower():
-    """One step of gradient descent of each side on its own moves c its way."""
-    stack = make_stack("parade", method_alpha=0.0, method_rho=100.0)
-    method, model, batch = stack.method, stack.model, first_batch(stack)
-
-    def correlation() -> float:
-        shared = model.shared(batch.x, batch.noise)
-        attribute = model.embed(shared, method.attribute_heads[0])[0]
-        pair = (model.embed(shared)[0], attribute, method.adversaries[0])
-        return parade.separation(*pair, "sum").item()
-
-    (step,) = method.steps(model, batch)
-    by_name = gradients(stack, step)
-    before = correlation()
-    named = dict(method.named_parameters())
-    for side, sign in (("adversaries", 1), ("attribute_heads", -1)):
-        moved = {name: parameter for name, parameter in named.items() if name.startswith(side)}
-        kept = {name: parameter.detach().clone() for name, parameter in moved.items()}
-        with torch.no_grad():
-            for name, parameter in moved.items():
-                parameter.sub_(1e-3 * by_name[f"method.{name}"])
-        assert np.sign(correlation() - before) == sign
-        with torch.no_grad():
-            for name, parameter in moved.items():
-                parameter.copy_(kept[name])
-
-
 @pytest.mark.parametrize("method", ["metric_learning", "parade"])
 def test_the_saved_model_is_the_network_and_nothing_of_the_method(method):
     """Neither the attribute's head, nor the adversary, nor proxies and boundaries."""

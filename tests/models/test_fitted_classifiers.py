@@ -207,17 +207,6 @@ def test_blocks_of_rows_give_what_all_rows_give(monkeypatch):
     np.testing.assert_allclose(outputs_of(network, x), whole, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["k_means", "random_forest"])
-def test_draws_belong_to_the_seed(name):
-    """And to nothing else, such as numpy's or torch's own generators."""
-    x, y = digits(10)
-    first, again, other = (
-        fitted_on(name, x[:150], y[:150], 10, seed=seed, **CLASSIFIERS[name]) for seed in (0, 0, 1)
-    )
-    assert np.array_equal(outputs_of(first, x), outputs_of(again, x))
-    assert not np.array_equal(outputs_of(first, x), outputs_of(other, x))
-
-
 MACHINES = {
     "logistic_regression": (LogisticRegression(max_iter=1000), "predict_proba"),
     "rbf_svm": (SVC(), "decision_function"),

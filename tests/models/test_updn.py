@@ -147,20 +147,6 @@ def test_a_image_without_boxes_is_one_of_zeros(normalised):
     assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_weights_are_a_direction_and_one_length():
-    """Making a direction longer changes no output; the length is that of the whole weight."""
-    network, x = build(), inputs()
-    expected = network(x)
-    layers = [layer for layer in network.modules() if hasattr(layer, "parametrizations")]
-    assert len(layers) == 7
-    for layer in layers:
-        weight = layer.parametrizations.weight
-        assert weight.original0.shape == ()
-        torch.testing.assert_close(layer.weight.square().sum().sqrt(), weight.original0.detach())
-        weight.original1.data *= 3
-    torch.testing.assert_close(network(x), expected)
-
-
 def test_dropout_is_that_of_the_batch():
     """A mask of the hidden layer and one of the attention; None turns both off."""
     network, x = build(dropout=0.6, attention_dropout=0.3), inputs()

@@ -119,20 +119,6 @@ def test_no_image_depends_on_another_nor_on_how_blocks_are_cut(
     assert corrupted(corruption, photographs[:0], STRONG[corruption]).shape == (0, 3, 64, 72)
 
 
-def test_blocks_bound_what_is_corrupted_at_once(photographs, monkeypatch):
-    monkeypatch.setattr(base, "VALUES_PER_BLOCK", 3 * photographs[0].size + 1)
-    sizes = []
-
-    class Negative(Contrast):
-        def shifted_images(self, images, severity, places):
-            sizes.append(len(images))
-            return 255 - images
-
-    changed = Negative().apply(samples_of(photographs), 0.5)
-    assert sizes == [3, 3, 3, 1]
-    np.testing.assert_array_equal(changed.x, 255 - photographs)
-
-
 @ALL
 def test_other_data_than_images_are_refused(corruption, photographs):
     plain = samples_of(photographs)
@@ -263,14 +249,6 @@ def test_brightness_raises_the_value_of_hsv(images, severity):
         hue, saturation, value = colorsys.rgb_to_hsv(*(before / 255))
         expected = colorsys.hsv_to_rgb(hue, saturation, min(1, value + severity))
         assert abs(after - 255 * np.array(expected)[: len(after)]).max() <= ROUNDED
-
-
-def test_brightness_of_one_is_the_brightest_of_each_colour():
-    pixels = np.array([[0, 0, 0], [10, 5, 0], [255, 51, 0]], dtype=np.uint8)
-    image = np.tile(pixels.T[None, :, None, :], (1, 1, 8, 3))
-    changed = corrupted(Brightness, image, 1.0)
-    expected = np.array([[255, 255, 255], [255, 128, 0], [255, 51, 0]])
-    np.testing.assert_array_equal(changed[0, :, 0, :3].T, expected)
 
 
 # Pixelate

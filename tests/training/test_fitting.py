@@ -1,10 +1,6 @@
 """The training loop: stacks, determinism, resuming."""
 
-import os
 import random
-import signal
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +14,7 @@ from robust_fairness.bench.training.prediction import predict
 from robust_fairness.bench.training.records import to_arrays
 from robust_fairness.core import code
 from robust_fairness.core.registry import find, names
-from tests.forking import Forked
+from tests.forking import killed
 from tests.training.conftest import (
     assert_curves_end_at,
     assert_same_bits,
@@ -288,27 +284,17 @@ def test_a_replica_stops_by_itself_and_keeps_its_best_epoch(method, warm_up):
 
 
 CHILD = """
-import sys
-sys.path.insert(0, {root!r})
 from robust_fairness.bench.training import train
-from tests.forking import Forked
 from tests.training.conftest import make_cell, make_samples
-train(make_samples(), make_cell("cuma", epochs={epochs}, checkpoint_seconds=0))
+train(make_samples(), make_cell("cuma", epochs=60, checkpoint_seconds=0))
 """
 
 
 def test_training_survives_sigkill(tmp_path, monkeypatch):
     """A process killed in the middle of training is resumed to the same bits."""
-    root, epochs = str(Path(__file__).parents[2]), 60
-    code = CHILD.format(root=root, epochs=epochs)
-    child = Forked(["-c", code], tmp_path, dict(os.environ))
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "checkpoints").rglob("*.safetensors")):
-        assert time.monotonic() < deadline and child.poll() is None
-        time.sleep(0.01)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait(30) == -signal.SIGKILL
-    (state,) = (tmp_path / "checkpoints").rglob("state.safetensors")
+    epochs, folder = 60, tmp_path / "checkpoints"
+    killed(CHILD, tmp_path, lambda: any(folder.rglob("*.safetensors")))
+    (state,) = folder.rglob("state.safetensors")
     done = checkpoints.Checkpoint("toy.cuma", state.parent.name)
     done.path = state
     assert 0 < len(done.load()["history"]) < epochs
@@ -319,54 +305,33 @@ def test_training_survives_sigkill(tmp_path, monkeypatch):
     assert_same_bits(resumed, undisturbed)
 
 
-def test_checkpoint_of_other_settings_is_not_found():
-    """Whatever shapes the numbers is in the name of the checkpoint."""
+def test_checkpoint_of_other_training_is_not_found(tmp_path, monkeypatch):
+    """Whatever shapes the numbers is in its name: settings, code, plug-ins, packages, threads."""
     samples = make_samples()
-    keys = {
-        fitting.training_key(samples, cell, cell.replicas())
-        for cell in (
-            make_cell("erm"),
-            make_cell("laftr"),
-            make_cell("erm", epochs=5),
-            make_cell("erm", seeds=(0, 1)),
-            make_cell("laftr", method_alpha=2),
-            make_cell("erm", augmentation="randaugment"),
-        )
-    }
-    assert len(keys) == 6
 
+    def key(*arguments, **options) -> str:
+        cell = make_cell(*arguments, **options)
+        return fitting.training_key(samples, cell, cell.replicas())
 
-@pytest.mark.parametrize("kind", ["methods", "models", "objectives", "miners"])
-def test_checkpoint_of_another_plugin_is_not_found(kind, tmp_path, monkeypatch):
-    """The code of a project's plug-ins is in the name of the checkpoint."""
-    monkeypatch.setenv("ROBUST_FAIRNESS_PLUGINS", str(tmp_path))
-    samples, cell = make_samples(), make_cell()
-    file = tmp_path / kind / "outside.py"
-    file.parent.mkdir()
-    keys = {fitting.training_key(samples, cell, cell.replicas())}
-    for source in ("FACTOR = 1", "FACTOR = 2"):
-        file.write_text(source)
-        keys.add(fitting.training_key(samples, cell, cell.replicas()))
-    assert len(keys) == 3
-
-
-@pytest.mark.parametrize(
-    ("module", "name", "value"),
-    [
+    keys = [key(), key("laftr"), key(epochs=5), key(seeds=(0, 1)), key("laftr", method_alpha=2)]
+    keys.append(key(augmentation="randaugment"))
+    for module, name, value in (
         (code, "_imported", lambda folder: "other sources, of the optimisers say"),
         (code, "version", lambda name: "0"),
         (torch, "get_num_threads", lambda: 99),
-    ],
-)
-def test_checkpoint_of_other_code_packages_or_threads_is_not_found(
-    module, name, value, monkeypatch
-):
-    samples, cell = make_samples(), make_cell()
-    before = fitting.training_key(samples, cell, cell.replicas())
-    monkeypatch.setattr(module, name, value)
-    code.packages.cache_clear()
-    assert fitting.training_key(samples, cell, cell.replicas()) != before
-    code.packages.cache_clear()
+    ):
+        with monkeypatch.context() as changes:
+            changes.setattr(module, name, value)
+            code.packages.cache_clear()
+            keys.append(key())
+        code.packages.cache_clear()
+    monkeypatch.setenv("ROBUST_FAIRNESS_PLUGINS", str(tmp_path))
+    for kind in ("methods", "models", "objectives", "miners"):
+        (tmp_path / kind).mkdir()
+        for source in ("FACTOR = 1", "FACTOR = 2"):
+            (tmp_path / kind / "outside.py").write_text(source)
+            keys.append(key())
+    assert len({*keys}) == len(keys) == 6 + 3 + 4 * 2
 
 
 def damaged(content: bytes, draw: random.Random) -> bytes:

@@ -41,13 +41,6 @@ def test_a_further_field_changes_no_draw_of_the_others():
     assert drawn({"learning_rate": RATES}, sampler="random", trials=8, seed=1) != alone
 
 
-def test_logarithms_are_drawn_evenly():
-    """As many below the middle of the logarithms as above, by the binomial's deviation."""
-    values = pd.DataFrame(drawn({"learning_rate": RATES}, sampler="random", trials=400)).squeeze()
-    assert abs((values < 10**-2.5).sum() - 200) < 4 * 10
-    assert values.between(RATES["low"], RATES["high"]).all()
-
-
 def test_estimator_comes_nearer_to_the_best_than_even_draws():
     """A bowl in two fields: mean of the last draws over several seeds."""
 
