@@ -9,24 +9,23 @@ BROAD = 3.0  # a half-width of more than this in a decimal place needs no furthe
 LARGE = 10.0  # value from which on fewer than two decimals may do
 
 
-def decimals(low: float, high: float) -> int:
-    """Decimals of a value with an interval: its half-width has one or two digits.
-
-    >>> decimals(0.41, 0.63), decimals(0.512, 0.541), decimals(0.5131, 0.5162), decimals(1e3, 2e3)
-    (2, 3, 4, 0)
-    """
-    half = (high - low) / 2
-    if not np.isfinite(half):
-        return PLAIN
-    least = 0 if max(abs(low), abs(high)) >= LARGE else 2
-    return int(np.clip(np.ceil(-np.log10(half / BROAD)), least, MOST)) if half > 0 else PLAIN
-
-
 def number(value: float, low: float = np.nan, high: float = np.nan, sign: str = "") -> str:
-    """The value alone; ``sign`` is "+" for changes."""
+    """The value alone; ``sign`` is "+" for changes.
+
+    It has as many decimals as let half of its interval have one or two digits.
+
+    >>> number(0.5, 0.41, 0.63), number(0.5, 0.512, 0.541), number(0.5, 0.5131, 0.5162)
+    ('0.50', '0.500', '0.5000')
+    >>> number(1234.5, 1e3, 2e3), number(0.5)
+    ('1,234', '0.500')
+    """
     if np.isnan(value):
         return "n/a"
-    text = f"{value:{sign},.{decimals(low, high)}f}"
+    half, decimals = (high - low) / 2, PLAIN
+    if np.isfinite(half) and half > 0:
+        least = 0 if max(abs(low), abs(high)) >= LARGE else 2
+        decimals = int(np.clip(np.ceil(-np.log10(half / BROAD)), least, MOST))
+    text = f"{value:{sign},.{decimals}f}"
     return text if text.strip("+-0.,") else text.lstrip("+-")
 
 

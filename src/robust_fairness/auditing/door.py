@@ -88,17 +88,16 @@ def check(
     dropped = door.leave_out_incomplete()
     outcome = door.outcome(like)
     weight, replicates = door.weights()
-    attributes = pd.DataFrame({column: door.attribute(column) for column in
-                               options.sensitive_features})  # fmt: skip
+    rows = pd.RangeIndex(len(outcome.y))
+    attributes = pd.DataFrame(
+        {column: door.attribute(column) for column in options.sensitive_features}, rows
+    )
     control = pd.DataFrame({column: door.stratum(column) for column in options.control_features})
     features = {
         column: typed(door.table[column], door.place(column), options.types.get(column))
         for column in options.features
     }
     known, probability = door.labelled(len(outcome.classes))
-    rows = pd.RangeIndex(len(outcome.y))
-    if not options.sensitive_features:
-        attributes = pd.DataFrame(index=rows)
     samples = Samples(
         x=np.empty((len(rows), 0), np.float32),
         y=outcome.y,

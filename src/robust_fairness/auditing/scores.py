@@ -31,12 +31,13 @@ from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
 from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
-from robust_fairness.metrics.evaluation import rows_of, sources
+from robust_fairness.metrics.evaluation import sources
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.groups import everyone as all_rows
 from robust_fairness.numbers.intervals import Compared, estimated, wilson
+from robust_fairness.numbers.metrics import rows_of
 from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
 from robust_fairness.numbers.rows import Rows

@@ -1,8 +1,8 @@
 """``rf.Thresholds``: a classifier repaired, with a promise on new rows."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,6 @@ from robust_fairness.numbers.variance import FEWEST_ROWS
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
 EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
 MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit
-Report = dict[str, list[Any]]
 
 
 class Scores(ClassifierMixin, BaseEstimator):
@@ -232,7 +231,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self._learn(fit_on, len(held_out.y))
         self.held_out_rows_ = len(held_out.y)
         self.bound_: float | None = None
-        self.report_: Report = {"metric": [], "group": [], "before": [], "after": []}
+        self.report_: list[tuple[str, str, float, float]] = []
         if self.confidence is not None:
             self._test(held_out, len(labels))
             self._note(held_out)
@@ -262,7 +261,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         Empty without held-out rows.
         """
         check_is_fitted(self)
-        return pd.DataFrame(self.report_)
+        return pd.DataFrame(self.report_, columns=["metric", "group", "before", "after"])
 
     def _decided(self, score: np.ndarray, codes: np.ndarray) -> np.ndarray:
         known = [("",)] if self.common else [tuple(values) for values in self.groups_]
@@ -313,12 +312,6 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         rule = self._rule(self._rule.Parameters())
         return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
 
-    def _limits(self) -> int:
-        return len(self._rule.among) * (len(self.groups_) - 1)
-
-    def _promised(self) -> str:
-        return f"{self.constraint}{' by a common mixture' if self.common else ''}"
-
     def _note(self, rows: _Rows) -> None:
         decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
         both = (decided, self._positive(rows))
@@ -338,7 +331,8 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 ).value
                 for p in both
             ]  # fmt: skip
-            add(self.report_, name, groups.names, *means)
+            before, after = (mean.tolist() for mean in means)
+            self.report_ += zip(repeat(name), groups.names, before, after)
 
     def _test(self, rows: _Rows, total: int) -> None:
         """Test the promise; raise with the number of rows that would show it if it is not shown."""
@@ -360,10 +354,12 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 f"{self.confidence:.0%}"
             )
         margin = np.nanmax(self._margins(differences), initial=0.0)
-        growth = max(self._growth(rows), float(margin / self.tolerance) ** 2)
+        needed = total * max(self._growth(rows), float(margin / self.tolerance) ** 2)
+        size = 10 ** int(np.floor(np.log10(needed)))  # one digit, never less
+        promised = f"{self.constraint}{' by a common mixture' if self.common else ''}"
         raise InputError(
-            f"{type(self).__name__}: {self._promised()} within {self.tolerance:g} is not shown"
-            f"{why}; about {rounded_up(total * growth):,} rows in fit would show it, here {total:,}"
+            f"{type(self).__name__}: {promised} within {self.tolerance:g} is not shown{why}; about "
+            f"{int(np.ceil(needed / size) * size):,} rows in fit would show it, here {total:,}"
         )
 
     def _growth(self, rows: _Rows) -> float:
@@ -392,7 +388,8 @@ class Thresholds(ClassifierMixin, BaseEstimator):
 
         A difference varies by the rows that it is fitted to and by as many that test it.
         """
-        quantile = special.ndtri(1 - (1 - POWER) / self._limits())
+        limits = len(self._rule.among) * (len(self.groups_) - 1)
+        quantile = special.ndtri(1 - (1 - POWER) / limits)
         error = np.sqrt(2) * differences.error * quantile
         return np.asarray(differences.critical(1 - self.confidence) + error)
 
@@ -573,18 +570,3 @@ def groups_by_text(frame: pd.DataFrame) -> Groups:
         place[order] = np.arange(len(order))
         parts.append(Groups.named(place[codes], [texts[code] for code in order]))
     return intersection(parts)
-
-
-def rounded_up(rows: float) -> int:
-    """A number of rows with one digit, never less."""
-    size = 10 ** int(np.floor(np.log10(max(rows, 1))))
-    return int(np.ceil(rows / size) * size)
-
-
-def add(report: Report, metric: str, groups: Sequence[str], before: Any, after: Any) -> None:
-    """Add the values of a metric by group to a report."""
-    for group, old, new in zip(groups, before, after, strict=True):
-        report["metric"].append(metric)
-        report["group"].append(group)
-        report["before"].append(None if old is None else float(old))
-        report["after"].append(float(new))

@@ -1,7 +1,7 @@
 """From predictions to rows of the tidy table."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,11 @@ import pandas as pd
 
 from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.groups import Groups, everyone, groups_of, numbers_of, shown, width_of
-from robust_fairness.numbers.metrics import Metric
+from robust_fairness.numbers.metrics import MOST_GROUPS, Metric, rows_of
 from robust_fairness.numbers.names import find_metric
-from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, NotApplicable, Score
+from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, NotApplicable
 from robust_fairness.numbers.rows import Rows
 
-MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 # What arrays are of that not every prediction has.
 OF = {
     **dict.fromkeys(("curvature", "curvature_one_shot"), "of a network with derivatives"),
@@ -299,15 +298,3 @@ class NumericColumns:
         """Numbers of these rows, float64 ``[rows, columns]``."""
         some = self.values.iloc[rows]
         return np.concatenate([numbers_of(some[name]) for name in some], axis=1)
-
-
-def rows_of(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
-    """Rows of the scores of a metric by group; too many groups are not listed."""
-    if len(scores) > MOST_GROUPS:
-        rows = sum(score.n for score in scores.values())
-        reason = f"{len(scores):,} groups, at most {MOST_GROUPS} are listed"
-        scores = {"": NotApplicable(reason).score(rows)}
-    return [
-        {"attribute": attribute, "group": group, "metric": name, **asdict(score)}
-        for group, score in scores.items()
-    ]

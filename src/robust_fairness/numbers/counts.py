@@ -242,9 +242,6 @@ class Counts:
 
     def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
         """What a named measure says of the rows."""
-        if measure.of_counts is not None:
-            result: Score | dict[str, Score] = measure.of_counts(self)
-            return result
         return self.cells.measured(measure, options)
 
     @cached_property

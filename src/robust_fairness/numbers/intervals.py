@@ -40,7 +40,7 @@ from robust_fairness.numbers.rates import (
     rates_of,
 )
 from robust_fairness.numbers.rows import Source
-from robust_fairness.numbers.variance import rows_of_mean
+from robust_fairness.numbers.variance import FEWEST_ROWS, rows_of_mean
 from robust_fairness.numbers.verdicts import tested
 
 ALL_VALUES = "all possible values"  # an interval of what is not known
@@ -96,7 +96,9 @@ class Compared:
     @cached_property
     def known(self) -> np.ndarray:
         """Whether every rate is known well enough for an interval, bool ``[tests, rates]``."""
-        return np.isfinite(self.rates.corrected().variance) & np.isfinite(self.rates.mean)
+        rates = self.rates
+        known = np.isfinite(rates.mean) & np.isfinite(rates.variance)
+        return known & (rates.effective >= FEWEST_ROWS) if rates.bounded else known
 
     @property
     def unknown(self) -> list[str]:

@@ -1,7 +1,7 @@
 """A metric: a quantity in a form, a gap or a measure, of a source or as a function of arrays."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import nan
 from typing import Any
@@ -11,7 +11,9 @@ import pandas as pd
 
 from robust_fairness.core.arrays import as_numbers, as_rows, as_weights, require_same_rows
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.frames import rows_of, sensitive_columns
+from robust_fairness.core.frames import rows_of as rows_of_frame
+from robust_fairness.core.frames import sensitive_columns
+from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.forms import Form
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.groups import as_groups, as_groups_of_both
@@ -36,6 +38,7 @@ CLASSES_OF_NUMBERS = ("integer", "floating", "boolean")  # kinds of pandas
 TRAIN = "sensitive_features_train"
 OF_TRAINING = (TRAIN, "y_train", "attributes_train")
 FRAMES = ("attributes", "attributes_train")  # columns of any kind
+MOST_GROUPS = 500  # of one attribute, each of which has a row or a column
 SEVERAL = ("by_group", "by_subgroup")  # aggregations with a value per group
 
 Value = float | dict[str, float]
@@ -140,12 +143,28 @@ class Metric:
             return self.form.scores(self.definition, source, self.options)
         if isinstance(self.definition, Gap):
             return {"": self.definition.value(source)}
-        result = source.measured(self.definition, self.options)  # type: ignore[arg-type]
+        measure: Any = self.definition
+        if isinstance(source, Counts) and measure.of_counts is not None:
+            result = measure.of_counts(source)
+        else:
+            result = source.measured(measure, self.options)
         return result if isinstance(result, dict) else {"": result}
 
     def scores(self, arrays: Arrays) -> dict[str, Score]:
         """Scores by group from the arrays that it needs, weighted if ``sample_weight`` is one."""
         return self.of(Rows(arrays, arrays.get(GROUPED)))
+
+
+def rows_of(name: str, attribute: str, scores: Mapping[str, Score]) -> list[dict[str, Any]]:
+    """Rows of the scores of a metric by group; too many groups are not listed."""
+    if len(scores) > MOST_GROUPS:
+        rows = sum(score.n for score in scores.values())
+        reason = f"{len(scores):,} groups, at most {MOST_GROUPS} are listed"
+        scores = {"": NotApplicable(reason).score(rows)}
+    return [
+        {"attribute": attribute, "group": group, "metric": name, **asdict(score)}
+        for group, score in scores.items()
+    ]
 
 
 def as_function(metric: Metric) -> Callable[..., Value]:
@@ -167,7 +186,7 @@ def as_function(metric: Metric) -> Callable[..., Value]:
         given = {key: values for key, values in given.items() if values is not None}
         rows = {key: _rows(name, key, values) for key, values in given.items()}
         tables = {key: table for key, table in rows.items() if isinstance(table, pd.DataFrame)}
-        beside = rows | {key: rows_of(given[key], table) for key, table in tables.items()}
+        beside = rows | {key: rows_of_frame(given[key], table) for key, table in tables.items()}
         for of_training in (False, True):
             same = {key: beside[key] for key in beside if (key in OF_TRAINING) == of_training}
             require_same_rows(f"metric {name}", same)

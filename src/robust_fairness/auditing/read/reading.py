@@ -70,10 +70,10 @@ def read_columns(
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
-    blocks = files.blocks(name)
+    blocks, is_parquet = files.blocks(name), name.endswith(PARQUET)
     first = next(blocks, b"")
-    if name.endswith(PARQUET) != first.startswith(PARQUET_MAGIC):
-        kind = "a Parquet file" if first.startswith(PARQUET_MAGIC) else "no Parquet file"
+    if is_parquet != first.startswith(PARQUET_MAGIC):
+        kind = "no Parquet file" if is_parquet else "a Parquet file"
         raise InputError(f"{name}: is {kind}, which does not match its name")
 
     notes: list[str] = []
@@ -84,35 +84,47 @@ def read_columns(
         place, of_column = f"{name}, column {column}", written.setdefault(column, [])
         return _Column(place, missing, is_text, decimal, notes, of_column)
 
-    if name.endswith(PARQUET):
+    if is_parquet:
         for _ in blocks:  # notes the checksum
             pass
         with needed_by(f"{name}: a Parquet file"):
             table = _parquet_columns(files, name, columns, collector)
     else:
         likely = encoding or encoding_of(first)
-        further = [WINDOWS] if encoding is None and likely == UTF_8 else []
-        problem: NoTextError | None = None
-        for tried in (likely, *further):
-            lines = _lines(files.blocks(name), name, tried)
-            rows = records(lines, name, delimiter=delimiter, strict=True)
-            try:
-                header = _header(rows, name)
-                wanted = _wanted(header, columns, name)
-                table = _collected(rows, name, header, wanted, collector)
-                break
-            except NoTextError as error:
-                problem = problem or error
-        else:
-            such = "" if further else ", such as cp1252 or utf-16"
-            raise InputError(f"{problem}; declare its encoding{such}")
+        also = [WINDOWS] if encoding is None and likely == UTF_8 else []
+        table = _csv_columns(files, name, columns, delimiter, collector, [likely, *also])
+        tried = table.attrs["encoding"]
         if tried != (encoding or UTF_8):
             notes.append(f"{name}: is no UTF-8 text and read as {tried} (encoding)")
-        table.attrs["encoding"] = tried
     if not len(table):
         raise InputError(f"{name}: has no rows")
     table.attrs |= {READ_AS: notes, WRITTEN: written}
     return table
+
+
+def _csv_columns(
+    files: Files,
+    name: str,
+    columns: Sequence[str] | None,
+    delimiter: str,
+    collector: "Collector",
+    encodings: Sequence[str],
+) -> pd.DataFrame:
+    """The columns of a CSV file by the first of the encodings that it is text of."""
+    problems = []
+    for encoding in encodings:
+        lines = _lines(files.blocks(name), name, encoding)
+        rows = records(lines, name, delimiter=delimiter, strict=True)
+        try:
+            _, header = next(rows, (0, []))
+            table = _collected(rows, name, header, _wanted(header, columns, name), collector)
+        except NoTextError as error:
+            problems.append(error)
+            continue
+        table.attrs["encoding"] = encoding
+        return table
+    such = ", such as cp1252 or utf-16" if len(encodings) == 1 else ""
+    raise InputError(f"{problems[0]}; declare its encoding{such}")
 
 
 def encoding_of(first: bytes) -> str:
@@ -149,7 +161,7 @@ def read_cells(
     lines = _lines(blocks, name)
     if header is None:
         read = records(lines, name, delimiter=delimiter, strict=True)
-        header = _header(read, name)
+        _, header = next(read, (0, []))
     else:
         dialect = {"skipinitialspace": True, "quoting": csv.QUOTE_NONE}
         every = records(lines, name, delimiter=delimiter, **dialect)
@@ -322,12 +334,6 @@ def _parsed(texts: Sequence[str]) -> np.ndarray:
 Collector = Callable[[str], _Column]  # of the column with a name
 
 
-def _header(rows: Iterator[tuple[int, list[str]]], name: str) -> list[str]:
-    for _, cells in rows:
-        return cells
-    raise InputError(f"{name}: is empty, allowed: a header and rows")
-
-
 def _collected(
     rows: Iterator[tuple[int, list[str]]],
     name: str,
@@ -445,6 +451,8 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
 
 
 def _require_known(columns: Iterable[str], header: Sequence[str], name: str) -> None:
+    if not header:
+        raise InputError(f"{name}: is empty, allowed: a header and rows")
     for column in columns:
         if column not in header:
             raise unknown_name("column", column, header, name)
