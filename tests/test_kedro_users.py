@@ -38,18 +38,56 @@ ONE_LINE = {
     "registry describe nope": "'nope' pipeline not found. Existing pipelines: .__default__",
     "catalog describe-datasets --pipeline=nope": "unknown pipeline 'nope'",
     "catalog resolve-patterns --pipeline=nope": "unknown pipeline 'nope'",
-    "run --pipelines=nope": "unknown pipeline 'nope'",
+    "run --pipelines=trianing": "^Error: unknown pipeline 'trianing': did you mean 'training'",
     "run --pipeline=training --pipelines=training": "cannot be used together",
-    "run --env=nope": "unknown environment 'nope'",
+    **dict.fromkeys(
+        ("run --env=papr", "check --env=papr"),
+        "^Error: unknown environment 'papr': did you mean 'paper'\\? Allowed: base, cross, demo, "
+        "digits_full, estimators, local, natural, paper, reduced, secret, smoke$",
+    ),
     "run --nodes=nope": "unknown node 'nope'",
+    "run --env=smoke --from-nodes=diabetes.erm.trian": (
+        "^Error: unknown node 'diabetes.erm.trian': did you mean 'diab"
+    ),
     "run --tags=nope": "unknown tag 'nope'",
-    "run --namespaces=nope": "unknown namespace 'nope'",
+    "run --env=smoke --tags=method.erm --namespaces=diabetes.cuma": (
+        "^Error: the pipelines and filters of this run"
+    ),
+    "run --env=smoke --namespaces=diabets": (
+        "^Error: unknown namespace 'diabets': did you mean 'diabetes'"
+    ),
     "run --from-inputs=nope": "unknown dataset 'nope'",
-    "run --params=nope=1": "unknown runtime parameter 'nope'",
+    "run --env=smoke --to-outputs=diabetes.sample": (
+        "^Error: unknown dataset 'diabetes.sample': did you mean 'diabe"
+    ),
+    "run --params=protocol.tabular.epochs=2": (
+        "^Error: unknown runtime parameter 'protocol': did you mean"
+    ),
+    "run --env=smoke --params=protocols.tabular.epoch=3": "epoch",
+    "run --env=smoke --params=methods.cuma.gamma=-1": (
+        "gamma of method 'cuma': Input should be greater than or equal"
+    ),
+    "run --env=smoke --methods=cumma": ("unknown method of the grid 'cumma': did you mean 'cuma'"),
+    "run --datasets=adlut": "unknown dataset of the grid 'adlut'",
+    "run --seeds=0": "seeds: 0, allowed: a whole number from 1 to 10,000",
+    "table": "no finished run",
+    "fetch adlut": "did you mean 'adult'",
+    "run --only-missing-outputs": (
+        "^Error: data/08_reporting/manifests: no unfinished run to complete"
+    ),
+    f"run {GRID} --nodes=diabetes.erm.train --load-versions=diabetes.samples:lost": (
+        "^Error: diabetes.samples: no versi"
+    ),
+    "run --config=versions.yml": (
+        "^Error: diabetes.samples: no version 'lost', allowed: the id of a run"
+    ),
     "run --params=run_id=a/b": "run id 'a/b': allowed: letters",
-    "run --runner=NopeRunner": "unknown runner 'NopeRunner'",
+    "run --runner=NopeRunner": "^Error: unknown runner 'NopeRunner', allowed: robust_fairness",
     "run --runner=SequentialRunner --runner-params=nope=1": "unknown parameter of the runner",
-    "run --only-missing-outputs --run-id=nope": "unknown run 'nope'",
+    "run --runner-params=max_workers=2": (
+        "^Error: unknown parameter of the runner robust_fairness.runs."
+    ),
+    "run --only-missing-outputs --run-id=nope": "^Error: unknown run 'nope'",
     "rerun nope": "unknown run 'nope'",
     f"run {GRID} --load-versions=diabetes.erm.models:x": "this run makes it",
     f"run {GRID} --load-versions=nope:x": "keys .nope. are not found in the catalog",
@@ -81,13 +119,19 @@ def project(tmp_path_factory) -> Project:
     (project.root / "conf" / "secret").mkdir()
     project.configure("secret/catalog.yml", {"kept": bucket})
     shutil.copy(path, project.root / "conf" / "secret" / "experiment.yml")
+    chosen = {"nodes": "diabetes.erm.train", "load_versions": "diabetes.samples:lost"}
+    options = chosen | {"env": "smoke", "datasets": "diabetes", "methods": "erm"}
+    (project.root / "versions.yml").write_text(yaml.safe_dump({"run": options}))
     return project
 
 
 @pytest.fixture(scope="module")
 def refused(project) -> dict[str, str]:
-    """What each command printed; all end with status 1."""
-    return project.commands(*ONE_LINE, status=1)
+    """What each command printed; all end with status 1, and nothing is made."""
+    before = {*project.root.rglob("*.safetensors")}
+    printed = project.commands(*ONE_LINE, status=1)
+    assert {*project.root.rglob("*.safetensors")} == before
+    return printed
 
 
 @pytest.mark.parametrize("command", ONE_LINE)

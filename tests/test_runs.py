@@ -48,24 +48,22 @@ def project(tmp_path) -> Project:
 
 
 @pytest.fixture(scope="module")
-def first_run(tmp_path_factory) -> tuple[Project, str]:
-    """``finished`` and what its run printed."""
+def finished(tmp_path_factory) -> Project:
+    """A small project under git, after the run ``one`` of a part of it; only to be looked at.
+
+    The run was started in a folder of the project, with an MLflow server that does not answer,
+    which costs one warning.
+    """
     project = small(Project.copied_to(tmp_path_factory.mktemp("finished")))
     (project.root / ".gitignore").write_text("data/\n__pycache__/\n.viz/\n")
     git(project.root, "init", "-q")
     git(project.root, "add", "-A")
     git(project.root, "commit", "-qm", "all")
     dead = {"ROBUST_FAIRNESS_MLFLOW": "on", "MLFLOW_TRACKING_URI": "http://127.0.0.1:9"}
-    return project, project.kedro(*SUBSET, "--run-id", "one", folder="conf", **dead)
-
-
-@pytest.fixture(scope="module")
-def finished(first_run) -> Project:
-    """A small project under git, after the run ``one`` of a part of it; only to be looked at.
-
-    The run was started in a folder of the project, with an MLflow server that does not answer.
-    """
-    return first_run[0]
+    printed = project.kedro(*SUBSET, "--run-id", "one", folder="conf", **dead)
+    assert printed.count("MLflow is not available") == 1 and "Retrying" not in printed
+    assert len(project.metrics("one"))
+    return project
 
 
 @pytest.fixture
@@ -73,12 +71,6 @@ def after_run(finished, tmp_path) -> Project:
     """A copy of it to go on with."""
     shutil.copytree(finished.root, tmp_path, symlinks=True, dirs_exist_ok=True)
     return Project(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def unchanged(tmp_path_factory) -> Project:
-    """A small project that nothing is written to."""
-    return small(Project.copied_to(tmp_path_factory.mktemp("unchanged")))
 
 
 def git(root: Path, *words: str) -> None:
@@ -298,49 +290,12 @@ def test_mlflow_holds_a_parent_and_a_child_for_each_cell(failed_run):
     assert {"home", "shift", "training", "validation"} >= sections
 
 
-def test_dead_mlflow_server_costs_one_warning(first_run):
-    """The run finishes."""
-    project, said = first_run
-    assert said.count("MLflow is not available") == 1
-    assert "Retrying" not in said
-    assert len(project.metrics("one"))
-
-
-def test_mistakes_are_one_line(unchanged):
-    """Named, with the nearest names or what is allowed; status 1; nothing written."""
-    digits = "run --env=paper --datasets=biased_mnist --methods=erm --seeds=1"
-    smoke = " ".join(SMOKE)
-    messages = {
-        "run --env=smok": ["unknown environment 'smok': did you mean 'smoke'"],
-        f"{smoke} --methods=cumma": ["unknown method of the grid 'cumma': did you mean 'cuma'"],
-        f"{smoke} --datasets=adlut": ["unknown dataset of the grid 'adlut'"],
-        f"{smoke} --seeds=0": ["seeds: 0, allowed: a whole number from 1 to 10,000"],
-        f"{smoke} --params=methods.cuma.gamma=-1": [
-            "gamma of method 'cuma': Input should be greater than or equal"
-        ],
-        f"{smoke} --params=protocols.tabular.epoch=3": ["epoch"],
-        "table": ["no finished run"],
-        "fetch adlut": ["did you mean 'adult'"],
-        digits: [
-            "4 mistakes in the configuration:",
-            "). Download it with `robust-fairness fetch mnist`",
-        ],
-    }
-    nothing = str(unchanged.root / "nothing")
-    said = unchanged.commands(*messages, status=1, ROBUST_FAIRNESS_DATA=nothing)
-    for command, expected in messages.items():
-        assert all(message in said[command] for message in expected), said[command]
-        assert "Traceback" not in said[command]
-    assert not list((unchanged.root / "data").rglob("*.safetensors"))
-
-
-def test_bad_severity_in_the_grid_is_refused_before_anything_runs(project):
-    """A negative sigma names the test set."""
-    project.configure(
-        "smoke/experiment.yml", {"datasets": {"diabetes": {"shifts": {"gaussian_noise": [-1]}}}}
-    )
-    said = project.kedro(*SMOKE, status=1)
-    assert "a standard deviation, allowed: 0 and larger" in said
+def test_raw_files_that_are_missing_are_listed_before_anything_runs(project):
+    grid = "--env=paper", "--datasets=biased_mnist", "--methods=erm", "--seeds=1"
+    nothing = str(project.root / "nothing")
+    printed = project.kedro("run", *grid, status=1, ROBUST_FAIRNESS_DATA=nothing)
+    assert "4 mistakes in the configuration:" in printed and "Traceback" not in printed
+    assert "). Download it with `robust-fairness fetch mnist`" in printed
     assert not list((project.root / "data").rglob("*.safetensors"))
 
 

@@ -319,27 +319,6 @@ def test_system_metrics_are_logged_where_mlflow_is_told_to(client, monkeypatch):
     assert any(name.startswith("system/") for name in runs(client)["one"].data.metrics)
 
 
-def test_the_report_is_sent_to_the_store_that_is_named(client, monkeypatch, tmp_path):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
-    client.create_experiment(EXPERIMENT, (tmp_path / "elsewhere").as_uri())
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
-    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    (page,) = (tmp_path / "elsewhere").rglob("report.html")
-    assert page.read_text() == "<h1>Report</h1>"
-
-
-def test_a_copied_project_writes_nothing_into_the_original(client, tmp_path, caplog):
-    client.create_experiment(EXPERIMENT, (tmp_path / "original" / "mlruns").as_uri())
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
-    train(hook, "adult.erm")
-    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    (warning,) = caplog.messages
-    assert "as this project was moved or copied; move mlflow.db away, or set" in warning
-    assert runs(client) == {} and not (tmp_path / "original").exists()
-
-
 def predict(hook: MlflowTracking, cell: str) -> None:
     """A prediction node has run, after a real training."""
     samples = make_samples()
@@ -413,14 +392,6 @@ def test_failed_cells_are_closed_with_their_reason_and_finished_when_completed(c
     assert not any(run.data.tags["mlflow.note.content"] for run in done.values())
 
 
-def test_a_run_that_breaks_off_leaves_nothing_open(client, hook):
-    train(hook, "adult.erm")
-    hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
-    logged = runs(client)
-    assert {run.info.status for run in logged.values()} == {"FAILED"}
-    assert logged["one"].data.tags["mlflow.note.content"] == ": all gone"
-
-
 def test_an_interrupted_run_is_killed_and_continued_without_a_value_twice(client, hook):
     """As where a process was killed after it logged, and before it saved its output."""
     rows = [{"seed": seed, "value": 0.5} for seed in (0, 1)]
@@ -457,26 +428,39 @@ def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch, hook):
     assert [run.info.status for run in runs(client).values()] == ["FINISHED"] * 4
 
 
-def test_a_run_that_only_trains_finishes_its_cells(client, hook):
-    """No evaluation ends them, so the end of the run does."""
-    train(hook, "adult.erm")
-    assert runs(client)["adult.erm"].info.status == "RUNNING"
-    hook.after_pipeline_run(PARAMS, SimpleNamespace(all_outputs=set), DataCatalog())
-    assert {name: run.info.status for name, run in runs(client).items()} == {
-        "one": "FINISHED",
-        "adult.erm": "FINISHED",
-    }
-
-
-def test_a_node_may_have_run_in_another_process(client):
+def of_another_process(hook: MlflowTracking) -> None:
     """A hook that has never heard of the run finds its parent."""
-    MlflowTracking().before_pipeline_run(PARAMS)
     train(MlflowTracking(), "adult.erm")
     evaluate(MlflowTracking(), "adult.erm", {"value": 1})
     MlflowTracking().after_pipeline_run(PARAMS, PIPELINE, DataCatalog())
+
+
+def breaks_off(hook: MlflowTracking) -> None:
+    train(hook, "adult.erm")
+    hook.on_pipeline_error(MemoryError("all gone"), PARAMS, PIPELINE, DataCatalog())
+
+
+def only_trains(hook: MlflowTracking) -> None:
+    """No evaluation ends its cells, so the end of the run does."""
+    train(hook, "adult.erm")
+    hook.after_pipeline_run(PARAMS, SimpleNamespace(all_outputs=set), DataCatalog())
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "note"),
+    [
+        (of_another_process, "FINISHED", ""),
+        (breaks_off, "FAILED", ": all gone"),
+        (only_trains, "FINISHED", ""),
+    ],
+)
+def test_a_run_that_ended_leaves_nothing_open(client, hook, ends, state, note):
+    ends(hook)
     logged = runs(client)
-    assert logged.keys() == {"one", "adult.erm"}
-    assert {run.info.status for run in logged.values()} == {"FINISHED"}
+    assert {name: run.info.status for name, run in logged.items()} == dict.fromkeys(
+        ("one", "adult.erm"), state
+    )
+    assert logged["one"].data.tags["mlflow.note.content"] == note
 
 
 def test_more_points_than_a_server_takes_at_once_arrive_all(client):
@@ -486,42 +470,58 @@ def test_more_points_than_a_server_takes_at_once_arrive_all(client):
     assert child.data.metrics == {f"home/m{k}": k for k in range(1001)}
 
 
-def test_a_dead_server_costs_one_warning(client, monkeypatch, caplog):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:hunter2@127.0.0.1:9")
+def whole_run(hook: MlflowTracking) -> None:
+    """A run with one cell."""
+    hook.before_pipeline_run(PARAMS)
+    train(hook, "adult.erm")
+    evaluate(hook, "adult.erm", {"value": 1})
+    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
+
+
+def test_the_report_is_sent_to_the_store_that_is_named(client, monkeypatch, tmp_path):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    client.create_experiment(EXPERIMENT, (tmp_path / "elsewhere").as_uri())
+    whole_run(MlflowTracking())
+    (page,) = (tmp_path / "elsewhere").rglob("report.html")
+    assert page.read_text() == "<h1>Report</h1>"
+
+
+MISSING = "MLflow is not available, the run continues without it"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "warning"),
+    [
+        (SWITCH, "off", None),
+        ("MLFLOW_TRACKING_URI", "http://me:hunter2@127.0.0.1:9", MISSING),
+        (None, "original", "as this project was moved or copied; move mlflow.db away, or set"),
+    ],
+)
+def test_without_a_store_a_run_logs_nothing_and_has_one_warning(
+    client, monkeypatch, caplog, tmp_path, variable, value, warning
+):
+    """Of any library, retries of the client included; a copied project leaves the original."""
     logging.getLogger("urllib3.connectionpool").setLevel(logging.WARNING)  # as a process begins
-    hook = MlflowTracking()
+    if variable:
+        monkeypatch.setenv(variable, value)
+    else:
+        client.create_experiment(EXPERIMENT, (tmp_path / value / "mlruns").as_uri())
     with caplog.at_level(logging.WARNING, "robust_fairness"):
-        hook.before_pipeline_run(PARAMS)
-        train(hook, "adult.erm")
-        evaluate(hook, "adult.erm", {"value": 1})
-        hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    (said,) = caplog.records  # of any library, its client's retries included
-    assert said.getMessage().startswith("MLflow is not available, the run continues without it")
+        whole_run(MlflowTracking())
+    assert len(caplog.messages) == (warning is not None)
+    assert all(warning in message for message in caplog.messages)
     assert "hunter2" not in caplog.text
-    assert not runs(client)
+    assert not runs(client) and not (tmp_path / "original").exists()
 
 
 def test_a_server_that_dies_costs_one_warning(client, monkeypatch, caplog, hook):
-
     def gone(*arguments, **options):
         raise ConnectionError("gone\nfor good")
 
     monkeypatch.setattr(MlflowClient, "log_batch", gone)
     with caplog.at_level(logging.WARNING, "robust_fairness"):
-        train(hook, "adult.erm")
-        evaluate(hook, "adult.erm", {"value": 1})
-        hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    said = [record.getMessage() for record in caplog.records]
-    assert said == ["MLflow is not available, the run continues without it: gone"]
-
-
-def test_it_can_be_switched_off(client, monkeypatch):
-    monkeypatch.setenv(SWITCH, "off")
-    hook = MlflowTracking()
-    hook.before_pipeline_run(PARAMS)
-    train(hook, "adult.erm")
-    hook.after_pipeline_run(PARAMS, PIPELINE, catalog())
-    assert not runs(client)
+        whole_run(hook)
+    assert caplog.messages == [f"{MISSING}: gone"]
 
 
 def test_names_of_metrics_are_those_that_mlflow_takes():
