@@ -284,7 +284,10 @@ def test_planes_are_drawn_by_class_and_by_attribute():
     assert {trace.name for trace in by_group.data} == {"color 0", "color 1", "size 0", "size 1"}
     assert sum(len(trace.x) for trace in by_group.data) == 2 * 2 * 3
     titles = {annotation.text for annotation in by_group.layout.annotations}
-    assert {"embedding", "attribute_embedding", "cub200_color, parade, size"} <= titles
+    cells, spaces = ("color", "size"), ("embedding", "attribute_embedding")
+    assert titles == {
+        f"cub200_color, parade, {cell}<br>{space}" for cell in cells for space in spaces
+    }
     others = VIEWS["dml_planes_label"].rows(run)
     assert set(others["dataset"]) == {"coloured_digits"}
     assert VIEWS["dml_figure_10_label"].rows(run).empty

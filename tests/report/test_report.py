@@ -328,13 +328,13 @@ def test_axes_follow_points_and_longer_intervals_end_in_an_arrow():
     """Of points at 1 and 2 an axis ends at 0.8 and 2.2; the first interval fits."""
     bars = {"array": [0.1, 9.0], "arrayminus": [0.1, 0.5]}
     drawing = go.Figure(go.Scatter(x=["a", "b"], y=[1.0, 2.0], error_y=bars, line={"color": "red"}))
-    shown = cut(drawing)
+    shown = go.Figure(cut(drawing.to_plotly_json()))
     assert shown.layout.yaxis.range == pytest.approx((0.8, 2.2))
     assert shown.layout.xaxis.range is None and len(drawing.data) == 1
     (arrow,) = shown.data[1:]
     assert (list(arrow.x), list(arrow.y), arrow.marker.symbol) == (["b"], [2.2], "triangle-up")
     assert arrow.marker.color == "red" and arrow.hoverinfo == "skip"
-    narrow = cut(drawing.update_yaxes(range=[1.6, 2.4]))
+    narrow = go.Figure(cut(drawing.update_yaxes(range=[1.6, 2.4]).to_plotly_json()))
     assert narrow.layout.yaxis.range == (1.6, 2.4)
     symbols = {trace.marker.symbol: list(trace.x) for trace in narrow.data[1:]}
     assert symbols == {"triangle-down": ["a", "b"], "triangle-up": ["b"]}

@@ -57,13 +57,13 @@ def worst_first(pairs: pd.DataFrame) -> pd.DataFrame:
     Args:
         pairs: rows with a state, a change and the bound of a change; others are left out.
     """
-    known = pairs[pairs["state"].isin(list(RANKS))].reset_index(drop=True)
-    rank = known["state"].map(RANKS)
-    size = known["bound"].where(rank == RANKS["inconclusive"], known["change"].abs()).fillna(np.inf)
-    if "least" in known:
-        size = known["least"].astype(float).where(rank == RANKS["grew"]).fillna(size)
-    order = np.lexsort((-size.to_numpy(np.float64), rank))
-    return known.iloc[order]
+    rank = np.array([RANKS.get(state, np.inf) for state in pairs["state"]])
+    size = np.where(rank == RANKS["inconclusive"], pairs["bound"], pairs["change"].abs())
+    if "least" in pairs:
+        least = np.where(rank == RANKS["grew"], pairs["least"].astype(float), np.nan)
+        size = np.where(np.isnan(least), size, least)
+    order = np.lexsort((-np.nan_to_num(size.astype(float), nan=np.inf), rank))
+    return pairs.iloc[order[: np.isfinite(rank).sum()]].reset_index(drop=True)
 
 
 def answer(

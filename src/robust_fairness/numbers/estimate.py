@@ -115,13 +115,15 @@ class Estimate:
         parts = np.broadcast_arrays(tail, known, estimated.variance, estimated.df)
         tail, known, variance, df = (np.asarray(part, np.float64) for part in parts)
         error = np.sqrt(np.where(known + variance > 0, known + variance, np.nan))
-        distance = -special.ndtri(tail) * error
-        few = np.isfinite(df) & np.isfinite(error)
+        # without a known part it is Student's t, and without an estimated one normal
+        student = special.stdtrit(np.minimum(df, LARGE), 1 - tail)
+        distance = error * np.where(known > 0, -special.ndtri(tail), student)
+        few = np.isfinite(df) & np.isfinite(error) & (known > 0)
         if few.any():
             from scipy.optimize.elementwise import find_root
 
             # the mixture lies between the normal distribution and t of the estimated part
-            most = 1.01 * error[few] * special.stdtrit(np.minimum(df[few], LARGE), 1 - tail[few])
+            most = 1.01 * error[few] * student[few]
             args = known[few], variance[few], df[few], tail[few]
             distance[few] = find_root(_excess, (np.zeros_like(most), most), args=args).x
         return distance

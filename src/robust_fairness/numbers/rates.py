@@ -246,7 +246,7 @@ def with_moderated(estimate: Estimate) -> Estimate:
 
 
 def interval(
-    rates: Rates, of: LinearGap, level: float = LEVEL, ratio: float | Array = 0.0
+    rates: Rates, of: LinearGap, level: float | Array = LEVEL, ratio: float | Array = 0.0
 ) -> tuple[Array, Array]:
     """Bounds of a gap ``[tests]`` that cover it with probability 1 - ``level``, never NaN.
 
@@ -262,8 +262,9 @@ def interval(
     estimate = with_moderated(contrast(corrected, None, of.functions, None, ratio))
     rows = set(map(tuple, of.functions.tolist()))
     symmetric = rows == set(map(tuple, (0.0 - of.functions).tolist()))
+    level = np.reshape(level, (-1, 1))
     tails = level / (len(of.functions) * (1 if symmetric else 2)), level / 2
-    below, above = estimate.critical(np.reshape(tails, (2, 1, 1)))
+    below, above = estimate.critical(np.stack(tails))
     low = known_or(estimate.value - below, -np.inf).max(-1)
     high = known_or(estimate.value + above, np.inf).max(-1)
     if symmetric:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.core.rendering.figures import faceted
+from robust_fairness.core.rendering.figures import Panel, Trace, in_panel, panelled
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.variance import over_refits
 from robust_fairness.numbers.verdicts import concluded
@@ -123,18 +123,20 @@ def _common(first: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 
 def draw_kendall(rows: pd.DataFrame) -> go.Figure:
     """A square of mean taus, measures by measures."""
-    import plotly.express as px
-
     names = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     square = pd.DataFrame(np.eye(len(names)), names, names)
     for row in rows.to_dict("records"):
         for item, other in ((row["first"], row["second"]), (row["second"], row["first"])):
             square.loc[item, other] = row["tau"]
-    figure = px.imshow(
-        square, zmin=-1, zmax=1, color_continuous_scale="RdBu", text_auto=".2f",
-        labels={"color": "tau"}, height=300 + 30 * len(names),  # what the slanted names leave
-    )  # fmt: skip
-    return faceted(figure, "Kendall's tau").update_xaxes(tickangle=45)
+    trace: Trace = {
+        "type": "heatmap", "x": names, "y": names, "z": square.to_numpy().tolist(),
+        "zmin": -1, "zmax": 1, "colorscale": "RdBu", "texttemplate": "%{z:.2f}",
+        "hovertemplate": "%{x}, %{y}: %{z:.2f}<extra></extra>",
+        "colorbar": {"title": {"text": "tau"}},
+    }  # fmt: skip
+    height = 150 + 30 * len(names)  # what the slanted names leave
+    figure = panelled("Kendall's tau", [Panel("", "", "")], [in_panel(trace, 0)], row=height)
+    return figure.update_xaxes(tickangle=45).update_yaxes(autorange="reversed")
 
 
 def survival(results: Results) -> pd.DataFrame:

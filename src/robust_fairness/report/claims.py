@@ -13,12 +13,13 @@ lacks to 1, so that no effect of the margin is possible.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from importlib.resources import files
 from math import ceil
-from operator import add, or_
+from operator import add, itemgetter, or_
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +34,7 @@ from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import written as as_text
 from robust_fairness.core.rendering.effects import Effect, effects_svg
+from robust_fairness.core.rendering.html import counted
 from robust_fairness.numbers.claims import BOUNDS, DECIDED, Says, decided
 from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
 from robust_fairness.numbers.variance import (
@@ -201,10 +203,11 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     Raises:
         InputError: the scores lack a column that a claim names.
     """
-    claims = [_answered(claim, rows, results) for claim in claims]
+    scores = _Scores(rows, results)
+    claims = [_answered(claim, scores) for claim in claims]
     parts = [(number, part) for number, claim in enumerate(claims) for part in claim.each()]
     numbers = np.array([number for number, _ in parts], dtype=int)
-    effects = [_effect(claims[number], part, rows, results) for number, part in parts]
+    effects = [_effect(claims[number], part, scores) for number, part in parts]
     margin = np.array([part.size for _, part in parts])
     estimate = _together(effects)
     says: list[Says] = [part.expect or "above" for _, part in parts]
@@ -256,7 +259,32 @@ def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.D
     return shown.astype({"published": "float64", "std": "float64"})
 
 
-def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
+@dataclass(frozen=True)
+class _Scores:
+    """The scores of a paper and the run that they come from.
+
+    Claims choose rows by the same few values: ``known`` has those that were looked up.
+    """
+
+    rows: pd.DataFrame
+    results: Results
+    known: dict[Any, np.ndarray] = field(default_factory=dict)
+
+    def of(self, *sides: Rows) -> pd.DataFrame:
+        """The rows of a side of an effect."""
+        named = reduce(or_, map(dict, sides))
+        asked = {name: value for name, value in USUAL.items() if name in self.rows} | named
+        chosen = [self._have(name, value) for name, value in asked.items() if value != ANY]
+        return self.rows.iloc[np.flatnonzero(np.logical_and.reduce(chosen))]
+
+    def _have(self, column: str, value: Any) -> np.ndarray:
+        values = tuple(value) if isinstance(value, list) else (value,)
+        if (column, values) not in self.known:
+            self.known[column, values] = self.rows[column].isin(values).to_numpy()
+        return self.known[column, values]
+
+
+def _answered(claim: Claim, scores: _Scores) -> Claim:
     """The claim with the parts of the default run, where these were run and no other of its own.
 
     Which parts count depends on what was run, never on its scores.
@@ -265,7 +293,7 @@ def _answered(claim: Claim, rows: pd.DataFrame, results: Results) -> Claim:
         return claim
     short = claim.of_default_run()
     with_scores, all_of_short = (
-        [part for part in item.each() if len(_effect(item, part, rows, results).by_seed)]
+        [part for part in item.each() if len(_effect(item, part, scores).by_seed)]
         for item in (claim, short)
     )
     sides = [(part.rows, part.first, part.second) for part in all_of_short]
@@ -321,16 +349,16 @@ def _together(effects: Sequence[Measured]) -> Estimate:
     return Estimate(np.array([effect.value for effect in effects], float), parts)
 
 
-def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> Measured:
+def _effect(claim: Claim, part: Part, scores: _Scores) -> Measured:
     """The effect of a part, or the mean of those on single datasets."""
     named = {**part.rows, **part.first, **part.second}
-    if missing := [name for name in named if name not in rows]:
+    if missing := [name for name in named if name not in scores.rows]:
         raise InputError(f"claim {claim.claim!r}: scores have no column {missing[0]!r}")
     if not claim.average:
-        return _on_one(part, rows, results)
+        return _on_one(part, part.rows, scores)
     datasets = part.rows["dataset"]
     each = [
-        _on_one(part, where(rows, dataset=name), results)
+        _on_one(part, {**part.rows, "dataset": name}, scores)
         for name in ([datasets] if isinstance(datasets, str) else datasets)
     ]
     count = len(each)
@@ -355,22 +383,15 @@ def _effect(claim: Claim, part: Part, rows: pd.DataFrame, results: Results) -> M
     )
 
 
-def _chosen(rows: pd.DataFrame, *values: Rows) -> pd.DataFrame:
-    """The rows of a side of an effect."""
-    named = reduce(or_, map(dict, values))  # first, since few rows have their values
-    asked = named | {name: USUAL[name] for name in USUAL if name in rows and name not in named}
-    return where(rows, **{name: value for name, value in asked.items() if value != ANY})
-
-
-def _on_one(part: Part, rows: pd.DataFrame, results: Results) -> Measured:
-    first = _chosen(rows, part.rows, part.first)
-    sides = [first, *([_chosen(rows, part.rows, part.second)] if part.second else [])]
+def _on_one(part: Part, of_both: Rows, scores: _Scores) -> Measured:
+    named = [part.first, *([part.second] if part.second else [])]
+    sides = [scores.of(of_both, side) for side in named]
     if any(side.empty for side in sides):  # not run
         return Measured(pd.Series(dtype=np.float64))
     both = pd.concat(map(_by_seed, sides), axis=1, join="inner", keys=range(len(sides)))
     value = both[0]["value"] - (both[1]["value"] if part.second else 0)
     value = value.astype(np.float64)
-    splits = results.sizes_of_splits.reindex(first["dataset"].unique())
+    splits = scores.results.sizes_of_splits.reindex(sides[0]["dataset"].unique())
     ratio = float(splits["ratio"].fillna(0).max()) if len(splits) else 0.0
     if not ratio and (by_row := _by_row(sides, value.index)) is not None:
         by_rows = of_rows(by_row)
@@ -557,36 +578,51 @@ def judged(parts: pd.DataFrame) -> pd.DataFrame:
         these only), known_before (of its parts), cost, and part, state, published, ours, low, high,
         margin, reach, seeds and question of the part furthest from the claim by standard errors.
     """
-    result = []
-    for _, rows in parts.groupby("claim", sort=False):
-        order = _nearness(rows).sort_values(kind="stable").index
-        furthest = rows.loc[order[0]]
-        names = ["claim", "at", "verdict", "cost", "part", "state", "published", "ours", "low",
-                 "high", "margin", "reach", "seeds", "question"]  # fmt: skip
-        decides = rows[rows["state"].isin(DECIDED)]
-        whom = MODELS if (decides["question"] == MODELS).any() else ""
-        before = ", ".join(dict.fromkeys(rows["known_before"]))
-        counted, needs = _counted_states(rows, decides), _needs(rows)
-        more = _possible(rows) if furthest["verdict"] in OPEN else ""
-        says = counted + (("; " if ":" in counted else ": ") + more if more else "")
-        result.append(
-            {
-                **furthest[names],
-                "counted": counted, "says": says, "needs": needs,
-                "whom": whom, "known_before": before,
-            }
-        )  # fmt: skip
-    return pd.DataFrame(result)
+    return pd.DataFrame([_judged(rows) for rows in _by_claim(parts)])
 
 
-def _counted_states(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
+def _by_claim(parts: pd.DataFrame) -> list[list[dict[Any, Any]]]:
+    """The parts of every claim, with ``nearness``: how far inside of what is claimed, in errors."""
+    bounds = np.array([BOUNDS[name] for name in parts["expect"]]) * parts[["margin"]].to_numpy()
+    inside = np.minimum(parts["ours"] - bounds[:, 0], bounds[:, 1] - parts["ours"])
+    nearness = (inside / parts["error"]).fillna(np.inf)
+    claims: dict[str, list[dict[Any, Any]]] = {}
+    for part in parts.assign(nearness=nearness).to_dict("records"):
+        claims.setdefault(part["claim"], []).append(part)
+    return list(claims.values())
+
+
+def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
+    """The line of ``judged`` about the parts of a claim."""
+    furthest = _furthest(rows)
+    decides = [part["question"] for part in rows if part["state"] in DECIDED]
+    told, needs = _counted_states(rows, decides), _needs(rows)
+    more = _possible(rows) if furthest["verdict"] in OPEN else ""
+    says = f"{told}{';' if ':' in told else ':'} {more}" if more else told
+    names = ("claim", "at", "verdict", "cost", "part", "state", "published", "ours", "low", "high",
+             "margin", "reach", "seeds", "question")  # fmt: skip
+    return {
+        **{name: furthest[name] for name in names},
+        "counted": told,
+        "says": says,
+        "needs": needs,
+        "whom": MODELS if MODELS in decides else "",
+        "known_before": ", ".join(dict.fromkeys(part["known_before"] for part in rows)),
+    }
+
+
+def _furthest(rows: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
+    """The part that is furthest from what is claimed."""
+    return min(rows, key=itemgetter("nearness"))
+
+
+def _counted_states(rows: Sequence[dict[Any, Any]], decides: Sequence[str]) -> str:
     """The verdict, whom it is about, and the states of several parts."""
-    total = len(rows)
-    models = (decides["question"] == MODELS).sum()
+    total, models, verdict = len(rows), decides.count(MODELS), str(rows[0]["verdict"])
     some = f" in {models} of {len(decides)}" if models < len(decides) else ""
-    text = str(rows["verdict"].iloc[0]) + (f" (these models{some})" if models else "")
-    count = rows["state"].value_counts()
-    if total == 1 or (len(count) == 1 and rows["verdict"].iloc[0] != "undecided"):
+    text = f"{verdict} (these models{some})" if models else verdict
+    count = Counter(part["state"] for part in rows)
+    if total == 1 or (len(count) == 1 and verdict != "undecided"):
         return text
     said = [
         f"{count[state]} of {total} {words[int(count[state] > 1)]}"
@@ -596,41 +632,32 @@ def _counted_states(rows: pd.DataFrame, decides: pd.DataFrame) -> str:
     return f"{text}: {', '.join(said)}"
 
 
-def _unclear(rows: pd.DataFrame) -> pd.DataFrame:
+def _unclear(rows: Sequence[dict[Any, Any]]) -> list[dict[Any, Any]]:
     """The undecided part that is furthest from the claim; none if no part is undecided."""
-    unclear = rows[rows["state"] == "undecided"]
-    return unclear.iloc[np.argsort(_nearness(unclear).to_numpy())[:1]]
+    unclear = [part for part in rows if part["state"] == "undecided"]
+    return [_furthest(unclear)] if unclear else []
 
 
-def _possible(rows: pd.DataFrame) -> str:
+def _possible(rows: Sequence[dict[Any, Any]]) -> str:
     """The range of the furthest undecided part, if there is one, and what is needed or costs."""
-    if (rows["state"] == "not run").all():
-        return str(rows["cost"].iloc[0])
+    if all(part["state"] == "not run" for part in rows):
+        return str(rows[0]["cost"])
     ends = [
         f"{part['low']:.3f} to {part['high']:.3f}{' in ' * bool(part['part'])}{part['part']}"
-        for part in _unclear(rows).to_dict("records")
+        for part in _unclear(rows)
         if np.isfinite(part["low"])
     ]
     return "; ".join([*ends, _needs(rows)])
 
 
-def _needs(rows: pd.DataFrame) -> str:
+def _needs(rows: Sequence[dict[Any, Any]]) -> str:
     """What would decide the parts that are open."""
-    unclear = _unclear(rows)
-    needed = [*unclear["needed"], *rows.loc[rows["state"].isin(["void", "out of reach"]), "needed"]]
+    closed = [part for part in rows if part["state"] in ("void", "out of reach")]
+    needed = [part["needed"] for part in [*_unclear(rows), *closed]]
     said = [*dict.fromkeys(needed)][:2]
-    if (rows["state"] == "not run").any():
+    if any(part["state"] == "not run" for part in rows):
         said.append("a run")
     return f"needs {', and '.join(said)}" if said else ""
-
-
-def _nearness(rows: pd.DataFrame) -> pd.Series:
-    """How far inside of what is claimed the effects are, in errors; unknown ones come last."""
-    sides = np.array([BOUNDS[name] for name in rows["expect"]]).reshape(-1, 2)
-    bounds = sides * rows[["margin"]].to_numpy()
-    ours = rows[["ours"]].to_numpy()
-    inside = np.minimum(ours[:, 0] - bounds[:, 0], bounds[:, 1] - ours[:, 0])
-    return pd.Series(inside / rows["error"].to_numpy(), rows.index)
 
 
 def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
@@ -648,17 +675,18 @@ def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
     rows = parts[parts["claim"].isin(names)]
     if (rows["state"] == "not run").all():
         return {}
-    claim: Any = next(judged(rows).itertuples(index=False))
-    ends = f" ({_signed(claim.low)} to {_signed(claim.high)})" if claim.low < claim.high else ""
-    seeds = f"{claim.seeds} seed{'s' if claim.seeds > 1 else ''}"
+    claim = _judged(_by_claim(rows)[0])
+    ends = f" ({_signed(claim['low'])} to {_signed(claim['high'])})"
+    ours = f"{_signed(claim['ours'])}{ends if claim['low'] < claim['high'] else ''}, "
+    ours += counted({"seeds": claim["seeds"]})
     return {
-        "name": claim.claim,
-        "at": claim.at,
+        "name": claim["claim"],
+        "at": claim["at"],
         "effect": rows["effect"].iloc[0],
-        "part": claim.part,
-        "published": "" if np.isnan(claim.published) else _signed(claim.published),
-        "ours": "" if np.isnan(claim.ours) else f"{_signed(claim.ours)}{ends}, {seeds}",
-        "verdict": claim.says,
+        "part": claim["part"],
+        "published": "" if np.isnan(claim["published"]) else _signed(claim["published"]),
+        "ours": "" if np.isnan(claim["ours"]) else ours,
+        "verdict": claim["says"],
         "line": drawn({"": rows}, legend=False),
     }
 
@@ -681,20 +709,19 @@ def drawn(papers: Mapping[str, pd.DataFrame], legend: bool = True) -> Markup:
     )
 
 
-def _by_claim(parts: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
-    lines = judged(parts).itertuples(index=False)
-    groups = (rows for _, rows in parts.groupby("claim", sort=False))
-    return list(zip(lines, groups, strict=True))
-
-
-def _line(claim: tuple[Any, pd.DataFrame]) -> Effect:
-    furthest, rows = claim
-    sign = np.where(rows["expect"].isin(["below", "not above"]), -1, 1) / rows["margin"]
-    scale = float(sign[rows["part"] == furthest.part].iloc[0])
-    low, high = sorted((scale * furthest.low, scale * furthest.high))
-    others = (sign * rows["ours"])[rows["part"] != furthest.part]
+def _line(rows: Sequence[dict[Any, Any]]) -> Effect:
+    furthest = _furthest(rows)
+    scale = _in_margins(furthest)
+    low, high = sorted((scale * furthest["low"], scale * furthest["high"]))
     return Effect(
-        furthest.claim, furthest.says, scale * furthest.published, scale * furthest.ours,
-        low, high, tuple(others),
-        (rows["reach"] / rows["margin"])[rows["state"] == "out of reach"].max(),
+        furthest["claim"], _judged(rows)["says"], scale * furthest["published"],
+        scale * furthest["ours"], low, high,
+        tuple(_in_margins(part) * part["ours"] for part in rows if part is not furthest),
+        max((part["reach"] / part["margin"] for part in rows if part["state"] == "out of reach"),
+            default=np.nan),
     )  # fmt: skip
+
+
+def _in_margins(part: dict[Any, Any]) -> float:
+    """What turns an effect into margins in the direction of the claim."""
+    return (-1 if part["expect"] in ("below", "not above") else 1) / float(part["margin"])

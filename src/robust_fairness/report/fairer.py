@@ -1,13 +1,13 @@
 """Which methods are fairer than plain training under shift: the second line of the first screen."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.estimate import LEVEL, REFITS, Estimate
-from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
+from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.variance import FEWEST_REFITS, over_refits
 from robust_fairness.report.matrix import PLACE, is_plain
 from robust_fairness.report.results import Results, where
 
@@ -42,17 +42,7 @@ def advantages(rows: pd.DataFrame, gap: str, results: Results) -> pd.DataFrame:
                 of_plain = part[part["method"] == names[0]]
                 compared.append((*key, names[0], method, _away(of_method) - _away(of_plain)))
     table = pd.DataFrame(compared, columns=[*PAIR, "plain", "method", "accuracy"])
-    scores = where(results.selected, metric=gap, group="")
-    if find_metric(gap).better == "higher":
-        scores = scores.assign(value=1 - scores["value"])
-    estimates = [_improvements(scores, rows, row, results) for row in table.itertuples()]
-    tests = sum(estimate is not None for estimate in estimates)
-    table["least"] = [
-        np.nan
-        if estimate is None
-        else float((estimate.value - estimate.critical(LEVEL / tests)).min())
-        for estimate in estimates
-    ]
+    table = table.assign(least=_least(rows, gap, table, results))
     return table[COLUMNS]
 
 
@@ -61,20 +51,26 @@ def _away(rows: pd.DataFrame) -> float:
     return float((rows["accuracy"] + rows["accuracy_change"]).mean())
 
 
-def _improvements(
-    scores: pd.DataFrame, matrix: pd.DataFrame, row: Any, results: Results
-) -> Estimate | None:
-    """The gap of plain training minus that of a method, by test set; None with too few seeds."""
-    scores = where(scores, dataset=row.dataset, attribute=row.attribute)
-    places = where(matrix, dataset=row.dataset, attribute=row.attribute, method=row.method)[PLACE]
-    keys = pd.MultiIndex.from_frame(places)
+def _least(matrix: pd.DataFrame, gap: str, table: pd.DataFrame, results: Results) -> np.ndarray:
+    """The least bound, over test sets, of the gap of plain training minus that of each method."""
+    scores = where(results.selected, metric=gap, group="")
+    if find_metric(gap).better == "higher":
+        scores = scores.assign(value=1 - scores["value"])
+    keys = ["dataset", "attribute", "method", *PLACE]
+    by_seed = scores.pivot_table("value", keys, "seed")
+    methods = table[["dataset", "attribute", "method", "plain"]].reset_index(names="of")
+    pairs = methods.merge(matrix[keys], on=keys[:3])
     first, second = (
-        where(scores, method=name).pivot_table("value", PLACE, "seed").reindex(keys)
-        for name in (row.plain, row.method)
+        by_seed.reindex(pd.MultiIndex.from_frame(pairs.assign(method=pairs[name])[keys]))
+        for name in ("plain", "method")
     )
-    difference = (first - second).dropna(axis=1)
-    if difference.shape[1] < FEWEST_REFITS:
-        return None
-    values = difference.to_numpy(np.float64)
-    ratio = results.sizes_of_splits["ratio"].reindex([row.dataset]).fillna(0.0).item()
-    return Estimate(values.mean(1), {REFITS: between_refits(values, ratio)})
+    difference = first.to_numpy(np.float64) - second.to_numpy(np.float64)
+    # seeds that have all test sets
+    whole = pd.DataFrame(np.isfinite(difference)).groupby(pairs["of"]).transform("all").to_numpy()
+    enough = whole.sum(1) >= FEWEST_REFITS
+    ratio = results.sizes_of_splits["ratio"].reindex(pairs["dataset"]).fillna(0.0).to_numpy()
+    estimate = over_refits(np.where(whole, difference, np.nan), ratio)
+    level = LEVEL / max(pairs["of"][enough].nunique(), 1)
+    bound = np.where(enough, estimate.value - estimate.critical(level), np.nan)
+    least = pd.Series(bound).groupby(pairs["of"]).agg(partial(pd.Series.min, skipna=False))
+    return least.reindex(table.index).to_numpy()

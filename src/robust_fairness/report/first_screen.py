@@ -1,8 +1,8 @@
 """The first screen of the report: the answer, its plot, what limits it, the matrix."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ from markupsafe import Markup
 
 from robust_fairness.core.rendering.forest import Mark, forest, scatter
 from robust_fairness.core.rendering.html import counted, rendered
-from robust_fairness.core.tables import csv
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import (
     SYMBOLS,
@@ -42,7 +41,7 @@ from robust_fairness.report.matrix import (
     undefined,
     words_of,
 )
-from robust_fairness.report.results import UNSHIFTED, Results, where
+from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
 
 ALL = "all datasets"
 EDGES = (-0.10, -0.05, -0.02, 0.02, 0.05, 0.10)  # of the colours of changes
@@ -53,14 +52,10 @@ MOST_LINES, LEAST_LINES, MOST_MARKS = 12, 3, 36  # of a plot
 MOST_MODELS = 6  # of a plot
 OTHER_NETWORK = "another network"  # of a model, in words
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
-# Columns that a line of a plot, and a pair in detail, are made of.
+# Columns that a line of a plot is made of.
 MARKED = [
-    *PAIR, "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
+    *PAIR, "data", "state", "change", "bound", "limit", "have", "away", "away_low", "away_high",
     "at_home", "home_low", "home_high",
-]  # fmt: skip
-DETAILS = [
-    *PLACE, "trained_on", "at_home", "away", "change", "low", "high", "state", "reason", "bound",
-    "limit", "rate", "have", "accuracy_change", "accuracy_changed",
 ]  # fmt: skip
 HEADINGS = ("test set", "model", "change")
 
@@ -90,7 +85,7 @@ def panels(
 
 def _headline(by_gap: Mapping[str, pd.DataFrame], results: Results) -> dict[str, Any]:
     """The answer of all gaps together: the first one leads, unless another one surely grew."""
-    pairs = {gap: _pairs(rows, gap, ALL, results) for gap, rows in by_gap.items()}
+    pairs = {gap: _pairs(_compared(rows), gap, ALL, results) for gap, rows in by_gap.items()}
     said = {gap: answer(part) for gap, part in pairs.items()}
     first = next(iter(said))
     leading = next((gap for gap, text in said.items() if text.startswith("No")), first)
@@ -124,6 +119,7 @@ def answers(results: Results) -> list[str]:
     if not by_gap:
         return []
     gap, rows = next(iter(by_gap.items()))
+    rows = _compared(rows)
     head, told = _headline(by_gap, results), _answers(rows, gap, ALL, results)
     lines = [head["answer"], *head["further"], head["limit"], _again(rows, results, gap)]
     parts = [f"{name}: {said}" for name, said in told] if len(told) > 1 else []
@@ -154,11 +150,11 @@ def _parts(
 
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
     """Answer, plots and matrices of some rows of a matrix; of all datasets the worst lines."""
+    rows = _compared(rows)
     parts = [] if data == ALL else _by_attribute(rows)
-    tables = [_matrix(part, place, name, gap) for place, name, part in parts]
     pairs, told = _pairs(rows, gap, data, results), _answers(rows, gap, data, results)
     overall = answer(pairs)
-    looks = {name: look for look, name in enumerate(dict.fromkeys(rows["method"]))}
+    looks = {name: look for look, name in enumerate(rows["method"].unique())}
     titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
     at_home = where(homes(results, gap), dataset=rows["dataset"].unique())
     refits = _refits(results, gap)
@@ -172,20 +168,18 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "data": data,
         "answer": overall,
         "further": [],
-        "warnings": _warnings(rows, at_home),
+        "warnings": _warnings(rows, at_home) if len(at_home) else [],
         "homes": _listed([*at_home["domain"].unique()], "domains") if len(at_home) else "",
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
         "plots": [drawn for drawn in drawings if drawn],
         "limit": limit(pairs) if overall.startswith("Unknown") else "",
         "again": _again(rows, results, gap),
-        "matrices": tables,
+        "matrices": [_matrix(part, place, name, gap) for place, name, part in parts],
         "margin": margins(rows),
         "trade_off": [drawn for _, name, part in parts if (drawn := trade_off(part, name, looks))],
         "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
-        "file": f"matrix-{gap}.csv",
-        "csv": "data:text/csv;charset=utf-8," + quote(csv(rows)),
     }
 
 
@@ -217,20 +211,17 @@ def _lacking(
 
 def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.DataFrame:
     """Comparisons as ``numbers.answers`` takes them, with what cannot be estimated."""
-    told = {
-        (str(place), str(name)) for place, name in zip(rows["data"], rows["attribute"], strict=True)
-    }
+    told = set(zip(rows["data"], rows["attribute"], strict=True))
     absent = [
         {"data": place, "attribute": name, "place": "", "state": "not estimable"}
         for place, name in _lacking(told, gap, data, results)
     ]
-    pairs = _compared(rows)
-    return pd.DataFrame([*pairs.to_dict("records"), *absent], columns=pairs.columns)
+    return pd.concat([rows, pd.DataFrame(absent)], ignore_index=True) if absent else rows
 
 
 def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[tuple[str, str]]:
     """The answers of each dataset and attribute, also where nothing can be estimated."""
-    told = {(place, name): answer(_compared(part)) for place, name, part in _by_attribute(rows)}
+    told = {(place, name): answer(part) for place, name, part in _by_attribute(rows)}
     told |= _lacking(told, gap, data, results)
     return [(", ".join(filter(None, key)), said) for key, said in told.items()]
 
@@ -256,8 +247,8 @@ def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
             f"were trained is {in_points(row['pooled'])}, within them it is "
             f"{in_points(row['at_home'])} ({row['method']}). Changes are measured within them."
         )
-    grew = _compared(rows[rows["state"] == "grew"])
-    for row in worst_first(grew).drop_duplicates(["data", "attribute"]).to_dict("records"):
+    grew = worst_first(rows[rows["state"] == "grew"])
+    for row in grew.drop_duplicates(["data", "attribute"]).to_dict("records"):
         of_model = where(
             at_home, **{name: row[name] for name in ("dataset", "method", "attribute")}
         )
@@ -272,6 +263,7 @@ def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
     return said
 
 
+@computed_once
 def _refits(results: Results, gap: str) -> Mapping[Any, list[float]]:
     """The gap of every training, by cell, test set and attribute."""
     scores = where(results.selected, metric=gap, group="").dropna(subset="value")
@@ -311,7 +303,7 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
     tested = where(results.selected, dataset=names, metric="accuracy", group="")
     is_home = (tested["shift"] == UNSHIFTED) & (tested["domain"] == "")
     at_home, away = tested[is_home]["n"], tested[tested["shift"] != UNSHIFTED]
-    places = list(dict.fromkeys(_compared(rows)["place"]))
+    places = list(rows["place"].unique())
     home = _listed(list(alone) or sources, "domains") or data
     times = f"{len(sources)} times, each time in other domains of " if len(sources) > 1 else "in "
     times = "in each of " if len(sources) > 1 and {*sources} <= {*alone, *places} else times
@@ -342,10 +334,8 @@ def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
     seeds, about = int(rows["seeds"].max()), "If the methods were trained again"
     if seeds < FEWEST_REFITS:
         return f"{about}: unknown; it takes {FEWEST_REFITS} trainings of each, here {seeds}"
-    matrix = matrices(results, question=METHOD_QUESTION)[gap]
-    keys = pd.MultiIndex.from_frame(rows[["data", "attribute"]])
-    same = pd.MultiIndex.from_frame(matrix[["data", "attribute"]]).isin(keys)
-    pairs = _compared(matrix[same])
+    of_methods = matrices(results, question=METHOD_QUESTION)[gap]
+    pairs = _compared(where(of_methods, data=rows["data"].unique()))
     said = answer(pairs)
     helps = f". {limit(pairs)}" if said.startswith("Unknown") and limit(pairs) else ""
     return f"{about} ({seeds} trainings of each): {said}{helps}"
@@ -360,7 +350,7 @@ def _title(attribute: str, rows: pd.DataFrame, alone: bool) -> str:
     """Heading of a plot: the attribute, and its answer where there are several."""
     if alone:
         return f"By {attribute}." if attribute else ""
-    said = answer(_compared(rows).assign(attribute=""))
+    said = answer(rows.assign(attribute=""))
     return f"By {attribute}. {said}." if attribute else f"{said}."
 
 
@@ -380,8 +370,7 @@ def plot(
         at_home: the gaps in the domains of home, ``matrix.homes``.
         refits: the gap of every training, by cell, test set and attribute.
     """
-    pairs = _compared(rows)
-    worst = worst_first(pairs)
+    worst = worst_first(rows)
     if worst.empty:
         return None
     several = [name for name in ("data", "attribute") if worst[name].nunique() > 1]
@@ -391,29 +380,26 @@ def plot(
     order = list(dict.fromkeys([*plain[:1], *worst["method"]]))
     models = order[:MOST_MODELS]
     most = int(np.clip(MOST_MARKS // len(models), LEAST_LINES, MOST_LINES))
-    line = ["data", "attribute", "trained_on", "dataset", *PLACE]
-    sets = worst[line].drop_duplicates()
-    shown = worst[worst["method"].isin(models)]
-    by_set = dict(list(shown.groupby(line, sort=False)))
+    sets: dict[Any, list[Any]] = {}
+    for row in worst[[*MARKED, "trained_on", "place"]].to_dict("records"):
+        line = tuple(row[name] for name in ("data", "attribute", "trained_on", "dataset", *PLACE))
+        sets.setdefault(line, []).append(row)
+    domains: dict[str, list[Any]] = {}
+    for row in at_home.assign(state="")[MARKED].to_dict("records"):
+        domains.setdefault(f"{row['domain']} (trained here)", []).append(row)
+    named = [(_name(marked[0], several), marked) for marked in [*sets.values()][:most]]
     lines = [
         (
-            _name(part.iloc[0], several),
-            [_mark(row, looks[row["method"]], refits) for row in
-             part.iloc[np.argsort(part["method"].map(looks))][MARKED].to_dict("records")],
+            name,
+            [
+                _mark(row, looks[row["method"]], refits)
+                for row in sorted(marked, key=lambda row: looks[row["method"]])
+                if row["method"] in models
+            ],
         )
-        for key in sets.head(most).itertuples(index=False, name=None)
-        if (part := by_set.get(key)) is not None
-    ]  # fmt: skip
-    known = at_home[at_home["method"].isin(models)]
-    homes_of = list(known.groupby("domain", sort=False))
-    lines += [
-        (
-            f"{domain} (trained here)",
-            [_mark(row, looks[row["method"]], refits) for row in
-             part.assign(state="")[MARKED].to_dict("records")],
-        )
-        for domain, part in homes_of[:most]
-    ]  # fmt: skip
+        for name, marked in [*named, *[*domains.items()][:most]]
+    ]
+    lines = [(name, marks) for name, marks in lines if marks]
     pairs_of = "pairs of attribute and test set" if "attribute" in several else "test sets"
     left = [
         f"the {shown} worst of {total} {what}"
@@ -426,7 +412,7 @@ def plot(
     return forest(lines, title, HEADINGS, points, f"Shown: {', '.join(left)}." if left else "")
 
 
-def _name(row: pd.Series, several: Sequence[str]) -> str:
+def _name(row: Mapping[Any, Any], several: Sequence[str]) -> str:
     """Name of a line: the test set, with what else differs between lines."""
     what = ", ".join(str(row[name]) for name in ("data", "attribute") if name in several)
     trained = f"{row['trained_on']} → " if "trained_on" in several else ""
@@ -488,8 +474,13 @@ def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str
     sizes = rows.groupby(PLACE, sort=False)["n"].min()
     columns = {key: test_set_name(*key) for key in sizes.index}
     other = other_networks(rows, "data").groupby(rows["method"]).all()
-    by_model = rows.groupby("method", sort=False)
-    lines = [_line(str(name), part, columns, bool(other[name])) for name, part in by_model]
+    by_model: dict[str, list[Any]] = {}
+    for row in rows.to_dict("records"):
+        by_model.setdefault(row["method"], []).append(row)
+    plain = is_plain(rows).groupby(rows["method"]).all()
+    lines = [
+        _line(name, part, columns, plain[name], other[name]) for name, part in by_model.items()
+    ]
     return {
         "data": data,
         "attribute": attribute,
@@ -505,36 +496,47 @@ def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str
     }
 
 
-def _line(name: str, rows: pd.DataFrame, columns: Mapping[Any, str], other: bool) -> dict[str, Any]:
+def _line(
+    name: str, rows: Sequence[Any], columns: Mapping[Any, str], plain: bool, other: bool
+) -> dict[str, Any]:
     """A row of the table, and its place in it.
 
     Plain training comes first, then methods by the number of growths, other networks, and methods
     whose predictions are trivial on all test sets.
     """
-    run = rows[rows["state"] != "missing"]
-    homes = run.drop_duplicates("dataset")
-    states = run["state"].tolist()
+    run = [row for row in rows if row["state"] != "missing"]
+    homes = {row["dataset"]: row for row in reversed(run)}.values()
+    at_home, accuracy = (_mean(homes, name) for name in ("at_home", "accuracy"))
+    states = [row["state"] for row in run]
     only_trivial = set(states) == {"trivial"}
-    by_set = dict(list(rows.groupby(PLACE, sort=False)))
-    worst = run.sort_values("accuracy_change").iloc[:1]
+    by_set: dict[Any, list[Any]] = {}
+    for row in rows:
+        by_set.setdefault(tuple(row[name] for name in PLACE), []).append(row)
     return {
         "name": name,
         "note": OTHER_NETWORK if other else "",
-        "place": (only_trivial, other, not bool(is_plain(rows).all()), states.count("grew"),
-                  -homes["accuracy"].mean()),
+        "place": (only_trivial, other, not plain, states.count("grew"), -accuracy),
         "trivial": "trivial" in states,
         "last": only_trivial,
-        "at_home": points(homes["at_home"].mean()),
-        "accuracy": points(homes["accuracy"].mean()),
-        "worst": "" if worst.empty else _accuracy(worst.iloc[0]),
+        "at_home": points(at_home),
+        "accuracy": points(accuracy),
+        "worst": _accuracy(_sorted(run, "accuracy_change")[0]) if run else "",
         "cells": [
             _cell(by_set[key], column) if key in by_set else _absent(column)
             for key, column in columns.items()
         ],
-        "pairs": [
-            _pair(row) for row in run.sort_values("p", kind="stable")[DETAILS].to_dict("records")
-        ],
-    }  # fmt: skip
+        "pairs": [_pair(row) for row in _sorted(run, "p")],
+    }
+
+
+def _mean(rows: Iterable[Any], name: str) -> float:
+    """The mean of what is known."""
+    return float(pd.Series([row[name] for row in rows], dtype=np.float64).mean())
+
+
+def _sorted(rows: Iterable[Any], name: str) -> list[Any]:
+    """Rows by a number; those without it come last."""
+    return sorted(rows, key=lambda row: (pd.isna(row[name]), row[name]))
 
 
 def _absent(test_set: str) -> dict[str, Any]:
@@ -542,20 +544,20 @@ def _absent(test_set: str) -> dict[str, Any]:
             "test_set": test_set}  # fmt: skip
 
 
-def _cell(rows: pd.DataFrame, test_set: str) -> dict[str, Any]:
+def _cell(rows: Sequence[Any], test_set: str) -> dict[str, Any]:
     """A cell of one pair, or of all sources of a test set."""
-    counts = rows["state"].value_counts()
-    change = rows["change"].mean()
-    first = next(state for state in STATES if counts.get(state))
+    counts = Counter(row["state"] for row in rows)
+    change = _mean(rows, "change")
+    first = next(state for state in STATES if counts[state])
     certain = first in CHANGED and first != "changed"  # whether the gap grew is not known
     number = "" if first in ("trivial", "missing", "not estimable") else signed(change)
     marks = [
         f"{counts[state]}{SYMBOLS[state]}" if len(rows) > 1 else SYMBOLS[state]
         for state in (*CHANGED, "held")
-        if counts.get(state)
+        if counts[state]
     ]
-    words = ", ".join(f"{count} {state}" for state, count in counts.items())
-    reason = rows["reason"].iloc[0]
+    words = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    reason = rows[0]["reason"]
     return {
         "style": f"c{np.digitize(change, EDGES)}" if certain else first.replace(" ", "-"),
         "number": number,
@@ -583,6 +585,6 @@ def _pair(row: Mapping[Any, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _accuracy(row: Mapping[str, Any] | pd.Series) -> str:
+def _accuracy(row: Mapping[Any, Any]) -> str:
     """The change of accuracy, marked if it is significant."""
     return signed(row["accuracy_change"]) + ("●" if row["accuracy_changed"] else "")

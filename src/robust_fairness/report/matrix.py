@@ -177,41 +177,75 @@ def homes(results: Results, name: str) -> pd.DataFrame:
 
 
 @computed_once
-def _facts(results: Results) -> pd.DataFrame:
-    """A row per cell: data, trained_on, model, margin, whether seeds share their test rows."""
+def _test_sets(results: Results) -> pd.DataFrame:
+    """The test sets of all cells, numbered.
+
+    Returns:
+        Columns ``CELL``, ``PLACE`` and the facts of the cell: data, trained_on, model, margin,
+        same_rows (whether seeds share their test rows) and ratio; strongest, whether it is
+        unshifted or of the largest severity of a shift; home, the number of the home of the cell,
+        -1 without one; in_home, whether it is a domain of a home that has several.
+    """
+    keys = [results.selected[[*CELL, *PLACE]], results.selected_counts[[*CELL, *PLACE]]]
+    tests = pd.concat(keys).drop_duplicates(ignore_index=True)
     cells = results.selected[[*CELL, "network"]].drop_duplicates(CELL)
     names = ["data", "trained_on", "algorithm", "postprocessing", "margin"]
     otherwise = {"data": "dataset", "algorithm": "method", "margin": "usual"}
     cells = results.with_facets(cells.assign(usual=MARGIN), names, otherwise)
     splits, ratio = (results.sizes_of_splits[name] for name in ("splits", "ratio"))
-    return cells.assign(
+    cells = cells.assign(
         margin=cells["margin"].astype(float),
         same_rows=cells["dataset"].map(splits).fillna(2) == 1,
         ratio=cells["dataset"].map(ratio).fillna(0.0),
     )
+    unshifted, whole = tests["shift"] == UNSHIFTED, tests["domain"] == ""
+    shifted = tests["severity"].where(~unshifted)
+    largest = shifted.groupby([tests["dataset"], tests["shift"]]).transform("max")
+    cell = [tests[name] for name in CELL]
+    number = tests.index.to_series().where(unshifted & whole)
+    domains = (unshifted & ~whole).groupby(cell).transform("sum")
+    return tests.assign(
+        strongest=unshifted | shifted.eq(largest),
+        home=number.groupby(cell).transform("max").fillna(-1).astype(int),
+        in_home=unshifted & ~whole & (domains > 1),
+    ).merge(cells, on=CELL)
 
 
-def _with_data(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Rows with the data that their dataset is of."""
-    return results.with_facets(rows, ["data"], {"data": "dataset"})
+@computed_once
+def _scores(results: Results) -> pd.DataFrame:
+    """Selected scores with the number of their test set and their data."""
+    return _numbered(results.selected, results)
+
+
+@computed_once
+def _counts(results: Results) -> pd.DataFrame:
+    """Selected counts of the test sets that the matrix has, with their number and data."""
+    rows = _numbered(results.selected_counts, results)
+    tests = _test_sets(results)
+    home = (tests["shift"] != UNSHIFTED) | (tests["domain"] == "") | tests["in_home"]
+    return rows[(tests["strongest"] & home).to_numpy()[rows["test"]]]
+
+
+def _numbered(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
+    tests = _test_sets(results)[[*CELL, *PLACE, "data"]].reset_index(names="test")
+    return rows.merge(tests, on=[*CELL, *PLACE])
 
 
 @computed_once
 def _tests_of(results: Results, name: str, question: Question | None) -> pd.DataFrame | None:
     """Tests of a gap, not adjusted yet, and its values in the domains of home; None without any."""
-    facts, parts = _facts(results), []
+    tests, parts = _test_sets(results), []
     families = [
-        (*family, _Pairs.of(family[1], facts, question)) for family in _families(results, name)
+        (*family, _Pairs.of(family[1], tests, question)) for family in _families(results, name)
     ]
     size = sum(len(pairs.frame) for *_, pairs in families)
     for attribute, measured, form, away in families:
         made = _tested(measured, form, away, size).assign(reason="")
-        if _in_home(measured.tests).any():
-            home = _Pairs.of(measured, facts, question, in_home=True)
-            opposite = _opposite(home, measured.alike)
-            made = made.drop(columns="reason").merge(opposite, how="left", on=CELL)
-            made["reason"] = made["reason"].where(made["domain"] != "").fillna("")
-            made = pd.concat([made, _tested(measured, form, home, size)])
+        if measured.alike:
+            domains = _Pairs.of(measured, tests, question, in_home=True)
+            opposite, whole = _opposite(domains, measured.alike), made["domain"] == ""
+            made["reason"] = [opposite.get(home, "") for home in made["home"].mask(whole, -1)]
+            made = pd.concat([made, _tested(measured, form, domains, size)])
         parts.append(made.assign(attribute=attribute))
     return pd.concat(parts, ignore_index=True) if size else None
 
@@ -219,30 +253,31 @@ def _tests_of(results: Results, name: str, question: Question | None) -> pd.Data
 @computed_once
 def _families(results: Results, name: str) -> list[tuple[str, "_Measured", LinearGap]]:
     """Attribute, rates and gap of each dataset and attribute."""
-    families = []
-    rows = _with_data(where(results.selected, metric=name, group=""), results)
-    for (_, attribute), part in rows.groupby(["data", "attribute"], sort=False):
-        whole = part.dropna(subset="value")
-        if whole.empty or (whole["shift"] == UNSHIFTED).all():
+    families, tests = [], _test_sets(results)
+    rows = where(_scores(results), metric=name, group="").dropna(subset="value")
+    rows = rows[(tests["strongest"] & ~tests["in_home"]).to_numpy()[rows["test"]]]
+    of_gap, higher = find_metric(name).gap, find_metric(name).better == "higher"
+    for (data, attribute), part in rows.groupby(["data", "attribute"], sort=False):
+        if (part["shift"] == UNSHIFTED).all():
             continue
         if not results.declares(part["dataset"].iloc[0], str(attribute)):
             continue
-        counts = where(results.selected_counts, dataset=part["dataset"].unique())
-        of_gap = find_metric(name).gap
-        groups = tuple(dict.fromkeys(where(counts, attribute=attribute)["group"]))
+        counts = where(_counts(results), data=data, attribute=attribute)
+        groups = tuple(counts["group"].unique())
         if of_gap is not None and len(groups) > MOST_GROUPS:
             continue  # ``undefined`` says so
         if of_gap is not None and len(groups) >= LEAST_GROUPS:
             form = linear_gap(of_gap.how, len(groups), len(of_gap.of))  # type: ignore[arg-type]
-            measured = _Measured.of_counts(where(counts, attribute=attribute), groups, of_gap.of)
-            if _in_home(measured.tests).any():
+            measured = _Measured.of_counts(counts, groups, of_gap.of)
+            in_home = tests.loc[measured.tests, "in_home"]
+            if in_home.any():
                 alike = 2 if of_gap.how in ("largest", "sum") else len(groups)
-                measured = measured.within_domains(len(groups), alike)
+                homes_of = tests.loc[measured.tests, "home"].where(in_home, -1).to_numpy()
+                measured = measured.within_domains(homes_of, len(groups), alike)
                 if of_gap.how == "largest":
                     form = LinearGap(_differences(len(measured.labels), alike))
         else:
-            form = WHOLE
-            measured = _Measured.of_scores(whole, find_metric(name).better == "higher")
+            form, measured = WHOLE, _Measured.of_scores(part, higher)
         families.append((str(attribute), measured, form))
     return families
 
@@ -252,7 +287,7 @@ class _Measured:
     """Rates of test sets, or a gap as it is.
 
     Attributes:
-        tests: ``CELL`` and ``PLACE``, a row per test set.
+        tests: numbers of the test sets.
         labels: what each rate is, in words, and its group.
         value: ``[test set, rate, seed]``, NaN where there is none.
         n: rows that it rests on, likewise; NaN of what is no share of rows.
@@ -261,7 +296,7 @@ class _Measured:
         alike: number of rates in a row that have the same weights of domains; 0 without domains.
     """
 
-    tests: pd.DataFrame
+    tests: np.ndarray
     labels: Sequence[tuple[str, str]]
     value: np.ndarray
     n: np.ndarray
@@ -274,7 +309,6 @@ class _Measured:
         cls, rows: pd.DataFrame, groups: Sequence[str], of: Sequence[Quantity]
     ) -> "_Measured":
         """Rates of groups from rows of ``tables.COUNTS``, in the order rate, group."""
-        rows = _of_the_matrix(rows, home=True)
         tests, place, shape = _places(rows)
         group = pd.Index(groups).get_indexer(pd.Index(rows["group"]))
         codes = [rows[name].to_numpy() for name in ("label", "before", "decision")]
@@ -301,7 +335,6 @@ class _Measured:
     @classmethod
     def of_scores(cls, rows: pd.DataFrame, higher: bool = False) -> "_Measured":
         """Scores as they are, rows of ``tables.METRICS``; 1 less it if high is good."""
-        rows = _of_the_matrix(rows)
         tests, place, shape = _places(rows)
         value = np.full(shape, np.nan)
         value[place] = 1 - rows["value"] if higher else rows["value"]
@@ -309,23 +342,26 @@ class _Measured:
         within = np.arange(len(tests))
         return cls(tests, [("", "")], value[:, None], unknown, unknown, within)
 
-    def within_domains(self, groups: int, alike: int) -> "_Measured":
+    def within_domains(self, homes_of: np.ndarray, groups: int, alike: int) -> "_Measured":
         """Rates of sets of ``alike`` groups, those of home also within its domains.
 
         Rates are in the order rate, set, group of it. The groups of a set have the same weights of
         domains. A combined rate has at most the variance of as many rows as its ``n`` says.
+
+        Args:
+            homes_of: of domains of home the number of that home, of other test sets -1.
+            groups: number of groups.
+            alike: number of groups in a set.
         """
         sets = np.array(list(combinations(range(groups), alike)))
         number = self.value.shape[1] // groups
         ends = (groups * np.arange(number)[:, None, None] + sets).ravel()
         value, n, covariance = (part[:, ends] for part in (self.value, self.n, self.covariance))
         within, combined = self.within.copy(), list[tuple[np.ndarray, np.ndarray]]()
-        for _, cell in self.tests.groupby(CELL, sort=False):
-            domains = cell.index[_in_home(cell)]
-            if len(domains):
-                home = cell.index[(cell["shift"] == UNSHIFTED) & (cell["domain"] == "")]
-                within[home] = len(value) + len(combined)
-                combined.append(_combined(value[domains], np.nan_to_num(n[domains]), alike))
+        for home in np.unique(homes_of[homes_of >= 0]):
+            domains = homes_of == home
+            within[self.tests == home] = len(value) + len(combined)
+            combined.append(_combined(value[domains], np.nan_to_num(n[domains]), alike))
         values, sizes = map(np.array, zip(*combined, strict=True))
         return _Measured(
             self.tests, [self.labels[end] for end in ends], np.concatenate([value, values]),
@@ -360,30 +396,11 @@ def _differences(rates: int, alike: int) -> np.ndarray:
     return signs.reshape(-1, rates)
 
 
-def _in_home(tests: pd.DataFrame) -> pd.Series:
-    """Which test sets are domains of a home that has several."""
-    domains = tests["shift"].eq(UNSHIFTED) & (tests["domain"] != "")
-    return domains & (domains.groupby([tests[name] for name in CELL]).transform("sum") > 1)
-
-
-def _of_the_matrix(rows: pd.DataFrame, home: bool = False) -> pd.DataFrame:
-    """Rows of home, of domains and of the largest severity of every shift.
-
-    With ``home`` also of the domains of home, where there are several.
-    """
-    rows = rows[rows["shift"].eq(UNSHIFTED) | _strongest(rows)]
-    sets = rows[[*CELL, *PLACE]].drop_duplicates()
-    several = pd.MultiIndex.from_frame(sets[_in_home(sets) & home])
-    kept = pd.MultiIndex.from_frame(rows[[*CELL, *PLACE]]).isin(several)
-    return rows[(rows["shift"] != UNSHIFTED) | (rows["domain"] == "") | kept]
-
-
-def _places(rows: pd.DataFrame) -> tuple[pd.DataFrame, tuple[np.ndarray, ...], tuple[int, int]]:
-    """Test sets, the number of each row's test set and seed, and how many there are."""
-    index = pd.MultiIndex.from_frame(rows[[*CELL, *PLACE]])
-    tests, seeds = index.drop_duplicates(), pd.Index(sorted(rows["seed"].unique()))
-    place = tests.get_indexer(index), seeds.get_indexer(rows["seed"])
-    return tests.to_frame(index=False), place, (len(tests), len(seeds))
+def _places(rows: pd.DataFrame) -> tuple[np.ndarray, tuple[np.ndarray, ...], tuple[int, int]]:
+    """Test sets, the places of each row's test set and seed, and how many there are."""
+    tests, of_test = np.unique(rows["test"], return_inverse=True)
+    seeds, of_seed = np.unique(rows["seed"], return_inverse=True)
+    return tests, (of_test, of_seed), (len(tests), len(seeds))
 
 
 @dataclass(frozen=True)
@@ -391,9 +408,9 @@ class _Pairs:
     """Pairs of a model and a test set with the rates of both ends.
 
     Attributes:
-        frame: ``CELL``, ``PLACE`` and the facts of the cell, a row per pair.
-        sets: numbers of their test sets.
-        homes: numbers of those that they are compared with.
+        frame: rows of ``_test_sets``, one per pair, with their number as ``test``.
+        sets: places of their test sets among those that were measured.
+        homes: places of those that they are compared with.
         home: at home, within its domains where the test set is another one.
         pooled: at home, with its domains taken together.
         away: in the test set.
@@ -419,14 +436,17 @@ class _Pairs:
     def of(
         cls,
         measured: _Measured,
-        facts: pd.DataFrame,
+        tests: pd.DataFrame,
         question: Question | None,
         in_home: bool = False,
     ) -> "_Pairs":
         """Of the other test sets that were measured, or of the domains of home."""
         value, n, covariance = measured.value, measured.n, measured.covariance
-        frame = _with_home(measured.tests, in_home).merge(facts, on=CELL)
-        pooled, away = frame.pop("home").to_numpy(), frame.pop("away").to_numpy()
+        frame = tests.loc[measured.tests]
+        known = pd.Index(measured.tests).get_indexer(frame["home"])  # -1: not measured
+        some = frame["in_home"] if in_home else frame["shift"] != UNSHIFTED
+        away = np.flatnonzero(some & (known >= 0))
+        frame, pooled = frame.iloc[away].reset_index(names="test"), known[away]
         home = np.where(frame["domain"] == "", pooled, measured.within[pooled])
         bounded = bool(np.isfinite(n).any())
         several = value.shape[-1] >= FEWEST_REFITS and not bounded
@@ -470,33 +490,14 @@ class _Pairs:
             self.homes if home else np.arange(len(self.frame)),
             return_index=True, return_inverse=True,
         )[1:][::-1]  # fmt: skip
-        levels = np.broadcast_to(level, len(self.frame))[first]
         counted = np.broadcast_to(~apart, end.n.shape)
         variance = counted * np.nan_to_num(of_rate(end.mean, end.n))
-        low, high = np.full((2, len(first)), np.nan)
-        for of_some in np.unique(levels):
-            some = levels == of_some
-            rows = first[some]
-            part = Rates(end.value[rows], variance[rows], end.n[rows], end.bounded, counted[rows])
-            ratio = self.ratio[rows] if isinstance(self.ratio, np.ndarray) else self.ratio
-            ends = np.array(interval(part, form, of_some, ratio))
-            low[some], high[some] = np.where(np.isinf(ends[1]), np.nan, ends)
+        part = Rates(end.value[first], variance[first], end.n[first], end.bounded, counted[first])
+        ratio = self.ratio[first] if isinstance(self.ratio, np.ndarray) else self.ratio
+        levels = level if isinstance(level, float) else level[first]
+        low, high = interval(part, form, levels, ratio)
+        low, high = np.where(np.isinf(high), np.nan, (low, high))
         return low[place], high[place]
-
-
-def _with_home(tests: pd.DataFrame, in_home: bool) -> pd.DataFrame:
-    """The other test sets, or domains of home, with their number, away, and that of home."""
-    numbered = tests.reset_index(names="away")
-    unshifted = numbered["shift"] == UNSHIFTED
-    homes = numbered.loc[unshifted & (numbered["domain"] == ""), [*CELL, "away"]]
-    some = numbered[_in_home(tests).to_numpy() if in_home else ~unshifted]
-    return some.merge(homes.rename(columns={"away": "home"}), on=CELL)
-
-
-def _strongest(values: pd.DataFrame) -> pd.Series:
-    """Whether a row is of a shift's largest severity."""
-    shifted = values["severity"].where(values["shift"] != UNSHIFTED)
-    return shifted.eq(shifted.groupby([values["dataset"], values["shift"]]).transform("max"))
 
 
 def _tested(measured: _Measured, form: LinearGap, pairs: _Pairs, family: int) -> pd.DataFrame:
@@ -522,8 +523,8 @@ def _tested(measured: _Measured, form: LinearGap, pairs: _Pairs, family: int) ->
     )
 
 
-def _opposite(pairs: _Pairs, alike: int) -> pd.DataFrame:
-    """The cells with opposite differences of the same two groups in two domains of home, and which.
+def _opposite(pairs: _Pairs, alike: int) -> dict[Any, str]:
+    """The homes with opposite differences of the same two groups in two of their domains, and why.
 
     Both are surely larger than the margin (Bonferroni over domains, rates and pairs of groups).
 
@@ -533,16 +534,16 @@ def _opposite(pairs: _Pairs, alike: int) -> pd.DataFrame:
     """
     signs = _differences(pairs.away.n.shape[1], alike)
     estimate = contrast(pairs.away.corrected(), None, signs, None)
-    cells = []
-    for cell, domains in pairs.frame.groupby(CELL, sort=False):
+    reasons: dict[Any, str] = {}
+    for home, domains in pairs.frame.groupby("home", sort=False):
         level = LEVEL / (len(domains) * len(signs))
         low = (estimate.value - estimate.critical(level))[domains.index]
         low = np.nan_to_num(low, nan=-1.0).reshape(len(domains), -1, 2)
         larger = low.max(0).min(-1)  # of both signs the one that is less sure
         if larger.max() > domains["margin"].iloc[0]:
             ends = domains["domain"].to_numpy()[low[:, larger.argmax()].argmax(0)]
-            cells.append((*cell, f"{' and '.join(sorted(ends))} have opposite gaps"))
-    return pd.DataFrame(cells, columns=[*CELL, "reason"])
+            reasons[home] = f"{' and '.join(sorted(ends))} have opposite gaps"
+    return reasons
 
 
 def _matrix(
@@ -553,8 +554,7 @@ def _matrix(
 ) -> pd.DataFrame:
     """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
     rows = judged(tests)
-    for known in (_accuracies(results, question), _trivial(results)):
-        rows = rows.merge(known, how="left", on=[*CELL, *PLACE])
+    rows = rows.join(_accuracies(results, question), on="test").join(_trivial(results), on="test")
     of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
     of_model = rows.pop("first_trivial").eq(True)
     trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
@@ -583,52 +583,53 @@ def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.Da
 @computed_once
 def _accuracies(results: Results, question: Question | None) -> pd.DataFrame:
     """Accuracy at home and in the test set, and whether its change is significant (Holm)."""
-    everyone, facts = where(results.selected_counts, attribute=""), _facts(results)
+    everyone, tests = where(_counts(results), attribute=""), _test_sets(results)
     everyone = everyone[everyone.groupby("dataset")["shift"].transform("nunique") > 1]
     if everyone.empty:
-        return pd.DataFrame(columns=[*CELL, *PLACE, *ACCURACY])
+        return pd.DataFrame(columns=ACCURACY)
     accuracy = find_metric("accuracy").definition
     assert isinstance(accuracy, Quantity)
     parts = []
-    for _, part in _with_data(everyone, results).groupby("data", sort=False):
-        measured = _Measured.of_counts(part, [""], [accuracy])
-        pairs = _Pairs.of(measured, facts, question)
+    for _, part in everyone.groupby("data", sort=False):
+        pairs = _Pairs.of(_Measured.of_counts(part, [""], [accuracy]), tests, question)
         weight = np.ones((1, 1))
         change = contrast(pairs.away, pairs.home, weight, weight, pairs.ratio, pairs.covariance)
         low, high = pairs.interval(LinearGap(weight))
         parts.append(
-            pairs.frame[[*CELL, *PLACE]].assign(
-                accuracy_low=low,
-                accuracy_high=high,
-                accuracy=pairs.home.mean[:, 0],
-                accuracy_change=change.value[:, 0],
-                accuracy_error=change.error[:, 0],
-                p=np.where(change.variance > 0, change.p(), np.nan)[:, 0],
+            pd.DataFrame(
+                {
+                    "accuracy_low": low,
+                    "accuracy_high": high,
+                    "accuracy": pairs.home.mean[:, 0],
+                    "accuracy_change": change.value[:, 0],
+                    "accuracy_error": change.error[:, 0],
+                    "p": np.where(change.variance > 0, change.p(), np.nan)[:, 0],
+                },
+                pairs.frame["test"],
             )
         )
-    accuracies = pd.concat(parts, ignore_index=True)
+    accuracies = pd.concat(parts)
     return accuracies.assign(accuracy_changed=holm(accuracies.pop("p")) < LEVEL)
 
 
 @computed_once
 def _trivial(results: Results) -> pd.DataFrame:
-    """Share of the seeds whose predictions are trivial, and whether the first seed's are, by place.
+    """Share of the seeds whose predictions are trivial, and whether the first seed's are, by test.
 
     They are if they are of one class, or no more accurate than the most frequent class of the
     training rows, where the run scores ``selection_rate_by_group`` or ``constant_accuracy``.
     """
-    scores = results.selected
-    replicas = where(scores, metric="accuracy", group="").drop_duplicates(REPLICA)
+    scores, replica = _scores(results), ["test", "seed"]
+    replicas = where(scores, metric="accuracy", group="").drop_duplicates(replica)
     same_rows = [*CELL, "trial", "seed", "domain"]  # shifts do not change labels
     constant = where(scores, metric="constant_accuracy")[[*same_rows, "value"]]
     constant = constant.drop_duplicates(same_rows).rename(columns={"value": "constant"})
-    rates = where(scores, metric=SELECTED).groupby(REPLICA)["value"]
-    replicas = replicas[[*REPLICA, "value"]].merge(constant, how="left", on=same_rows)
-    replicas = replicas.merge(rates.agg(["min", "max"]).reset_index(), how="left", on=REPLICA)
+    rates = where(scores, metric=SELECTED).groupby(replica)["value"].agg(["min", "max"])
+    replicas = replicas.merge(constant, how="left", on=same_rows).join(rates, on=replica)
     of_one_class = (replicas["max"] <= CONSTANT) | (replicas["min"] >= 1 - CONSTANT)
     replicas["trivial"] = of_one_class | (replicas["value"] <= replicas["constant"])
-    by_place = replicas.sort_values("seed").groupby([*CELL, *PLACE])["trivial"]
-    return by_place.agg(trivial="mean", first_trivial="first").reset_index()
+    by_test = replicas.sort_values("seed").groupby("test")
+    return by_test.agg(trivial=("trivial", "mean"), first_trivial=("trivial", "first"))
 
 
 def is_plain(models: pd.DataFrame) -> pd.Series:
@@ -659,8 +660,8 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
     Returns:
         The reason, and the groups with fewer than ``SMALL`` rows of a class in a test set.
     """
-    rows = where(results.selected, metric=gap_name, group="")
-    rows = _with_data(rows[rows["attribute"] != ""], results)
+    rows = where(_scores(results), metric=gap_name, group="")
+    rows = rows[rows["attribute"] != ""]
     reasons = {}
     for (data, attribute), whole in rows[rows["shift"] != UNSHIFTED].groupby(
         ["data", "attribute"], sort=False

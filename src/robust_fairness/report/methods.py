@@ -19,8 +19,8 @@ PLAIN = "erm"
 HOME, MEAN = "home", "mean under shift"
 PLACE = ["dataset", "tested", "attribute"]
 MEASURES = (*QUALITY, *FAIRNESS, "demographic_parity_difference", "equalized_odds_difference")
-COLUMNS = [*PLACE, "metric", "method", "mean", "sd", "seeds", "difference", "low", "high", "p_holm",
-           "says"]  # fmt: skip
+TESTED = ["difference", "low", "high", "p_holm"]
+COLUMNS = [*PLACE, "metric", "method", "mean", "sd", "seeds", *TESTED, "says"]
 
 
 def methods(
@@ -61,13 +61,8 @@ def methods(
     rows = rows.assign(tested=_test_sets(rows))
     if mean_under_shift:
         rows = _with_mean(rows)
-    ratio = results.sizes_of_splits["ratio"]
-    parts = [
-        _compared(where(rows, metric=name), against, ratio).assign(metric=name)
-        for name in (metrics or known["metric"])
-        if name in set(rows["metric"])
-    ]
-    result = pd.concat(parts)[COLUMNS]
+    rows = pd.concat([where(rows, metric=name) for name in (metrics or known["metric"])])
+    result = _compared(rows, against, results.sizes_of_splits["ratio"])[COLUMNS]
     return result.sort_values(
         PLACE, key=lambda names: pd.factorize(names)[0], kind="stable", ignore_index=True
     )
@@ -93,26 +88,33 @@ def _with_mean(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _compared(rows: pd.DataFrame, against: str, ratio: pd.Series) -> pd.DataFrame:
-    """Scores of a metric by method with their differences to the baseline, one family of tests."""
-    by = [*PLACE, "method"]
+    """Scores by metric and method with their differences to the baseline, tested by metric."""
+    by = ["metric", *PLACE, "method"]
     values = rows.groupby([*by, "seed"], sort=False)["value"].first().unstack("seed")
     values = values.reindex(pd.MultiIndex.from_frame(rows[by].drop_duplicates()))
     result = pd.DataFrame(
         {"mean": values.mean(axis=1), "sd": values.std(axis=1), "seeds": values.count(axis=1)}
     )
-    plain = where(values.reset_index("method"), method=against).drop(columns="method")
-    others = values[values.index.get_level_values("method") != against]
-    places = pd.MultiIndex.from_frame(others.index.to_frame(index=False)[PLACE])
-    differences = others.sub(plain.reindex(places).to_numpy())
+    plain = values.index.get_level_values("method") == against
+    baseline, others = values[plain].droplevel("method"), values[~plain]
+    places = pd.MultiIndex.from_frame(others.index.to_frame(index=False)[by[:-1]])
+    differences = others.sub(baseline.reindex(places).to_numpy())
     differences = differences[differences.notna().any(axis=1)]
-    numbers = differences.notna().sum(axis=1).to_numpy()
+    tests = [_tested(part, ratio) for _, part in differences.groupby(level="metric", sort=False)]
+    if not tests:
+        return result.assign(**dict.fromkeys(TESTED, np.nan), says="").reset_index()
+    return result.join(pd.concat(tests)).fillna({"says": ""}).reset_index()
+
+
+def _tested(differences: pd.DataFrame, ratio: pd.Series) -> pd.DataFrame:
+    """The columns ``TESTED`` and says of differences by seed, one family of tests."""
     shares = ratio.reindex(differences.index.get_level_values("dataset")).fillna(0.0)
-    tests = concluded(over_refits(differences.to_numpy(), shares.to_numpy(float)), numbers)
+    estimate = over_refits(differences.to_numpy(), shares.to_numpy(float))
+    tests = concluded(estimate, differences.notna().sum(axis=1).to_numpy())
     says = np.select([tests["sign"] > 0, tests["sign"] < 0], ["higher", "lower"], "inconclusive")
-    tests = tests.set_index(differences.index).rename(columns={"value": "difference"})
     tests["says"] = np.where(tests["p"].isna(), "not tested", says)
-    shown = tests[["difference", "low", "high", "p_holm", "says"]]
-    return result.join(shown).fillna({"says": ""}).reset_index()
+    tests = tests.set_index(differences.index).rename(columns={"value": "difference"})
+    return tests[[*TESTED, "says"]]
 
 
 def shown(results: Results) -> pd.DataFrame:

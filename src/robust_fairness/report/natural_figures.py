@@ -1,19 +1,28 @@
 """Figures of natural shift, drawn from the tables of its views."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from robust_fairness.core.rendering.figures import GREY, Panel, Trace, drawn, in_panel, panelled
+from robust_fairness.core.rendering.figures import (
+    GREY,
+    WRAP,
+    Panel,
+    Trace,
+    drawn,
+    in_panel,
+    panelled,
+    style,
+)
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import signed
 from robust_fairness.report.effective_robustness import fitted_line, within
 
 KEYS = ["data", "attribute", "metric"]
 POINTS = 20  # of a curve
+DASHES = {"no change": "dot", "fitted line": "solid"}
 END = 0.2  # of the colours of changes, the same in all panels and runs
 WORSE_TO_BETTER = ["#b85a00", "#f0ac6c", "#f4f4f4", "#7fb2dc", "#1f66a8"]
 
@@ -63,23 +72,25 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
 
     Dotted: no change; solid: the line through all points, on the probit scale for proportions.
     """
-    parts = []
-    for names, part in rows.groupby(KEYS, sort=False):
-        ends = part[["at_home", "ours"]].stack().agg(["min", "max"])  # noqa: PD013
-        curves = {"no change": (ends, ends)} | _fitted(str(names[2]), part)
-        for name, (x, y) in curves.items():
-            place = dict(zip(KEYS, names, strict=True))
-            parts.append(pd.DataFrame({**place, "curve": name, "at_home": [*x], "ours": [*y]}))
-    title = "In and out of distribution"
-    looks: dict[str, Any] = {"panel": KEYS, "x": "at_home"}
-    figure = drawn(
-        pd.concat(parts), title, line_dash="curve", color_discrete_sequence=[GREY],
-        line_dash_map={"no change": "dot", "fitted line": "solid"}, markers=False, **looks,
-    )  # fmt: skip
-    points = drawn(
-        rows, title, "scatter", "method", hover_data=["trained_on", "tested_on"], **looks
-    )
-    return figure.add_traces(points.data)
+    panels, traces = [], []
+    looks = {name: style(number) for number, name in enumerate(rows["method"].unique())}
+    for place, metric, title, part in _panels(rows):
+        panels.append(Panel(title, "in distribution", "out of distribution"))
+        known = part[["at_home", "ours"]].to_numpy()
+        ends = np.array([np.nanmin(known), np.nanmax(known)])
+        lines = {"no change": (ends, ends)} | _fitted(metric, part)
+        for name, (x, y) in lines.items():
+            line = {"color": GREY, "dash": DASHES[name]}
+            traces.append((place, name, {"x": x, "y": y, "mode": "lines", "line": line}))
+        for method, points in part.groupby("method", sort=False):
+            where = points["trained_on"] + " → " + points["tested_on"]
+            marks = {"x": points["at_home"], "y": points["ours"], "text": where, "mode": "markers"}
+            traces.append((place, str(method), marks | {"marker": looks[method]}))
+    named = [
+        in_panel(trace | {"name": name, "legendgroup": name}, place)
+        for place, name, trace in traces
+    ]
+    return panelled("In and out of distribution", panels, named, WRAP)
 
 
 def _fitted(metric: str, part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:

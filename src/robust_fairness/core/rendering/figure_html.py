@@ -33,7 +33,7 @@ def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
     The page draws it when it becomes visible.
     """
     # one small template instead of plotly's, which takes 7 kB per figure
-    parts = cut(drawn).to_plotly_json()
+    parts = cut(drawn.to_plotly_json())
     # the page shows the title, since plotly's does not wrap
     changed = {"template": SMALL, "autosize": True, "title": {}}
     shown = parts | {"layout": parts["layout"] | changed}

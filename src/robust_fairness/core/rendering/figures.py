@@ -136,7 +136,8 @@ def drawn(
         options = {"facet_col": "panel", "facet_col_wrap": WRAP} | options
     if sort:
         rows = rows.sort_values(["panel", sort] if panel else sort, kind="stable")
-    options = {"y": "ours"} | options
+    # the default template of plotly express is large
+    options = {"y": "ours", "template": TEMPLATE} | options
     if {"low", "high"} <= set(rows):
         middle = rows[options["y"]]
         bars = {"error_y": rows["high"] - middle, "error_y_minus": middle - rows["low"]}
@@ -251,32 +252,37 @@ def in_panel(trace: Trace, place: int) -> Trace:
     return {**trace, "xaxis": x, "yaxis": y, "showlegend": place == 0}
 
 
-def cut(figure: go.Figure) -> go.Figure:
-    """A copy whose axes follow the points; intervals that go on beyond them end in an arrow.
+def cut(figure: Trace) -> Trace:
+    """A figure whose axes follow the points; intervals that go on beyond them end in an arrow.
 
     Axes whose range is set keep it, those without intervals or with a logarithmic scale, too.
+
+    Args:
+        figure: in plotly's JSON form, which is not changed.
     """
-    shown = go.Figure(figure)
+    layout, arrows = dict(figure["layout"]), []
     for letter, heads in ARROWS.items():
-        parts: dict[str, list[Any]] = {}
-        for trace in figure.data:
-            name = getattr(trace, f"{letter}axis", None)
-            parts.setdefault(f"{letter}axis{(name or letter)[1:]}", []).append(trace)
+        parts: dict[str, list[Trace]] = {}
+        for trace in figure["data"]:
+            parts.setdefault(f"{letter}axis{trace.get(f'{letter}axis', letter)[1:]}", []).append(
+                trace
+            )
         for name, traces in parts.items():
             ended = [part for part in map(partial(_intervals, letter), traces) if part is not None]
-            axis = shown.layout[name]
-            if not ended or axis.type == "log":
+            axis = layout.get(name, {})
+            if not ended or axis.get("type") == "log":
                 continue
-            if axis.range is None:
-                along = [trace[letter] for trace in traces if trace[letter] is not None]
-                bars = any(trace.type == "bar" for trace in traces)
-                axis.range = _range(np.concatenate([*map(_numbers, along), [0.0] * bars]), ended)
-            low, high = axis.range
+            if axis.get("range") is None:
+                along = [trace[letter] for trace in traces if trace.get(letter) is not None]
+                bars = any(trace["type"] == "bar" for trace in traces)
+                points = np.concatenate([*map(_numbers, along), [0.0] * bars])
+                axis = layout[name] = axis | {"range": _range(points, ended)}
+            low, high = axis["range"]
             for trace, lows, highs in ended:
-                if trace.type == "scatter":
-                    _point_on(shown, trace, letter, (lows < low, low, heads[0]))
-                    _point_on(shown, trace, letter, (highs > high, high, heads[1]))
-    return shown
+                if trace["type"] == "scatter":
+                    ends = ((lows < low, low, heads[0]), (highs > high, high, heads[1]))
+                    arrows += [_heads(trace, letter, *end) for end in ends if end[0].any()]
+    return figure | {"layout": layout, "data": [*figure["data"], *arrows]}
 
 
 def _numbers(values: Any) -> np.ndarray:
@@ -284,17 +290,19 @@ def _numbers(values: Any) -> np.ndarray:
     return known[np.isfinite(known)]
 
 
-def _intervals(letter: str, trace: Any) -> tuple[Any, np.ndarray, np.ndarray] | None:
+def _intervals(letter: str, trace: Trace) -> tuple[Trace, np.ndarray, np.ndarray] | None:
     """A trace with the ends of its intervals along an axis, if it has some."""
-    error = getattr(trace, f"error_{letter}", None)
-    if error is None or error.array is None:
+    error = trace.get(f"error_{letter}", {})
+    if error.get("array") is None:
         return None
-    points, up = (np.asarray(values, np.float64) for values in (trace[letter], error.array))
-    down = up if error.arrayminus is None else np.asarray(error.arrayminus, np.float64)
+    points, up = (np.asarray(values, np.float64) for values in (trace[letter], error["array"]))
+    down = np.asarray(error.get("arrayminus", up), np.float64)
     return trace, points - down, points + up
 
 
-def _range(points: np.ndarray, ended: Sequence[tuple[Any, np.ndarray, np.ndarray]]) -> list[float]:
+def _range(
+    points: np.ndarray, ended: Sequence[tuple[Trace, np.ndarray, np.ndarray]]
+) -> list[float]:
     """The range of some points and a little more; of a single one its interval."""
     low, high = (float(points.min()), float(points.max())) if len(points) else (0.0, 0.0)
     longest = max((np.nanmax(highs - lows, initial=0.0) for _, lows, highs in ended), default=0.0)
@@ -302,20 +310,17 @@ def _range(points: np.ndarray, ended: Sequence[tuple[Any, np.ndarray, np.ndarray
     return [low - more, high + more]
 
 
-def _point_on(
-    figure: go.Figure, trace: Any, letter: str, ends: tuple[np.ndarray, float, str]
-) -> None:
+def _heads(trace: Trace, letter: str, mask: np.ndarray, end: float, symbol: str) -> Trace:
     """Arrow heads at the end of an axis, of the intervals that go on."""
-    mask, end, symbol = ends
-    if not mask.any():
-        return
     other = "y" if letter == "x" else "x"
-    figure.add_scatter(
-        **{letter: np.full(mask.sum(), end), other: np.asarray(trace[other])[mask]},
-        xaxis=trace.xaxis, yaxis=trace.yaxis, mode="markers", showlegend=False, hoverinfo="skip",
-        cliponaxis=False, legendgroup=trace.legendgroup, opacity=0.8,
-        marker={"symbol": symbol, "size": 9, "color": trace.marker.color or trace.line.color},
-    )  # fmt: skip
+    colours = [trace.get(part, {}).get("color") for part in ("marker", "line")]
+    kept = {name: trace[name] for name in ("xaxis", "yaxis", "legendgroup") if name in trace}
+    return kept | {
+        letter: np.full(mask.sum(), end), other: np.asarray(trace[other])[mask],
+        "type": "scatter", "mode": "markers", "showlegend": False, "hoverinfo": "skip",
+        "cliponaxis": False, "opacity": 0.8,
+        "marker": {"symbol": symbol, "size": 9, "color": colours[0] or colours[1]},
+    }  # fmt: skip
 
 
 def error_bars(half: pd.Series) -> Trace:

@@ -12,6 +12,8 @@ where lower is better, a positive gap means that the majority is worse.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,10 +23,10 @@ from robust_fairness.core.numbers import exact
 from robust_fairness.core.rendering.figures import (
     WRAP,
     Panel,
-    by_column,
-    faceted,
+    Trace,
     in_panel,
     panelled,
+    style,
 )
 from robust_fairness.report.claims import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where, with_metrics
@@ -284,27 +286,33 @@ def projected_points(datasets: Sequence[str], results: Results) -> pd.DataFrame:
 
 def draw_projections(rows: pd.DataFrame, by: str) -> go.Figure:
     """A row per cell, a column per space; a point per validation row, coloured by a column."""
-    import plotly.express as px
-
-    cell = rows["dataset"] + ", " + rows["method"]
+    rows = rows.assign(cell=rows["dataset"] + ", " + rows["method"])
     if by == "group":
-        shown = rows.assign(panel=cell + ", " + rows["attribute"])
+        rows = rows.assign(cell=rows["cell"] + ", " + rows["attribute"])
     else:
-        shown = rows.assign(panel=cell).drop_duplicates(["panel", "space", "row"])
-    figure = px.scatter(
-        shown.sort_values(by), x="x", y="y", facet_row="panel", facet_col="space",
-        category_orders={"panel": list(shown["panel"].unique())}, hover_data=["label", "group"],
-        **by_column(by),
-    )  # fmt: skip
-    figure.update_xaxes(matches=None, showticklabels=False, title_text="")
-    figure.update_yaxes(matches=None, showticklabels=False, title_text="")
-    figure.update_traces(marker_size=5)
+        rows = rows.drop_duplicates(["cell", "space", "row"])
+    spaces = rows["space"].unique()
+    places = [*product(rows["cell"].unique(), spaces)]
+    looks = {name: style(number) for number, name in enumerate(sorted(rows[by].unique()))}
+    traces: dict[tuple[Any, ...], Trace] = {}
+    for (cell, space, name), part in rows.groupby(["cell", "space", by]):
+        said = part["label"].astype(str) + ", " + part["group"]
+        points = {
+            "x": part["x"], "y": part["y"], "text": said,
+            "mode": "markers", "marker": {**looks[name], "size": 5},
+            "name": str(name), "legendgroup": str(name), "hovertemplate": "%{text}",
+        }  # fmt: skip
+        trace = in_panel(points, places.index((cell, space)))
+        traces[cell, space, name] = trace | {"showlegend": name not in {key[2] for key in traces}}
     what = "class" if by == "label" else "attribute"
-    figure = faceted(figure, f"Validation rows in two dimensions, coloured by {what}")
-    return figure.update_layout(
-        showlegend=shown[by].nunique() <= MOST_NAMED,
-        height=120 + 420 * shown["panel"].nunique(),
+    figure = panelled(
+        f"Validation rows in two dimensions, coloured by {what}",
+        [Panel(f"{cell}<br>{space}", "", "") for cell, space in places],
+        [*traces.values()],
+        len(spaces),
     )
+    figure.update_xaxes(showticklabels=False).update_yaxes(showticklabels=False)
+    return figure.update_layout(showlegend=len(looks) <= MOST_NAMED)
 
 
 def measured(results: Results) -> pd.DataFrame:
