@@ -74,8 +74,8 @@ def test_colours_are_ink(written):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"test_rows": 101}, "test_rows: 101 rows, allowed: up to 100"),
-        ({"train_rows": 250}, "train_rows and val_rows: 310 rows, allowed: up to 300"),
+        ({"test_rows": 101}, "test_rows: 101, allowed: up to 100"),
+        ({"train_rows": 250}, "train_rows and val_rows: 310, allowed: up to 300"),
     ],
 )
 def test_more_rows_than_there_are_is_an_error(written, wrong, says):

@@ -15,13 +15,13 @@ from pydantic import BaseModel, PositiveFloat, PositiveInt, ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
+from robust_fairness.bench.compute.weight_files import require_fit, weights_of
 from robust_fairness.bench.generation import generator, songunet
 from robust_fairness.bench.generation._published import Settings, Weights, from_nvlabs, from_openai
 from robust_fairness.bench.generation.generator import (
     HEADER,
     LONGEST_MESSAGE,
-    read,
-    require_fit,
+    NETWORK,
     write,
     written_settings,
 )
@@ -110,7 +110,8 @@ def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = 
     if output.suffix != ".safetensors":
         raise InputError(f"{output}: the name must end in .safetensors")
     given = dict(configuration or {})
-    metadata, weights = _read(path)
+    weights: Weights
+    metadata, weights = weights_of(path)
     if HEADER in metadata:
         if given:
             raise InputError(f"{path}: has settings, so no configuration is allowed")
@@ -131,43 +132,6 @@ def convert(path: Path, output: Path, configuration: Mapping[str, Any] | None = 
         write(output, settings, weights)
     except (OSError, SafetensorError) as error:
         raise InputError(f"{output}: cannot be written: {error}") from error
-
-
-def _read(path: Path) -> tuple[dict[str, str], Weights]:
-    """Metadata and weights of a file of either kind."""
-    if path.suffix == ".safetensors":
-        return read(path)
-    if path.suffix not in (".pt", ".pth"):
-        raise InputError(f"{path}: allowed: names that end in .safetensors, .pt or .pth")
-    try:
-        # PyTorch's restricted reader: tensors and plain containers, no call of anything named
-        weights = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    # whatever a broken or hostile file makes of PyTorch's reader: it allows weights only
-    except Exception as error:
-        named = str(error).partition("GLOBAL ")[2].split(maxsplit=1)
-        what = f"names {named[0]!r}" if named else "is truncated or damaged"
-        raise InputError(
-            f"{path}: {what}, allowed: a plain state dictionary of PyTorch; nothing was executed"
-        ) from error
-    if not isinstance(weights, dict) or not weights or not all(map(_is_plain, weights.items())):
-        raise InputError(f"{path}: must be a dictionary of weights by name, and nothing else")
-    size = sum(tensor.numel() * tensor.element_size() for tensor in weights.values())
-    if size > path.stat().st_size:
-        raise InputError(f"{path}: its tensors are larger than the file")
-    return {}, weights
-
-
-def _is_plain(item: tuple[object, object]) -> bool:
-    name, tensor = item
-    return (
-        isinstance(name, str)
-        and isinstance(tensor, Tensor)
-        and tensor.layout == torch.strided
-        and not tensor.is_quantized
-        and tensor.device.type == "cpu"
-    )
 
 
 def _nvlabs(path: Path, weights: Weights, exported: Exported) -> tuple[Settings, Weights]:
@@ -275,7 +239,7 @@ def _require_fit(path: Path, settings: Settings, weights: Weights) -> None:
     try:
         with torch.device("meta"):  # no weight is computed
             network = generator.GeneratorSettings.model_validate(settings).build()
-        require_fit(network.unet.state_dict(), weights)
+        require_fit("generator", network.unet.state_dict(), weights, NETWORK)
     except (InputError, ValidationError) as error:
         reason = " ".join(str(error).split())[:LONGEST_MESSAGE]
         raise InputError(f"{path}: {reason}") from error

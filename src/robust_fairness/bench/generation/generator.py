@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 import torch
 from jaxtyping import Float, Int, UInt8
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from robust_fairness.bench.compute.devices import device_named, same_every_time
+from robust_fairness.bench.compute.weight_files import require_fit, safetensors_of
 from robust_fairness.bench.generation import edm, songunet, unet
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import atomic_path
@@ -23,6 +23,7 @@ HEADER = "robust_fairness"
 KIND = "generator"
 # How files of torch.save, of pickle and of numpy begin. None of them is ever read.
 FOREIGN = {b"PK\x03\x04": "a zip archive", b"\x80": "a pickle", b"\x93NUMPY": "a numpy file"}
+NETWORK = "those of its settings' network"  # the weights that are allowed
 LONGEST_MESSAGE = 200  # letters of a library's own words
 # Generators of this package (tools/digits_generator.py), by the name that replaces a file.
 BUNDLED = {"digits": Path(__file__).with_name("digits.safetensors")}
@@ -79,7 +80,7 @@ class Generator:
         }
         with torch.device("meta"):  # no memory is taken for what the settings declare
             network = settings.build()
-        require_fit(network.unet.state_dict(), self.weights)
+        require_fit("generator", network.unet.state_dict(), self.weights, NETWORK)
         network.unet.load_state_dict(self.weights, assign=True)
         network = network.to(self.device, getattr(torch, settings.sampler.precision))
         network = network.eval().requires_grad_(False)
@@ -151,7 +152,7 @@ def load(path: Path, device: Device = "auto", classes: Sequence[str] | None = No
     """Read a generator from its file, or one of ``BUNDLED``; nothing in it is ever executed."""
     path = BUNDLED.get(str(path), path)
     _require_safetensors(path)
-    metadata, weights = read(path)
+    metadata, weights = safetensors_of(path)
     try:
         settings = GeneratorSettings.model_validate(written_settings(metadata, path))
     except ValidationError as error:
@@ -185,16 +186,6 @@ def _require_safetensors(path: Path) -> None:
             )
 
 
-def read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and tensors of a safetensors file."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            return metadata, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path}: corrupted safetensors file ({error})") from error
-
-
 def write(path: Path, settings: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
     """Write one safetensors file: weights, and settings as JSON in its header."""
     with atomic_path(path) as temporary:
@@ -215,22 +206,3 @@ def written_settings(metadata: Mapping[str, str], path: Path) -> dict[str, Any]:
     if kind != KIND:
         raise InputError(f"{path}: no settings of a generator in its header, allowed: a generator")
     return settings
-
-
-def require_fit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Raise an error unless weights have the names and shapes of the network's."""
-    for problem, names in (
-        ("missing", sorted(wanted.keys() - given.keys())),
-        ("unknown", sorted(given.keys() - wanted.keys())),
-    ):
-        if names:
-            raise InputError(
-                f"generator: {len(names)} weights are {problem}, first {names[0]}; "
-                "allowed: those of its settings' network"
-            )
-    for name, tensor in wanted.items():
-        if tensor.shape != given[name].shape:
-            raise InputError(
-                f"generator: {name} has shape {tuple(given[name].shape)}, "
-                f"allowed: {tuple(tensor.shape)}, as its settings say"
-            )

@@ -233,7 +233,7 @@ class Facl(SummedDependenceMethod):
     def dependence(
         self, outputs: Tensor, attribute: BatchVariable, outcome: BatchVariable | None
     ) -> Tensor:
-        predicted = scores(outputs, self.problem.classes)
+        predicted = probabilities(outputs, self.problem.classes).mT
         known = attribute.known.unsqueeze(1)  # one axis for the scores of more than two classes
         densities = 1 + attribute.continuous + (outcome is not None and outcome.continuous)
         prediction = density_cover(predicted, known, densities)
@@ -255,17 +255,6 @@ def cover(of: BatchVariable, known: Tensor, densities: int) -> Tensor:
     """
     values = of.values.mT.unsqueeze(1)
     return density_cover(values.squeeze(-2), known, densities) if of.continuous else values
-
-
-def scores(outputs: Tensor, classes: int) -> Tensor:
-    """Predicted numbers ``[replica, score, row]`` from outputs ``[replica, row, output]``.
-
-    The outcome; the probability of class 1 of two; the probabilities of more classes.
-    """
-    if not classes:
-        return outputs.mT
-    probabilities = outputs.softmax(-1).mT
-    return probabilities[:, 1:] if classes == 2 else probabilities
 
 
 class Farmi(SummedDependenceMethod):

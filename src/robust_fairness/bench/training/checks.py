@@ -37,16 +37,14 @@ def require_trainable(cell: Cell, protocol: Protocol) -> None:
             f"method {cell.method.name}: network {cell.network.name} is fitted in one call, "
             f"allowed: method {', '.join(allowed)}"
         )
-    if protocol.augmentation != "none":
-        raise InputError(
-            f"augmentation {protocol.augmentation}: network {cell.network.name} is fitted "
-            "in one call, allowed: none"
-        )
-    if protocol.precision == "bfloat16":
-        raise InputError(
-            f"precision bfloat16: network {cell.network.name} is fitted in one call, "
-            "allowed: float32, float64"
-        )
+    for setting, refused, others in (
+        (f"augmentation {protocol.augmentation}", protocol.augmentation != "none", "none"),
+        ("precision bfloat16", protocol.precision == "bfloat16", "float32, float64"),
+    ):
+        if refused:
+            raise InputError(
+                f"{setting}: network {cell.network.name} is fitted in one call, allowed: {others}"
+            )
 
 
 def require_patience(cell: Cell, protocol: Protocol) -> None:

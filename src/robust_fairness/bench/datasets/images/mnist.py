@@ -15,8 +15,7 @@ from robust_fairness.bench.datasets.images.coloured_digits import (
     drawn_colors,
     named_colors,
 )
-from robust_fairness.bench.samples.splits import require_every_class
-from robust_fairness.core.errors import InputError
+from robust_fairness.bench.samples.splits import require_at_most, require_every_class
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
@@ -61,10 +60,12 @@ class Mnist(ImageDataset):
         parameters = self.parameters
         (images, y), (tested, y_tested) = (read_mnist(files, name) for name in ("train", "t10k"))
         known = len(y)
-        rows = known + _within("test_rows", parameters.test_rows, len(y_tested))
+        rows = known + require_at_most("test_rows", parameters.test_rows, len(y_tested))
         labels = np.concatenate([y, y_tested])[:rows]
         x = block_means(np.concatenate([images, tested])[:rows], parameters.size)[:, None]
-        _within("train_rows and val_rows", parameters.train_rows + parameters.val_rows, known)
+        require_at_most(
+            "train_rows and val_rows", parameters.train_rows + parameters.val_rows, known
+        )
         frame = pd.DataFrame({f"split_{k}": self._split(known, rows, k) for k in range(splits)})
         target = pd.Series(pd.Categorical.from_codes(labels, pd.Index([*"0123456789"])))
         require_every_class(frame, target)
@@ -84,9 +85,3 @@ class Mnist(ImageDataset):
         parts[order[:validated]] = "val"
         parts[order[validated : validated + trained]] = "train"
         return pd.Categorical(parts, list(REQUIRED_PARTS))
-
-
-def _within(field: str, asked: int, available: int) -> int:
-    if asked > available:
-        raise InputError(f"{field}: {asked} rows, allowed: up to {available}")
-    return asked

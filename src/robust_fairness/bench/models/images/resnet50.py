@@ -8,6 +8,7 @@ from pydantic import field_validator
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet50
 
+from robust_fairness.bench.compute.weight_files import SUFFIXES, require_fit, weights_of
 from robust_fairness.bench.models.base import (
     SingleModel,
     WeightsFile,
@@ -24,7 +25,6 @@ from robust_fairness.core.registry import PluginParameters
 
 CHANNELS = 3
 LEAST_SIDE = 33  # the last stage then has two pixels per side to normalise over
-SUFFIXES = (".safetensors", ".pth", ".pt")
 SECOND_STAGE, LAST_STAGE = 512, 2048  # channels
 COUNTS = "num_batches_tracked"  # a buffer that older files lack
 
@@ -120,19 +120,10 @@ class ResNet50(SingleModel):
         if self.unread is None:
             return
         weights = self.net.state_dict()
-        read = weights_of(self.unread)
+        _, read = weights_of(self.unread)
         given = {name: tensor for name, tensor in read.items() if not name.startswith("fc.")}
-        unknown = sorted(given.keys() - weights.keys())
-        missing = [name for name in weights if name not in given and not name.endswith(COUNTS)]
-        if unknown or missing:
-            told = f"weight {unknown[0]} is unknown" if unknown else f"no weight {missing[0]}"
-            raise InputError(f"{self.unread}: {told}, allowed: the weights of resnet50")
-        for name, tensor in given.items():
-            if tensor.shape != weights[name].shape:
-                raise InputError(
-                    f"{self.unread}: weight {name} has shape {tuple(tensor.shape)}, "
-                    f"allowed: {tuple(weights[name].shape)}"
-                )
+        wanted = {n: w for n, w in weights.items() if n in given or not n.endswith(COUNTS)}
+        require_fit(self.unread, wanted, given, "the weights of resnet50")
         self.net.load_state_dict(weights | given)
         self.unread = None
 
@@ -148,24 +139,3 @@ def whole() -> ResNet:
     replace_shortcuts(net.layer2, net.layer3, net.layer4)
     net.fc = nn.Identity()
     return net
-
-
-def weights_of(path: Path) -> dict[str, Tensor]:
-    """Weights of safetensors, or of a state dictionary of torch, by name, on the CPU."""
-    from safetensors.torch import load_file
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such file")
-    try:
-        if path.suffix == SUFFIXES[0]:
-            return load_file(path)
-        # weights only: nothing that the file holds is executed
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch's readers raise as many kinds as there are broken files
-        reason = (str(error).splitlines() or [""])[0]
-        raise InputError(
-            f"{path}: not a file of weights ({type(error).__name__}: {reason})"
-        ) from None
-    if isinstance(state, dict) and all(isinstance(item, Tensor) for item in state.values()):
-        return dict(state)
-    raise InputError(f"{path}: not a state dictionary of weights by name")
