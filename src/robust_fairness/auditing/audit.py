@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 
@@ -38,7 +37,7 @@ SUMMARY = (
 MOST_CHARACTERS = 150  # of an attribute in names of metrics, of which MLflow takes 250
 
 
-class Audit(AuditFindings):
+class Audit(Frame, AuditFindings):
     """What an audit found, as tables, charts and pages; a notebook shows it as a table."""
 
     def to_frame(self) -> pd.DataFrame:
@@ -80,61 +79,6 @@ class Audit(AuditFindings):
             for column, end in (("value", ""), ("low", "low"), ("high", "high"))
             if np.isfinite(row[column])
         }
-
-    @cached_property
-    def _frame(self) -> Frame:
-        return Frame(self.predictions, self.options)
-
-    @property
-    def by_group(self) -> pd.DataFrame:
-        """Metrics by group of all sensitive features together, as ``MetricFrame.by_group``.
-
-        A row per level of the control features and group that has rows, columns ``(metric,
-        value)``, ``(metric, low)``, ``(metric, high)`` and ``(metric, n)``.
-        """
-        return self._frame.by_group()
-
-    @property
-    def overall(self) -> pd.DataFrame:
-        """Metrics of all rows, as ``MetricFrame.overall``: columns value, low, high and n.
-
-        A row per level of the control features and metric.
-        """
-        return self._frame.overall()
-
-    @property
-    def control_levels(self) -> list[str]:
-        """Names of the control features, the first levels of the index of ``by_group``."""
-        return self._frame.control_levels
-
-    @property
-    def sensitive_levels(self) -> list[str]:
-        """Names of the sensitive features, the last levels of the index of ``by_group``."""
-        return self._frame.sensitive_levels
-
-    def difference(self, method: str = "between_groups") -> pd.DataFrame:
-        """Largest differences of the metrics, as ``MetricFrame.difference``, with intervals.
-
-        Args:
-            method: ``between_groups``, or ``to_overall``: between a group and all rows, whose mean
-                is taken with the shares of these rows. Functions have no interval there.
-
-        Returns:
-            A row per level of the control features and metric, columns value, low and high.
-        """
-        return self._frame.difference(method)
-
-    def ratio(self, method: str = "between_groups") -> pd.DataFrame:
-        """Smallest ratios of the metrics, as ``MetricFrame.ratio``; two groups have intervals.
-
-        Args:
-            method: ``between_groups``, or ``to_overall``: the smaller over the larger of a group's
-                value and that of all rows, without intervals.
-
-        Returns:
-            A row per level of the control features and metric, columns value, low and high.
-        """
-        return self._frame.ratio(method)
 
     def failures(self, *conditions: str) -> list[str]:
         """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""

@@ -55,21 +55,14 @@ class Level:
         return {"value": value, "low": score.low, "high": score.high, "n": score.n}
 
 
-@dataclass(frozen=True)
 class Frame:
-    """Metrics by group of an audit's predictions.
-
-    Attributes:
-        predictions: the predictions.
-        options: what is scored; names of quantities and functions.
-    """
+    """Metrics by group of an audit's predictions: quantities and functions of its options."""
 
     predictions: Predictions
     options: Options
 
     @cached_property
-    def metrics(self) -> list[str]:
-        """Names of the quantities."""
+    def _quantities(self) -> list[str]:
         metrics = [
             *(find_metric(name) for name in selected(self.options) if name not in SCORES),
             *metrics_of_functions(self.options.functions).values(),
@@ -88,29 +81,29 @@ class Frame:
 
     @property
     def sensitive_levels(self) -> list[str]:
-        """Names of the sensitive features."""
+        """Names of the sensitive features, the last levels of the index of ``by_group``."""
         return [str(name) for name in self.predictions.samples.attributes.select_dtypes("category")]
 
     @property
     def control_levels(self) -> list[str]:
-        """Names of the control features."""
+        """Names of the control features, the first levels of the index of ``by_group``."""
         return [str(name) for name in self.predictions.control]
 
     @cached_property
-    def groups(self) -> Groups:
+    def _groups(self) -> Groups:
         """Groups of all sensitive features together."""
         if not self.sensitive_levels:
             raise InputError("sensitive features: groups need a categorical one")
         return groups_of(self.predictions.samples.attributes, self.sensitive_levels)
 
     @cached_property
-    def levels(self) -> list[Level]:
+    def _levels(self) -> list[Level]:
         """The values of every level of the control features, a single one without any."""
         metrics = metrics_of_functions(self.options.functions)
-        for name in [name for name in self.metrics if name not in self.options.functions]:
+        for name in [name for name in self._quantities if name not in self.options.functions]:
             metrics |= {key: find_metric(key) for key in (form.format(name) for form in FORMS)}
-        numbers = [str(number) for number in range(len(self.groups.values))]
-        column = pd.Categorical.from_codes(self.groups.index, pd.Index(numbers))
+        numbers = [str(number) for number in range(len(self._groups.values))]
+        column = pd.Categorical.from_codes(self._groups.index, pd.Index(numbers))
         samples = replace(
             self.predictions.samples, attributes=pd.DataFrame({GROUP: column}), sensitive=(GROUP,)
         )
@@ -136,16 +129,22 @@ class Frame:
             levels.append(Level(names[number], estimates, some))
         return levels
 
+    @property
     def by_group(self) -> pd.DataFrame:
-        """See ``Audit.by_group``; small groups are not shown, gaps contain them."""
+        """Metrics by group of all sensitive features together, as ``MetricFrame.by_group``.
+
+        A row per level of the control features and group that has rows, columns ``(metric,
+        value)``, ``(metric, low)``, ``(metric, high)`` and ``(metric, n)``. Small groups are not
+        shown, gaps contain them.
+        """
         parts = []
-        for level in self.levels:
-            groups = {name: level.of_groups(name) for name in self.metrics}
+        for level in self._levels:
+            groups = {name: level.of_groups(name) for name in self._quantities}
             fewest = self.options.suppress
             shown = {name: table[table["n"] >= fewest] for name, table in groups.items()}
             table = pd.concat(shown, axis=1)
             table.index = pd.MultiIndex.from_tuples(
-                [(*level.names, *self.groups.values[place]) for place in table.index],
+                [(*level.names, *self._groups.values[place]) for place in table.index],
                 names=[*self.control_levels, *self.sensitive_levels],
             )
             parts.append(table)
@@ -154,12 +153,24 @@ class Frame:
             table.index = table.index.get_level_values(0)
         return table
 
+    @property
     def overall(self) -> pd.DataFrame:
-        """See ``Audit.overall``."""
+        """Metrics of all rows, as ``MetricFrame.overall``: columns value, low, high and n.
+
+        A row per level of the control features and metric.
+        """
         return self._of_levels(Level.overall)
 
-    def difference(self, method: str) -> pd.DataFrame:
-        """See ``Audit.difference``."""
+    def difference(self, method: str = "between_groups") -> pd.DataFrame:
+        """Largest differences of the metrics, as ``MetricFrame.difference``, with intervals.
+
+        Args:
+            method: ``between_groups``, or ``to_overall``: between a group and all rows, whose mean
+                is taken with the shares of these rows. Functions have no interval there.
+
+        Returns:
+            A row per level of the control features and metric, columns value, low and high.
+        """
         _require_method(method)
 
         def of(level: Level, name: str) -> dict[str, Any]:
@@ -175,8 +186,16 @@ class Frame:
 
         return self._of_levels(of)
 
-    def ratio(self, method: str) -> pd.DataFrame:
-        """See ``Audit.ratio``."""
+    def ratio(self, method: str = "between_groups") -> pd.DataFrame:
+        """Smallest ratios of the metrics, as ``MetricFrame.ratio``; two groups have intervals.
+
+        Args:
+            method: ``between_groups``, or ``to_overall``: the smaller over the larger of a group's
+                value and that of all rows, without intervals.
+
+        Returns:
+            A row per level of the control features and metric, columns value, low and high.
+        """
         _require_method(method)
 
         def of(level: Level, name: str) -> dict[str, Any]:
@@ -197,8 +216,8 @@ class Frame:
 
     def _of_levels(self, of: Any) -> pd.DataFrame:
         """A row per level of the control features and metric."""
-        rows = {(*level.names, name): of(level, name) for level in self.levels
-                for name in self.metrics}  # fmt: skip
+        rows = {(*level.names, name): of(level, name) for level in self._levels
+                for name in self._quantities}  # fmt: skip
         table = pd.DataFrame(rows.values())
         if self.control_levels:
             table.index = pd.MultiIndex.from_tuples(rows, names=[*self.control_levels, "metric"])

@@ -171,22 +171,19 @@ class Predictions:
         categories = samples.attributes.select_dtypes("category").items()
         present = {str(name): values.cat.remove_unused_categories() for name, values in categories}
         attributes = samples.attributes.assign(**present)
+        units = None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1]
+        by_row = ("replicates", "known", "label_probability")
+        given = {name: array for name in by_row if (array := getattr(self, name)) is not None}
         return replace(
             self,
             samples=replace(samples, attributes=attributes),
             prediction=self.prediction[rows],
             score=self.score[rows] if len(self.score) else self.score,
-            replicates=None if self.replicates is None else self.replicates[rows],
             features=self.features.iloc[rows] if len(self.features.columns) else self.features,
             control=self.control.iloc[rows] if len(self.control.columns) else self.control,
-            units=None
-            if self.units is None
-            else np.unique(self.units[rows], return_inverse=True)[1],
+            units=units,
             membership={k: (names, p[rows]) for k, (names, p) in self.membership.items()},
-            known=None if self.known is None else self.known[rows],
-            label_probability=None
-            if self.label_probability is None
-            else self.label_probability[rows],
+            **{name: array[rows] for name, array in given.items()},
         )
 
     @property

@@ -17,7 +17,7 @@ from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
 from robust_fairness.core.numbers import exact, written
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.counts import TWO
+from robust_fairness.numbers.counts import TWO, Source
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.intervals import MOST_GROUPS, Compared, mean_intervals
@@ -31,7 +31,6 @@ from robust_fairness.numbers.rates import (
     linear_gap,
     rates_of,
 )
-from robust_fairness.numbers.rows import Source
 
 GAPS = {
     "equalized_odds_difference": "equalized odds difference",

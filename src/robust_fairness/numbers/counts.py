@@ -339,3 +339,6 @@ class Counts:
             if self.replicates is None:
                 variance = np.fmax(variance, share * (1 - share) / (rows - 1))
         return Means(share, variance, n, independent_rows(share, variance, rows), rows, deviations)
+
+
+Source = Rows | Counts  # what quantities are computed of

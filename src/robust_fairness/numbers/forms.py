@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from robust_fairness.numbers.counts import Source
 from robust_fairness.numbers.groups import listed
 from robust_fairness.numbers.quantities import (
     NO_ROWS,
@@ -27,7 +28,6 @@ from robust_fairness.numbers.quantities import (
     Quantity,
     Score,
 )
-from robust_fairness.numbers.rows import Source
 
 How = Literal["largest", "sum", "worst", "worst_gap", "ratio"]  # groups are compared
 Names = Sequence[str]
@@ -259,7 +259,7 @@ def _one_vs_rest(quantity: Quantity, source: Source, options: Options) -> dict[s
 
 
 def _majority_gap(quantity: Quantity, source: Source, options: Options) -> dict[str, Score]:
-    training = source.arrays["sensitive_features_train"].counts  # type: ignore[attr-defined]
+    training = source.arrays["sensitive_features_train"].counts  # type: ignore[union-attr]
     return {"": majority_gap(source.values(quantity, options), source.names, training)}
 
 

@@ -11,7 +11,7 @@ from functools import wraps
 from typing import Any
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.counts import Counts, Source
 from robust_fairness.numbers.forms import How, difference, missing, ratio
 from robust_fairness.numbers.groups import as_groups
 from robust_fairness.numbers.quantities import (
@@ -27,7 +27,7 @@ from robust_fairness.numbers.quantities import (
     Weights,
     registered,
 )
-from robust_fairness.numbers.rows import Rows, Source
+from robust_fairness.numbers.rows import Rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ import pandas as pd
 from scipy import sparse
 
 from robust_fairness.core.intervals import half_width, wilson_interval
-from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.counts import TWO, Counts, Source
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.quantities import Array, Means, Quantity, Score
@@ -39,7 +39,6 @@ from robust_fairness.numbers.rates import (
     linear_gap,
     rates_of,
 )
-from robust_fairness.numbers.rows import Source
 from robust_fairness.numbers.variance import FEWEST_ROWS, rows_of_mean
 from robust_fairness.numbers.verdicts import tested
 

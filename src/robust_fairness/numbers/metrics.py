@@ -13,7 +13,7 @@ from robust_fairness.core.arrays import as_numbers, as_rows, as_weights, require
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.frames import rows_of as rows_of_frame
 from robust_fairness.core.frames import sensitive_columns
-from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.counts import Counts, Source
 from robust_fairness.numbers.forms import Form
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.groups import as_groups, as_groups_of_both
@@ -30,7 +30,7 @@ from robust_fairness.numbers.quantities import (
     Score,
     Task,
 )
-from robust_fairness.numbers.rows import Rows, Source
+from robust_fairness.numbers.rows import Rows
 
 TWO = 2
 VECTORS = ("y_true", "y_pred", "y_score", "y_train", "y_standard", WEIGHTS)  # arrays [n]

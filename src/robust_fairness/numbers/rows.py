@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
@@ -26,34 +26,6 @@ from robust_fairness.numbers.quantities import (
 )
 
 
-class Source(Protocol):
-    """What quantities are computed of: rows, or counts of rows (``Counts``)."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the groups."""
-
-    @property
-    def classes(self) -> Sequence[str]:
-        """Names of the classes; none of numbers or where they are not known."""
-
-    @property
-    def everyone(self) -> Self:
-        """All rows as one group."""
-
-    def values(self, quantity: Quantity, options: Options | None = None) -> Means:
-        """The values of a quantity by group, computed once."""
-
-    def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
-        """What a named measure says of the rows."""
-
-    def merged(self, index: Array, names: Sequence[str]) -> Self:
-        """Groups joined: the group g becomes part of ``index[g]``."""
-
-    def subgroups(self, trained: bool = False) -> Self:
-        """Groups and classes that occur as groups, in training too where ``trained``."""
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Arrays of rows and their groups.
@@ -73,17 +45,21 @@ class Rows:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
+        """Names of the groups."""
         return ("",) if self.groups is None else self.groups.names
 
     @property
     def classes(self) -> Sequence[str]:
+        """Names of the classes; none of numbers or where they are not known."""
         return tuple(self.arrays.get("classes", ()))
 
     @property
     def everyone(self) -> "Rows":
+        """All rows as one group."""
         return self if self.groups is None else replace(self, groups=None, made={})
 
     def values(self, quantity: Quantity, options: Options | None = None) -> Means:
+        """The values of a quantity by group, computed once."""
         given = {**quantity.options, **(options or {})}
         key = (quantity.name, *given.items())
         if key in self.made:
@@ -131,6 +107,7 @@ class Rows:
             yield result if isinstance(result, Score) else Score(float(result), n)
 
     def measured(self, measure: Measure, options: Options) -> Score | dict[str, Score]:
+        """What a named measure says of the rows."""
         needed = {
             need: self.groups if need == GROUPED else self.arrays[need] for need in measure.needs
         }
@@ -139,11 +116,13 @@ class Rows:
         return called(measure.function, needed, 0, options)
 
     def merged(self, index: Array, names: Sequence[str]) -> "Rows":
+        """Groups joined: the group g becomes part of ``index[g]``."""
         assert self.groups is not None
         codes = np.append(index, -1)[self.groups.codes]
         return replace(self, groups=Groups.named(codes, names), made={})
 
     def subgroups(self, trained: bool = False) -> "Rows":
+        """Groups and classes that occur as groups, in training too where ``trained``."""
         groups, y = self.groups, self.arrays["y_true"]
         assert groups is not None
         there, y_there = Groups(np.empty(0, np.int64), groups.values), np.empty(0, np.int64)
