@@ -11,7 +11,7 @@ from torch import Tensor
 
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.datasets.generated import generated
-from robust_fairness.bench.experiment.experiment import DatasetConfig, TestSet
+from robust_fairness.bench.experiment.experiment import TestSet
 from robust_fairness.bench.generation import latents
 from robust_fairness.bench.shifts.latent import Extend
 from robust_fairness.core.errors import InputError
@@ -199,33 +199,6 @@ def test_chunks_of_another_device_are_not_taken():
 def test_nothing_is_read():
     with one_line("dataset generated: made by g, not read from files"):
         generated.Generated(parameters()).load(Files(Path("nowhere")), 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"subset": {"shift": {"name": "extent"}, "severity": 0}}, "did you mean 'extend'"),
-        (
-            {"subset": {"shift": {"name": "contrast"}, "severity": 0.5}},
-            "shift contrast: a shift of samples, allowed: a subset of latent space",
-        ),
-        ({"subset": {"shift": {"name": "extend"}, "severity": 91}}, "an angle in degrees"),
-        ({"subset": {"shift": {"name": "truncation"}, "severity": 0}}, "truncation"),
-        ({"subset": {"shift": {"name": "extend", "from": 1}, "severity": 0}}, "from"),
-        ({"batch": 4, "chunk": 6}, "chunk: 6 places, allowed: a multiple of the batch .4"),
-        ({"train_rows": 0}, "train_rows"),
-        ({"test_rows": 2**24 + 1}, "test_rows"),
-        ({"generator": None}, "generator"),
-        ({"rows": 3}, "rows: Extra inputs"),
-    ],
-)
-def test_bad_settings_are_refused_before_anything_is_made(change, message):
-    """In one line: what cannot be made is not found out after the training of a generator."""
-    values = {"generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0}, **change}
-    source = {"name": "generated", **values}
-    with one_line(message):
-        DatasetConfig.model_validate({"name": "d", "source": source})
-    assert not checkpoints.root().exists()
 
 
 def test_some_classes_of_a_generator_are_labelled_anew_and_drawn_as_themselves():

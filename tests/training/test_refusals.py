@@ -20,8 +20,15 @@ TABLES = yaml.safe_load(Path(__file__).with_name("refusals.yml").read_text(encod
 METHODS = {name: find("method", name) for name in names("method")}
 OF_STEPS = [name for name, method in METHODS.items() if method.estimators == "no"]
 WHY = {True: "network rbf_svm is fitted in one call", False: "trains no head"}
-# a table that fits but for what is changed
-LOAN = {"file": "own/loans.csv", "target": "repaid", "positive": "yes", "sensitive": ["sex"]}
+# parameters that fit but for what is changed
+FITTING = {
+    ("dataset", "table"): {
+        "file": "own/loans.csv", "target": "repaid", "positive": "yes", "sensitive": ["sex"],
+    },
+    ("dataset", "generated"): {
+        "generator": "g", "subset": {"shift": {"name": "extend"}, "severity": 0},
+    },
+}  # fmt: skip
 OBJECTIVES = {name: find("objective", name).Parameters for name in names("objective")}
 
 
@@ -106,9 +113,8 @@ def test_settings_are_refused_when_they_are_read(changes, message):
 )
 def test_parameters_are_refused_with_the_name_of_the_field(kind, name, options, message):
     """Before any file is read."""
-    given = LOAN | options if name == "table" else options
     with pytest.raises(ValueError, match=message):
-        find(kind, name).Parameters(**given)
+        find(kind, name).Parameters(**FITTING.get((kind, name), {}) | options)
 
 
 @pytest.mark.parametrize(
