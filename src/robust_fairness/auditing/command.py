@@ -233,7 +233,7 @@ def _of_periods(
     if not every.labelled or (len(every.samples.classes) != TWO and state is None):
         return audit
     about = {
-        "target": str(options.y_true), "prediction": options.prediction,
+        "target": str(options.y_true), "prediction": options.predicted[0],
         "threshold": str(options.threshold),
     }  # fmt: skip
     groups = every.groups(options.intersections)

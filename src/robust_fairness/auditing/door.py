@@ -97,7 +97,9 @@ def check(
         column: typed(door.table[column], door.place(column), options.types.get(column))
         for column in options.features
     }
-    known, probability = door.labelled(len(outcome.classes))
+    known, probability = None, None
+    if options.labels == "some":
+        known, probability = door.labelled(len(outcome.classes))
     samples = Samples(
         x=np.empty((len(rows), 0), np.float32),
         y=outcome.y,
@@ -118,7 +120,7 @@ def check(
         replicates=replicates,
         membership=door.membership(),
         dropped=dropped,
-        units=door.units(),
+        units=None if options.unit is None else door.units(),
         labelled=options.y_true is not None and known is None,
         features=pd.DataFrame(features).reset_index(drop=True),
         control=control.reset_index(drop=True),
@@ -399,7 +401,7 @@ class _Door:
         self, kind: PredictionKind, codes: Codes, classes: tuple[str, ...]
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Class of every row int64 ``[n]``, scores as they are in the table, their threshold."""
-        options, place = self.options, self.place(self.options.prediction)
+        options, place = self.options, self.place(self.options.predicted[0])
         threshold = options.threshold
         if not isinstance(options.y_pred, str):
             score = self._probabilities(options.y_pred, classes)
@@ -473,7 +475,7 @@ class _Door:
         """
         names = {canonical(str(value)): str(value) for value in named.cat.categories}
         if (decision := self.options.positive_prediction) is not None:
-            place = self.place(self.options.prediction)
+            place = self.place(self.options.predicted[0])
             if canonical(decision) not in names:
                 raise unknown_name("positive prediction", decision, names.values(), place)
             if len(names) > TWO:
@@ -537,8 +539,6 @@ class _Door:
         ``classes`` is their number.
         """
         options = self.options
-        if options.labels != "some":
-            return None, None
         known = self.table[options.y_true].notna().to_numpy()
         if known.all():
             return None, None
@@ -557,11 +557,9 @@ class _Door:
             )
         return known, probability
 
-    def units(self) -> np.ndarray | None:
+    def units(self) -> np.ndarray:
         """Numbers of the units ``[n]``, of which every row has one."""
         options = self.options
-        if options.unit is None:
-            return None
         codes, units = pd.factorize(self.table[options.unit])
         place = self.place(options.unit)
         if (codes < 0).any():

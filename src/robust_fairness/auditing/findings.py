@@ -96,25 +96,21 @@ class AuditFindings:
             rule: what fails a gate, see ``Gate.judgements``.
         """
         judgements: list[Judgement] = []
-        for gate in gates_of(conditions, self.options):
-            rows = gates.as_values(self.changes()) if gate.change else self.rows
-            if gate.attribute in {each.name for each in self.strata}:
-                rows = as_rows(self.strata)
-            judged = gate.judgements(rows, rule, self.without_groups)
-            of_labels = self.label_selection and gate.metric not in SELECTIONS
-            judgements += map(Judgement.undecided, judged) if of_labels else judged
-        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
-        return replace(self, judgements=judgements)
-
-    @property
-    def without_groups(self) -> dict[str, str]:
-        """What to do about attributes that were asked for and have no groups, by attribute."""
         groups = self.predictions.groups_by_column
-        return {
+        without = {
             name: f"{name} is taken for a number and has no groups; allowed: {as_category(name)}"
             for name in self.options.sensitive_features
             if name not in groups and name not in self.options.types
         }
+        for gate in gates_of(conditions, self.options):
+            rows = gates.as_values(self.changes()) if gate.change else self.rows
+            if gate.attribute in {each.name for each in self.strata}:
+                rows = as_rows(self.strata)
+            judged = gate.judgements(rows, rule, without)
+            of_labels = self.label_selection and gate.metric not in SELECTIONS
+            judgements += map(Judgement.undecided, judged) if of_labels else judged
+        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
+        return replace(self, judgements=judgements)
 
     @property
     def failed(self) -> list[str]:

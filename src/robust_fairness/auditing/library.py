@@ -136,17 +136,12 @@ def _metrics(metrics: Any) -> dict[str, Any]:
                 f"metrics: {metrics!r}, allowed: names of metrics, functions of y_true and y_pred, "
                 "or both in a list or by name"
             ) from None
-    ours = {name: metric for name, metric in named.items() if callable(metric) and _is_ours(metric)}
-    functions = {name: metric for name, metric in named.items() if callable(metric)}
-    names = [
-        getattr(named[name], "__name__", named[name])
-        for name in named
-        if name in ours or not callable(named[name])
-    ]
-    return {
-        "metrics": names,
-        "functions": {name: functions[name] for name in functions if name not in ours},
+    functions = {
+        name: metric for name, metric in named.items() if callable(metric) and not _is_ours(metric)
     }
+    ours = [metric for name, metric in named.items() if name not in functions]
+    names = [getattr(metric, "__name__", metric) for metric in ours]
+    return {"metrics": names, "functions": functions}
 
 
 def _name(metric: Any) -> str:

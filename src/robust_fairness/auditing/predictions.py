@@ -116,11 +116,6 @@ class Options:
         return [self.y_pred] if isinstance(self.y_pred, str) else self.y_pred
 
     @property
-    def prediction(self) -> str:
-        """The column of the predictions, or the first of several."""
-        return self.predicted[0]
-
-    @property
     def columns(self) -> list[str]:
         """The columns that are read."""
         named = (self.y_true, self.sample_weight, self.unit, self.label_probability)

@@ -251,7 +251,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """Probability of deciding each class, float64 ``[n, 2]``."""
-        X, codes = self._checked(X, sensitive_features)
+        check_is_fitted(self)
+        (X,) = indexable(X)
+        X, groups = self._rows(X, sensitive_features, "predict")
+        codes = np.zeros_like(groups.codes) if self.common else self._codes(groups)
         positive = self._decided(self._score(X), codes)
         return np.stack([1 - positive, positive], axis=1)
 
@@ -512,13 +515,6 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 f"{', '.join(known)}"
             )
         return table[groups.index]
-
-    def _checked(self, X: Any, sensitive_features: Any) -> tuple[Any, np.ndarray]:
-        """Rows as the estimator takes them and codes of groups, all 0 for a common repair."""
-        check_is_fitted(self)
-        (X,) = indexable(X)
-        X, groups = self._rows(X, sensitive_features, "predict")
-        return X, np.zeros_like(groups.codes) if self.common else self._codes(groups)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -81,25 +81,17 @@ def _of_gates(judgements: Sequence[Judgement]) -> str:
     what = f"{'the change of ' if gate.change else ''}{metric}{by}"
     if not row.applies:
         return f"No: {what} is not defined for these groups, so its gate fails"
-    verdicts = [judgement.verdict for judgement in judgements]
-    side = f"{'above' if gate.sign in ('>', '>=') else 'below'} {exact(gate.limit)}"
-    return gated(verdicts, what, _written(first), side, first.evident, _is_past(first))
-
-
-def _is_past(judgement: Judgement) -> bool:
-    """Whether the value or the whole interval fails, and not only a part of the interval."""
-    return judgement.evident or judgement.gate.meets(judgement.row.value)
-
-
-def _written(judgement: Judgement) -> str:
-    row = judgement.row
-    is_past = judgement.verdict == "FAIL" and _is_past(judgement)
-    if not is_past and (judgement.verdict != "PASS" or np.isnan(row.value)):
-        return within(row.low, row.high).strip(" ()") or "not defined"
-    if np.isnan(row.value):  # the bound that fails
-        least = judgement.gate.sign in (">", ">=")
-        return f"at least {number(row.low)}" if least else f"at most {number(row.high)}"
-    return number(row.value, row.low, row.high)
+    verdicts, above = [judgement.verdict for judgement in judgements], gate.sign in (">", ">=")
+    # whether the value or the whole interval fails, and not only a part of the interval
+    is_past, fails = first.evident or gate.meets(row.value), first.verdict == "FAIL"
+    if fails and is_past and np.isnan(row.value):  # the bound that fails
+        value = f"at least {number(row.low)}" if above else f"at most {number(row.high)}"
+    elif not np.isnan(row.value) and (first.verdict == "PASS" or (fails and is_past)):
+        value = number(row.value, row.low, row.high)
+    else:
+        value = within(row.low, row.high).strip(" ()") or "not defined"
+    side = f"{'above' if above else 'below'} {exact(gate.limit)}"
+    return gated(verdicts, what, value, side, first.evident, is_past)
 
 
 def _without_gates(audit: AuditFindings) -> str:
