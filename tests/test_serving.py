@@ -28,7 +28,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.samples import Samples
 from robust_fairness.runs import serving
 from tests.datasets.loading import load
-from tests.faults.counting import report
+from tests.faults.counting import flipped, report
 from tests.test_project import ROOT
 from tests.training.conftest import make_cell, make_samples
 from tests.training.test_images import make_images
@@ -316,10 +316,8 @@ def test_a_model_with_one_bit_flipped_is_refused(tmp_path):
     draw = random.Random(3)
     for name, flips in {"models.safetensors": 40, "model.json": 10, "SHA256SUMS": 10}.items():
         content = (folder / name).read_bytes()
-        for bit in (draw.randrange(8 * len(content)) for _ in range(flips)):
-            flipped = bytearray(content)
-            flipped[bit // 8] ^= 1 << bit % 8
-            (folder / name).write_bytes(flipped)
+        for _ in range(flips):
+            (folder / name).write_bytes(flipped(content, draw))
             with pytest.raises(InputError, match="has changed since the model was saved"):
                 mlflow.pyfunc.load_model(str(tmp_path / "model"))
         (folder / name).write_bytes(content)

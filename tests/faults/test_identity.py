@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robust_fairness.bench.compute import checkpoints
-from tests.faults.counting import report
+from tests.faults.counting import flipped, report
 from tests.project import Project, small
 
 SMOKE = ("run", "--env=smoke", "--run-id")
@@ -39,9 +39,7 @@ def killed_while_training(folder: Path, epochs: int) -> tuple[Project, Path]:
 def flip(path: Path, draw: random.Random) -> bytes:
     """Flip a bit of a file; returns its content before."""
     before = path.read_bytes()
-    content = bytearray(before)
-    content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
-    path.write_bytes(content)
+    path.write_bytes(flipped(before, draw))
     return before
 
 
