@@ -1,8 +1,10 @@
 """Small images in folders and zip files, as official datasets have them."""
 
+import struct
 import zipfile
 from io import BytesIO
 
+import numpy as np
 from PIL import Image
 from scipy.io import savemat
 
@@ -48,3 +50,15 @@ def write(folder, contents: dict[str, bytes], zipped: bool = False, inside: str 
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def write_mnist(root, train: int = 60, t10k: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Files in MNIST's format below a data root: their images ``[n, 28, 28]`` and digits."""
+    rng, images, labels = np.random.default_rng(0), [], []
+    for part, count in (("train", train), ("t10k", t10k)):
+        images.append(rng.integers(0, 256, (count, 28, 28), dtype=np.uint8))
+        labels.append(rng.permutation(np.arange(count) % 10).astype(np.uint8))
+        for kind, content in (("images-idx3", images[-1]), ("labels-idx1", labels[-1])):
+            head = bytes([0, 0, 8, content.ndim]) + struct.pack(f">{content.ndim}I", *content.shape)
+            write(root / "mnist", {f"{part}-{kind}-ubyte": head + content.tobytes()})
+    return np.concatenate(images), np.concatenate(labels)

@@ -1,7 +1,6 @@
 """Biased MNIST: the law of its factors, and every pixel against a slow restatement."""
 
 import hashlib
-import struct
 from math import sqrt
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from robust_fairness.bench.datasets.images import _biased_mnist_rendering as ren
 from robust_fairness.bench.datasets.images import biased_mnist
 from robust_fairness.bench.datasets.images._biased_mnist_factors import VARIABLES, draw_factors
 from robust_fairness.bench.datasets.images._biased_mnist_rendering import TEXTURES, render
-from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import PARTS
 from robust_fairness.numbers.groups import groups_of
+from tests.datasets.images import write_mnist
 from tests.datasets.loading import load
 
 DIGIT = [
@@ -283,27 +282,9 @@ def test_real_digits_fill_the_parts(shared_data):
     }  # fmt: skip
 
 
-def idx(content: np.ndarray) -> bytes:
-    """A file in MNIST's format."""
-    sizes = struct.pack(f">{content.ndim}I", *content.shape)
-    return bytes([0, 0, 8, content.ndim]) + sizes + content.tobytes()
-
-
-def mnist(root: Path, size: int = 28, label: int = 9, test: int = 12) -> Files:
-    """Small files in MNIST's format, the training digit at index 5 being ``label``."""
-    digits = np.arange(60, dtype=np.uint8) % 10
-    labels = {"train": np.where(np.arange(60) == 5, label, digits), "t10k": digits[:test]}
-    (root / "mnist").mkdir()
-    for name, y in labels.items():
-        images = np.zeros((len(y), size, size), np.uint8)
-        for kind, content in (("images-idx3", images), ("labels-idx1", y.astype(np.uint8))):
-            (root / "mnist" / f"{name}-{kind}-ubyte").write_bytes(idx(content))
-    return Files(root)
-
-
 def test_a_sixth_of_the_training_file_is_for_validation(tmp_path):
     """As 10,000 of 60,000, whatever the size of the file."""
-    mnist(tmp_path)
+    _, labels = write_mnist(tmp_path)
     samples = load("biased_mnist", tmp_path, canvas=24)
     assert [len(samples.rows("split_0", part)) for part in PARTS] == [50, 10, 10, 12]
-    assert samples.y[samples.id == 5].tolist() == [9] * np.sum(samples.id == 5)
+    assert np.array_equal(samples.y, labels[samples.id])

@@ -24,16 +24,16 @@ ROWS, BOXES, WIDTH = (5, 7), 6, 8  # of two files
 IMAGES = tuple(f"n{number}" if number % 3 else str(number) for number in range(sum(ROWS)))
 
 
-def world(folder: Path, **storage) -> dict[str, np.ndarray]:
+def world(folder: Path, images=IMAGES, **storage) -> dict[str, np.ndarray]:
     """Write two files and their table; the boxes of every image, float32 ``[box, 8]``."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(5)
-    order = rng.permutation(len(IMAGES))
+    order = rng.permutation(len(images))
     info, truth, placed = {}, {}, iter(order.tolist())
     for number, rows in zip((0, 3), ROWS, strict=True):
         values = np.abs(rng.normal(scale=9, size=(rows, BOXES, WIDTH))).astype(np.float32)
         for row in range(rows):
-            image, promised = IMAGES[next(placed)], int(rng.integers(0, BOXES + 1))
+            image, promised = images[next(placed)], int(rng.integers(0, BOXES + 1))
             values[row, promised:] = 0
             truth[image] = values[row, :promised]
             info[image] = {

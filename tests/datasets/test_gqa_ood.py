@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,6 +28,7 @@ from robust_fairness.core.questions import Boxes, in_tail
 from robust_fairness.core.raw_files import Files
 from tests.datasets import loading
 from tests.datasets.loading import one_line
+from tests.datasets.test_boxes import world
 
 REAL = ("ood_testdev_head", "ood_testdev_tail", "val_bal_tail_-0.7")
 TRAIN, VAL, TEST = (f"gqa/{part}_balanced_questions.json" for part in ("train", "val", "testdev"))
@@ -151,34 +151,18 @@ def test_each_question_has_its_words_image_answer_and_groups(root, requests):
     assert samples.sensitive == ("head_tail",)
 
 
-def write_features(folder: Path, images) -> np.ndarray:
-    """Features of images in two files, in no order; float32 ``[image, box, 8]``."""
-    folder.mkdir(parents=True)
-    features = np.random.default_rng(2).random((len(images), 5, 8)).astype(np.float32)
-    info = {}
-    for number in (0, 1):
-        rows = np.arange(number, len(images), 2)
-        with h5py.File(folder / f"gqa_objects_{number}.h5", "w") as file:
-            file["features"] = features[rows]
-            file["bboxes"] = np.zeros((len(rows), 5, 4), dtype=np.float32)
-        for place, row in enumerate(rows.tolist()):
-            told = {"width": 640, "height": 480, "objectsNum": 5, "idx": place, "file": number}
-            info[images[row]] = told
-    write(folder / "gqa_objects_info.json", info)
-    return features
-
-
 def test_each_question_is_on_its_image_s_features(root, tmp_path):
     """From the official files to what is looked up by the row of the image."""
-    images = ["n4", "n2", "n1", "unasked", "n10", "n3"]
-    features = write_features(root / "gqa/objects", images)
+    asked = ["n4", "n2", "n1", "n10", "n3"]
+    truth = world(root / "gqa/objects", [*asked, *(f"unasked {k}" for k in range(7))])
     samples = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"))
     boxes = samples.questions.boxes
     assert boxes.shape == (5, 3, 8)
     every = TRAINING | VALIDATION["head"] | VALIDATION["tail"] | TESTING["head"] | TESTING["tail"]
     for row, question in enumerate(samples.id):
-        features_of_image = features[images.index(every[question]["imageId"])]
-        expected = features_of_image[:3].astype(np.float16)
+        kept = truth[every[question]["imageId"]][:3]
+        expected = np.zeros((3, 8), np.float16)
+        expected[: len(kept)] = kept
         np.testing.assert_array_equal(boxes.features[samples.x["image"][row]], expected)
     again = load(root, boxes=3, boxes_folder=str(tmp_path / "kept"), train_share=0.5)
     assert again.questions.boxes == boxes  # so that a search over shares converts once

@@ -22,7 +22,7 @@ from tests.datasets import test_cifar10 as cifar
 from tests.datasets import test_cub200 as cub
 from tests.datasets import test_lfw as lfw
 from tests.datasets import test_raw_tables as users
-from tests.datasets.images import encoded, framed, matlab, write
+from tests.datasets.images import encoded, framed, matlab, write, write_mnist
 from tests.datasets.loading import load, one_line
 
 ONES = np.ones((len(lfw.NAMES), len(lfw.COLUMNS)))
@@ -71,7 +71,7 @@ MADE = {
         users.faces, "faces/files", ("faces/list.csv",), tuple(users.FACES.items()),
     ),
     "cifar10": Made(cifar.make, options=tuple(cifar.NPZ.items())),
-    "biased_mnist": Made(mnist.mnist),
+    "biased_mnist": Made(write_mnist),
 }  # fmt: skip
 FOLDERS = [name for name, made in MADE.items() if made.images]
 OF_ANY_SIZE = [name for name in FOLDERS if name != "celeba_identity"]

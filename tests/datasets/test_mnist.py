@@ -10,7 +10,7 @@ import torch
 from robust_fairness.bench.datasets.images.coloured_digits import COLORS
 from robust_fairness.core.errors import InputError
 from tests.datasets import loading
-from tests.datasets.test_biased_mnist import idx
+from tests.datasets.images import write_mnist
 
 load = partial(loading.load, "mnist")
 ROWS = {"train": 300, "t10k": 100}
@@ -20,17 +20,7 @@ SIZES = {"train_rows": 120, "val_rows": 60, "test_rows": 80}
 @pytest.fixture
 def written(tmp_path: Path) -> tuple[Path, np.ndarray, np.ndarray]:
     """A data root, the images ``[400, 28, 28]`` of its files and their digits."""
-    generator = np.random.default_rng(0)
-    folder, images, labels = tmp_path / "mnist", [], []
-    folder.mkdir()
-    for part, count in ROWS.items():
-        x = generator.integers(0, 256, (count, 28, 28), dtype=np.uint8)
-        y = generator.permutation(np.arange(count) % 10).astype(np.uint8)
-        for kind, content in (("images-idx3", x), ("labels-idx1", y)):
-            (folder / f"{part}-{kind}-ubyte").write_bytes(idx(content))
-        images.append(x)
-        labels.append(y)
-    return tmp_path, np.concatenate(images), np.concatenate(labels)
+    return tmp_path, *write_mnist(tmp_path, **ROWS)
 
 
 @pytest.mark.parametrize("size", [28, 14, 7])
