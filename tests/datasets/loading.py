@@ -1,6 +1,6 @@
 """How the tests load datasets, and what is equal to what."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,3 +38,17 @@ def one_line(message: str) -> Iterator[pytest.ExceptionInfo[InputError]]:
     with pytest.raises(InputError, match=message) as error:
         yield error
     assert "\n" not in str(error.value)
+
+
+Change = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def cell(column: str, value: object, row: int) -> Change:
+    """Another value of a cell of a table; ``row`` counts from 1."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        table = table.astype({column: object})
+        table.loc[row - 1, column] = value
+        return table
+
+    return change

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +30,9 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import Samples
 from tests.datasets import images
-from tests.datasets.loading import one_line, require_equal
+from tests.datasets.loading import Change, one_line, require_equal
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())["acs"]
-Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def load(files: Files, **options: object) -> Samples:

@@ -21,7 +21,7 @@ from robust_fairness.core.raw_files import Files
 from robust_fairness.core.registry import find
 from robust_fairness.core.samples import Samples
 from tests.datasets.images import packed, write
-from tests.datasets.loading import load, one_line, require_equal
+from tests.datasets.loading import Change, cell, load, one_line, require_equal
 
 GOLDEN = json.loads((Path(__file__).parent / "natural_golden.json").read_text())
 DECLARED = {
@@ -36,7 +36,6 @@ COLUMNS = {name: list(table.columns) for name, table in DECLARED.items()}
 DRUGS = {name: of.codes for name, of in DECLARED["drugs"].recoded.items()}
 MEMBER = public.Readmission.member
 SMALL = 240  # rows of a made-up file
-Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def parts(samples: Samples, split: str) -> tuple[int, ...]:
@@ -735,17 +734,6 @@ def test_encounters_may_be_a_zip_file_or_its_folder(
 # Damaged files
 
 
-def cell(column: str, row: int, value: object) -> Change:
-    """Another value of a cell; ``row`` counts from 1."""
-
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        table[column] = table[column].astype(object)
-        table.loc[row - 1, column] = value
-        return table
-
-    return change
-
-
 def without(column: str) -> Change:
     return lambda table: table.drop(columns=column)
 
@@ -772,48 +760,48 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("adult", cell("workclass", 7, "Privat"),
+        ("adult", cell("workclass", "Privat", 7),
          r"adult\.test, row 7, column workclass: .*'Privat': did you mean 'Private'"),
-        ("adult", cell("age", 9, "nan"), r"adult\.test, row 9, column age: 'nan'"),
-        ("communities", cell("population", 4, "?"), r"row 4, column population: '\?', allowed: a "),
+        ("adult", cell("age", "nan", 9), r"adult\.test, row 9, column age: 'nan'"),
+        ("communities", cell("population", "?", 4), r"row 4, column population: '\?', allowed: a "),
         ("communities", lambda t: t.assign(ViolentCrimesPerPop=0.2),
          r"communities\.data: ViolentCrimesPerPop: every row has the value 0\.2"),
-        ("compas", cell("race", 3, "Caucasain"),
+        ("compas", cell("race", "Caucasain", 3),
          r"years\.csv, row 3, column race: unknown category 'Caucasain': .*'Caucasian'"),
-        ("compas", cell("race", 3, 'says "none", or other'),
+        ("compas", cell("race", 'says "none", or other', 3),
          r"row 3, column race: unknown category 'says \"none\", or other'"),
-        ("compas", cell("score_text", 9, "N/A"), r"233 rows after the filters .* expected 234"),
-        ("compas", cell("compas_screening_date", 9, "May"),
+        ("compas", cell("score_text", "N/A", 9), r"233 rows after the filters .* expected 234"),
+        ("compas", cell("compas_screening_date", "May", 9),
          r"years\.csv, column compas_screening_date: not as the official .*May"),
-        ("credit_card", cell("SEX", 4, 0), r"row 4, column SEX: .*category '0'\. Allowed: 1, 2"),
+        ("credit_card", cell("SEX", 0, 4), r"row 4, column SEX: .*category '0'\. Allowed: 1, 2"),
         ("credit_card", lambda t: t.rename(columns={"default payment next month": "Y"}),
          r"clients\.csv: 0 target columns; expected one of \('default payment next month'"),
         ("credit_card", lambda t: t.assign(**{"default payment": 0}),
          r"clients\.csv: 2 target columns"),
         ("credit_card", lambda t: t.set_axis([*(f"X{k}" for k in range(1, 24)), "Y"], axis=1),
          r"clients\.csv, line 1: the header is X1 to X23 and Y; .* second"),
-        ("drugs", cell("heroin", 8, "CL7"), r"row 8, column heroin: .*'CL7'"),
-        ("drugs", cell("ethnicity", 8, 0.5), r"column ethnicity: code 0\.5, allowed: -0\.31685"),
-        ("drugs", cell("semer", 8, "CL1"), r"237 rows after .* Semeron, expected 238"),
-        ("german", cell("status", 2, "5"), r"row 2, column status: .*'5'.*: 1, 2, 3, 4$"),
+        ("drugs", cell("heroin", "CL7", 8), r"row 8, column heroin: .*'CL7'"),
+        ("drugs", cell("ethnicity", 0.5, 8), r"column ethnicity: code 0\.5, allowed: -0\.31685"),
+        ("drugs", cell("semer", "CL1", 8), r"237 rows after .* Semeron, expected 238"),
+        ("german", cell("status", "5", 2), r"row 2, column status: .*'5'.*: 1, 2, 3, 4$"),
         ("german", lambda t: t.assign(foreign_worker="2"),
          r"foreign_worker: every row has the value not foreign;"),
-        ("heart", cell("cp", 3, "5"), r"va\.data, row 3, column cp: .*'5'\. Allowed: 1, 2, 3, 4"),
-        ("kdd_census", cell("education", 61, "Bachelor"),
+        ("heart", cell("cp", "5", 3), r"va\.data, row 3, column cp: .*'5'\. Allowed: 1, 2, 3, 4"),
+        ("kdd_census", cell("education", "Bachelor", 61),
          r"test, row 61, column education: unknown category 'Bachelor'"),
-        ("kdd_census", cell("race", 10, "white"),
+        ("kdd_census", cell("race", "white", 10),
          r"test, row 10, column race: unknown category 'white': did"),
-        (("kdd_census", 0), cell("education", 61, "Bachelor"),
+        (("kdd_census", 0), cell("education", "Bachelor", 61),
          r"data, row 61, column education: 'Bachelor' is the rarest of 18 .*, expected 17"),
         (("kdd_census", 0), lambda t: t.assign(year="94"),
          r"data, column year: 1 categories, expected 2"),
-        (("kdd_census", 0), cell("age", 9, "?"), r"data, row 9, column age: '\?', allowed: a fin"),
-        ("iowa_recidivism", cell("Release Type", 2, "x"), r"row 2, column Release Type: .*'x'"),
-        ("law_school", cell("race", 3, "white"), r"row 3, column race: .*'white': did you mean"),
+        (("kdd_census", 0), cell("age", "?", 9), r"data, row 9, column age: '\?', allowed: a fin"),
+        ("iowa_recidivism", cell("Release Type", "x", 2), r"row 2, column Release Type: .*'x'"),
+        ("law_school", cell("race", "white", 3), r"row 3, column race: .*'white': did you mean"),
         ("oulad", lambda t: t.rename(columns={"imd_band": "imd"}),
          r"studentInfo\.csv: unknown column 'imd_band'"),
         ("readmission", lambda t: t.assign(race="red"), r"row 1, column race: .*category 'red'"),
-        ("students", cell("Mjob", 1, "nurse; ward 2"), r"row 1, column Mjob: .*'nurse; ward"),
+        ("students", cell("Mjob", "nurse; ward 2", 1), r"row 1, column Mjob: .*'nurse; ward"),
     ],
 )  # fmt: skip
 def test_damaged_file_is_one_line_that_names_file_and_field(

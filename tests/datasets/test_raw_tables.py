@@ -172,12 +172,7 @@ def test_wrong_parameters_are_one_line(
         load(tmp_path, **{"drop": [] if "features" in options else ["number"], **options})
 
 
-def cell(column: str, value: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Another value of a cell of row 8."""
-    return lambda frame: frame.assign(**{column: frame[column].astype(object).where(SEVEN, value)})
-
-
-SEVEN = np.arange(60) != 7
+cell = partial(loading.cell, row=8)
 
 
 @pytest.mark.parametrize(

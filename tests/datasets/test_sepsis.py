@@ -3,7 +3,7 @@
 import gzip
 import logging
 import math
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from robust_fairness.core.samples import Samples
 from tests.datasets import loading
-from tests.datasets.loading import one_line, require_equal
+from tests.datasets.loading import Change, one_line, require_equal
 
 DEMO = "mimic3_demo"
 FIELDS = declared("sepsis").fields()
@@ -152,16 +152,7 @@ def test_features_that_tell_the_action_can_be_dropped(tmp_path: Path) -> None:
     assert samples.features == tuple(name for name in FEATURES if name not in gone)
 
 
-Change = Callable[[pd.DataFrame], pd.DataFrame]
-
-
-def cell(column: str, value: object, row: int = 2) -> Change:
-    def change(table: pd.DataFrame) -> pd.DataFrame:
-        table = table.astype({column: object})
-        table.loc[row, column] = value
-        return table
-
-    return change
+cell = partial(loading.cell, row=3)
 
 
 def steady() -> pd.DataFrame:
