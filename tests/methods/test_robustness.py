@@ -92,24 +92,23 @@ def test_vrex_is_the_reference():
     assert variance.item() == pytest.approx(golden["penalty_population_variance"])
 
 
-def test_cvar_weights_are_the_reference():
-    golden = GOLDEN["cvar_dro"]
-    shares = [name for name in golden if name.startswith("alpha=")]
-    losses = doubles([golden["losses"]] * len(shares))
-    by_share = worst_rows(losses, doubles([float(name.removeprefix("alpha=")) for name in shares]))
-    for name, weights, row in zip(shares, by_share, losses, strict=True):
-        assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-9)
-        assert (weights @ row).item() == pytest.approx(golden[name]["value"])
-    assert worst_rows(losses[:1], doubles([0.01]))[0].argmax() == losses[0].argmax()
+@pytest.mark.parametrize(
+    ("name", "parameter", "weights_of"),
+    [("cvar_dro", "alpha=", worst_rows), ("chi2_dro", "rho=", worst_weights)],
+)
+def test_weights_of_the_worst_rows_are_the_reference(name, parameter, weights_of):
+    golden = GOLDEN[name]
+    values = [key for key in golden if key.startswith(parameter)]
+    losses = doubles([golden["losses"]] * len(values))
+    by_value = weights_of(losses, doubles([float(key.removeprefix(parameter)) for key in values]))
+    for key, weights, row in zip(values, by_value, losses, strict=True):
+        assert weights.tolist() == pytest.approx(golden[key]["weights"], abs=1e-9)
+        assert (weights @ row).item() == pytest.approx(golden[key]["value"])
 
 
-def test_chi_square_weights_are_the_reference():
-    golden = GOLDEN["chi2_dro"]
-    radii = [name for name in golden if name.startswith("rho=")]
-    losses = doubles([golden["losses"]] * len(radii))
-    by_radius = worst_weights(losses, doubles([float(name.removeprefix("rho=")) for name in radii]))
-    for name, weights in zip(radii, by_radius, strict=True):
-        assert weights.tolist() == pytest.approx(golden[name]["weights"], abs=1e-8)
+def test_a_share_below_a_row_is_the_worst_row():
+    losses = doubles([GOLDEN["cvar_dro"]["losses"]])
+    assert worst_rows(losses, doubles([0.01]))[0].argmax() == losses[0].argmax()
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.02, 0.3, 1.4, 3.0, 50.0])
