@@ -97,9 +97,8 @@ def check(
         column: typed(door.table[column], door.place(column), options.types.get(column))
         for column in options.features
     }
-    known, probability = None, None
-    if options.labels == "some":
-        known, probability = door.labelled(len(outcome.classes))
+    some = options.labels == "some"
+    known, probability = door.labelled(len(outcome.classes)) if some else (None, None)
     samples = Samples(
         x=np.empty((len(rows), 0), np.float32),
         y=outcome.y,

@@ -63,10 +63,7 @@ def audit(
             values have a pandas index in another order than the frame, or both frames do not have
             the same classes and kinds of columns.
     """
-    for option in [*options]:
-        if option not in FURTHER:
-            raise InputError(f"audit: {unknown_name('option', option, FURTHER)}")
-        options[option] = _allowed(option, options[option])
+    options = {option: _allowed(option, value) for option, value in options.items()}
     named = frame is not None
     if not named:
         for role, values in {"y_true": y_true, "y_pred": y_pred}.items():
@@ -76,9 +73,7 @@ def audit(
     table = as_pandas(frame)
     rows = {"table": rows_of(frame, table)}
     several = isinstance(y_pred, Sequence) and not isinstance(y_pred, str) and len(y_pred) > 0
-    if not (
-        several and all(isinstance(column, str) for column in y_pred) and {*y_pred} <= {*table}
-    ):
+    if not several or any(not isinstance(name, str) or name not in table for name in y_pred):
         table, y_pred = with_column(table, "y_pred", y_pred, rows)
     columns: dict[str, Any] = {"y_true": y_true, "sample_weight": sample_weight, "unit": unit}
     for role, values in columns.items():
@@ -103,6 +98,8 @@ def audit(
 
 def _allowed(option: str, value: Any) -> Any:
     """The value of an option: of its type, texts as text, a single one of several in a tuple."""
+    if option not in FURTHER:
+        raise InputError(f"audit: {unknown_name('option', option, FURTHER)}")
     kind = KINDS[option]
     of, *others = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     if value is None and type(None) in others:

@@ -54,7 +54,7 @@ def as_categories(cells: pd.Series, place: str, most: int = MOST_CATEGORIES) -> 
         )
     names = [name_of_category(value, place) for value in values]
     kinds = pd.Index(sorted(set(names)), dtype=object)
-    numbers = _parsed(kinds.to_numpy())
+    numbers = parsed(kinds)
     if np.isfinite(numbers).all():
         kinds = kinds[numbers.argsort(kind="stable")]
     result = np.append(kinds.get_indexer(pd.Index(names, dtype=object)), -1)[codes]
@@ -303,8 +303,7 @@ def _numbers(cells: pd.Series) -> np.ndarray:
         few = np.dtype(kind) in (np.float16, np.float32)
         return as_written(cells.to_numpy(kind if few else np.float64, na_value=np.nan))
     codes, values = pd.factorize(cells)
-    parsed = _parsed(np.asarray(values, dtype=object))
-    return np.append(parsed, np.nan)[codes]
+    return np.append(parsed(values), np.nan)[codes]
 
 
 def as_written(values: np.ndarray) -> np.ndarray:
@@ -329,9 +328,12 @@ def as_written(values: np.ndarray) -> np.ndarray:
     return result
 
 
-def _parsed(values: np.ndarray) -> np.ndarray:
+def parsed(values: Any) -> np.ndarray:
     """Values as float64; NaN for text and booleans."""
-    text = pd.Series([None if isinstance(value, bool) else value for value in values], dtype=object)
+    objects = np.asarray(values, dtype=object)
+    text = pd.Series(
+        [None if isinstance(value, bool) else value for value in objects], dtype=object
+    )
     return pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
 
 

@@ -24,6 +24,7 @@ from robust_fairness.auditing.read.cleaning import (
     Decimals,
     telling,
 )
+from robust_fairness.auditing.read.columns import parsed
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas
@@ -303,7 +304,7 @@ class _Column:
 
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
-        values = _parsed(texts)
+        values = parsed(texts)
         if self.written is not None:
             self.written[:] = telling([*self.written, *texts])
         if self.cleaning.decimal == "," or not np.isfinite(values).all():
@@ -313,7 +314,7 @@ class _Column:
                 self.cleaning = replace(self.cleaning, decimal="," if comma else ".")
                 if self.notes is not None:
                     self.notes.append(how)
-            values = _parsed(points)
+            values = parsed(points)
         for text in (texts[int(number)] for number in np.flatnonzero(~np.isfinite(values))):
             if text not in self.missing and not BLANK.fullmatch(text):
                 raise InputError(
@@ -323,12 +324,6 @@ class _Column:
                 )
         is_number = np.isfinite(values) & ~np.array([text in self.missing for text in texts], bool)
         return np.append(np.where(is_number, values, np.nan), np.nan)
-
-
-def _parsed(texts: Sequence[str]) -> np.ndarray:
-    """Texts as float64; NaN of those that are no number."""
-    numbers = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce")
-    return numbers.to_numpy(np.float64)
 
 
 Collector = Callable[[str], _Column]  # of the column with a name
