@@ -11,7 +11,7 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
-from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.intervals import wilson
 
 STEPS = 200  # of thresholds; all scores where there are not more
@@ -135,10 +135,12 @@ def calibration(predictions: Predictions, intersections: bool, suppress: int = 0
         raise InputError("calibration: needs probabilities and labels")
     score, classes = predictions.score, predictions.samples.classes
     by_class = {classes[1]: score} if score.ndim == 1 else dict(zip(classes, score.T, strict=True))
-    everyone = Groups.named(np.zeros(len(score), np.int64), ("",))
     rows = [
         row
-        for attribute, groups in {"": everyone, **predictions.groups(intersections)}.items()
+        for attribute, groups in {
+            "": everyone(len(score)),
+            **predictions.groups(intersections),
+        }.items()
         for label, share in by_class.items()
         for row in _bins(attribute, groups, label, share, predictions)
         if row["n"] >= max(1, suppress)

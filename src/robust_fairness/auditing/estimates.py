@@ -26,7 +26,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
 from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.quantities import GROUPED
 
 ASSUMPTION = (
@@ -163,9 +163,8 @@ def values(
         metrics: the metrics.
         labels: from probabilities to what is counted; default: the probabilities.
     """
-    everyone = Groups.named(np.zeros(len(now.score), np.int64), ("",))
     plain = _common(now, reference, calibrate)
-    cells = {"": expected_counts(now, labels(plain), everyone)}
+    cells = {"": expected_counts(now, labels(plain), everyone(len(now.score)))}
     for attribute, groups in now.groups.items():
         weight = group_weights(now, reference, attribute)
         probability = _by_group(

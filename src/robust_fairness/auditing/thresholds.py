@@ -48,7 +48,7 @@ from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.registry import find, names
 from robust_fairness.core.scikit_learn import weight_argument
 from robust_fairness.numbers.estimate import POWER, Estimate
-from robust_fairness.numbers.groups import Groups, intersection
+from robust_fairness.numbers.groups import Groups, everyone, intersection
 from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.numbers.rates import Rates, contrast, linear_gap
 from robust_fairness.numbers.variance import FEWEST_ROWS
@@ -318,9 +318,8 @@ class Thresholds(ClassifierMixin, BaseEstimator):
     def _note(self, rows: _Rows) -> None:
         decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
         both = (decided, self._positive(rows))
-        everyone = Groups(np.zeros(len(rows.y), np.int64), (("",),))
         for name, label, groups in (
-            ("accuracy", None, everyone),
+            ("accuracy", None, everyone(len(rows.y))),
             ("selection_rate", None, rows.groups),
             ("true_positive_rate", 1, rows.groups),
             ("false_positive_rate", 0, rows.groups),
@@ -480,7 +479,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             X = X.drop(columns=columns) if seen is None else X[list(seen)]
         if given is None:
             if where == "predict" and self.common:
-                return X, Groups(np.zeros(_num_samples(X), dtype=np.int64), (("",),))
+                return X, everyone(_num_samples(X))
             raise InputError(
                 f"{type(self).__name__}: needs sensitive_features in {where}: one label per row or "
                 "a frame of several columns; or sensitive_columns, names of columns of X"

@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.numbers.groups import Groups
+from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.variance import independent_rows
 
 NO_ROWS = "no rows"
@@ -336,8 +336,7 @@ def _mean_function(declared: Callable[..., RowValues]) -> Callable[..., float]:
     @wraps(declared)
     def mean(*arrays: Array, sample_weight: Weights = None, **options: Any) -> float:
         rows = declared(*arrays, **options)
-        alone = Groups.named(np.zeros(len(rows.values), np.int64), [""])
-        means = means_of(rows, alone, sample_weight)
+        means = means_of(rows, everyone(len(rows.values)), sample_weight)
         if means.notes[0]:
             raise Undefined(means.notes[0])
         return float(means.value[0])

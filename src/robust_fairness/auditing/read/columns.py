@@ -331,10 +331,9 @@ def as_written(values: np.ndarray) -> np.ndarray:
 def parsed(values: Any) -> np.ndarray:
     """Values as float64; NaN for text and booleans."""
     objects = np.asarray(values, dtype=object)
-    text = pd.Series(
-        [None if isinstance(value, bool) else value for value in objects], dtype=object
-    )
-    return pd.to_numeric(text, errors="coerce").to_numpy(np.float64)
+    plain = [None if value is True or value is False else value for value in objects]
+    numbers = pd.to_numeric(pd.Series(plain, dtype=object), errors="coerce")
+    return numbers.to_numpy(np.float64)
 
 
 def name_of_category(value: object, place: str) -> str:
