@@ -143,7 +143,8 @@ def counted(**facts: Any) -> Callable[[Callable[[Counts], Any]], Callable[..., A
             groups = as_groups(sensitive_features)
             return of_counts(Counts.of(groups, y_true, y_pred, names, sample_weight))
 
-        computed.__name__, computed.__doc__ = name, of_counts.__doc__
+        computed.__name__ = computed.__qualname__ = name
+        computed.__doc__ = of_counts.__doc__
         computed.__module__ = of_counts.__module__
         needs = ("y_true", "y_pred", GROUPED, "classes")
         registered(Measure(name=name, function=computed, of_counts=of_counts, needs=needs, **facts))
