@@ -195,16 +195,11 @@ def _predicted(
         twice = samples.take(np.tile(np.arange(len(positive)), 2))
         decided = {"y_true": twice.y, "y_pred": np.repeat([0, 1], len(positive))}
         return twice, decided | {WEIGHTS: np.concatenate([1 - positive, positive])}
-    return samples, _arrays(samples, outputs) | dict(per_row)
-
-
-def _arrays(samples: Samples, outputs: Array) -> dict[str, Array]:
-    """Arrays of rows that every prediction has."""
     prediction = outputs.argmax(-1) if samples.classes else outputs[:, 0]
-    result = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
+    arrays = {"y_true": samples.y, "y_pred": prediction, "outputs": outputs}
     if len(samples.classes) == 2:
-        result["y_score"] = probability_of_second(outputs)
-    return result
+        arrays["y_score"] = probability_of_second(outputs)
+    return samples, arrays | dict(per_row)
 
 
 def probability_of_second(outputs: Array) -> Array:
