@@ -100,7 +100,9 @@ def answer(
         return _nothing(pairs)
     fine = known[known["state"].isin(FINE)]
     if len(fine) == len(known):
-        return f"Yes: {_gap(known, gap)} {_held(fine, amount)} {_everywhere(known)}"
+        places = known["place"].unique()
+        where = "everywhere" if len(places) > 1 else f"in {places[0]}"
+        return f"Yes: {_gap(known, gap)} {_held(fine, amount)} {where}"
     worst = known.iloc[0]
     if worst["state"] in WORSE:
         return f"No: {_gap(known.iloc[:1], gap)} {_worse(worst, known, amount)}"
@@ -148,7 +150,8 @@ def _unknown(
         return f": group differences changed {_places(changed, changed)}; {rest}"
     if len(fine):
         unknown = known.drop(fine.index)
-        return f" in {_of(unknown, known)}{f': {possible}' if len(bounded) else ''}"
+        of = f"{len(unknown):,} of {len(known):,} comparisons"
+        return f" in {of}{f': {possible}' if len(bounded) else ''}"
     if len(bounded):
         return f": {possible}"
     reason = known["reason"].iloc[0]
@@ -180,15 +183,6 @@ def _held(fine: pd.DataFrame, amount: Callable[[float], str]) -> str:
         return "shrank"
     within = f"held within {amount(margins[-1])}"
     return within if (fine["state"] == "held").all() else f"{within} or shrank"
-
-
-def _everywhere(pairs: pd.DataFrame) -> str:
-    places = pairs["place"].unique()
-    return "everywhere" if len(places) > 1 else f"in {places[0]}"
-
-
-def _of(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
-    return f"{len(part):,} of {len(pairs):,} comparisons"
 
 
 def _places(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
@@ -240,23 +234,14 @@ def fairer(methods: pd.DataFrame) -> str:
         return f"{about} unknown; it takes {FEWEST_REFITS} seeds"
     if shown.empty:
         return f"{about} unknown; shown of none of {tested} method{'s' if tested > 1 else ''}"
-    said = [
-        f"{row['method']}, by {_at_least(row['least'])} ({row['data']}{_cost(row['accuracy'])})"
-        for row in shown.head(NAMED).to_dict("records")
-    ]
+    said = []
+    for row in shown.head(NAMED).to_dict("records"):
+        rounded = np.floor(100 * row["least"] + 1e-9) / 100
+        least = f"at least {in_points(rounded)}" if rounded else "less than 1 point"
+        cost = "" if pd.isna(row["accuracy"]) else f"; accuracy {signed(row['accuracy'])}"
+        said.append(f"{row['method']}, by {least} ({row['data']}{cost})")
     more = f"; {len(shown) - NAMED} more" if len(shown) > NAMED else ""
     return f"{about} {'; '.join(said)}{more}"
-
-
-def _cost(accuracy: float) -> str:
-    """The change of accuracy that comes with a smaller gap, where it is known."""
-    return "" if pd.isna(accuracy) else f"; accuracy {signed(accuracy)}"
-
-
-def _at_least(bound: float) -> str:
-    """A lower bound in points, rounded down."""
-    rounded = np.floor(100 * bound + 1e-9)
-    return f"at least {in_points(rounded / 100)}" if rounded else "less than 1 point"
 
 
 def limit(pairs: pd.DataFrame, amount: Callable[[float], str] = in_points) -> str:

@@ -371,9 +371,11 @@ def _parquet_columns(
             schema, metadata = file.schema_arrow, file.metadata
         wanted = _wanted(schema.names, columns, name)
         _require_rows(metadata.num_rows, name)
-        for column in wanted:
-            _require_flat(schema.field(column).type, f"{name}, column {column}")
-        texts = [column for column in wanted if _is_text(schema.field(column).type)]
+        texts = [
+            column
+            for column in wanted
+            if _is_text(schema.field(column).type, f"{name}, column {column}")
+        ]
         decoded = metadata.num_rows * (NUMBER * len(wanted) - (NUMBER - CODE) * len(texts))
         require_size(_uncompressed(metadata, wanted) + decoded, MOST_BYTES, name)
         table: dict[str, pd.Series] = {}
@@ -410,8 +412,8 @@ def _uncompressed(metadata: "pa.parquet.FileMetaData", columns: Sequence[str]) -
     )
 
 
-def _require_flat(kind: "pa.DataType", place: str) -> None:
-    """Refuse cells that are lists, tables or files themselves."""
+def _is_text(kind: "pa.DataType", place: str) -> bool:
+    """Whether cells are text; those that are lists, tables or files themselves are refused."""
     import pyarrow as pa
 
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -420,12 +422,6 @@ def _require_flat(kind: "pa.DataType", place: str) -> None:
             f"{place}: cells of type {kind}, allowed: text, numbers, truth values and dates; name "
             "the columns to use (features), or write the table without this column"
         )
-
-
-def _is_text(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    values = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_string(values) or pa.types.is_large_string(values)
 
 
