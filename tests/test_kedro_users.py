@@ -93,7 +93,7 @@ ONE_LINE = {
     f"run {GRID} --load-versions=nope:x": "keys .nope. are not found in the catalog",
     f"run {GRID} --from-nodes=diabetes.erm.select": "no version yet",
     f"run {GRID} --from-nodes=reporting.report": (
-        "diabetes_results: in memory only, .* such as by --pipelines=reporting"
+        "diabetes_results: kept in memory only .* for example by --pipelines=reporting"
     ),
     "run --env=secret --pipelines=ingestion --datasets=diabetes": (
         "Unable to find credentials 'bucket'"

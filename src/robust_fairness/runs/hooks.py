@@ -219,10 +219,9 @@ def _require_made(pipeline: Pipeline, catalog: CatalogProtocol) -> None:
     """Require that nodes of the run make what is in memory only."""
     missing = sorted(name for name in pipeline.inputs() if name not in catalog)
     if missing:
-        made = any(names.parse(name).part == "results" for name in missing)
         raise InputError(
-            f"{', '.join(missing)}: in memory only, and no node of this run makes it; begin with "
-            f"nodes that do{', such as by --pipelines=reporting' if made else ''}"
+            f"{', '.join(missing)}: kept in memory only and made by no node of this run; select "
+            "the nodes that make it as well, for example by --pipelines=reporting"
         )
 
 

@@ -50,10 +50,9 @@ CLASSIFIERS = {
     "random_forest": "random forest",
     "k_means": "k-means",
 }
-DEFAULT_CLASSIFIER, FOREST = "logistic_regression", "random_forest"
+DEFAULT_CLASSIFIER = "logistic_regression"
 TABLES_OF_SHARES = (3, 4, 5)
 STUDIES = ("cub200", "cars196", "digits", "digits_more")
-BALANCED, IMBALANCED = "balanced", "imbalanced"
 # How the gaps of a dataset with a sensitive attribute are measured (D.4), and which it is. The
 # offline dataset is ours; its colours are compared as LFW's races are.
 COLOUR, FACES, NAMES, OFFLINE = "cub200_color", "celeba_identity", "lfw", "coloured_digits"
