@@ -98,14 +98,16 @@ def test_shares_and_majorities_are_those_of_the_replicas_own_training_rows(part)
     for prediction, other_split in zip(
         predictions(samples, part), ("split_1", "split_0"), strict=True
     ):
-        scored = score(METRICS, prediction, samples, samples)
+        scored = pd.DataFrame(score(METRICS, prediction, samples, samples))
         seen = samples.take(prediction.rows)
         expected, wrong = (
-            metrics.evaluate(METRICS, seen, prediction.outputs, train=samples.take(rows))
+            pd.DataFrame(
+                metrics.evaluate(METRICS, seen, prediction.outputs, train=samples.take(rows))
+            )
             for rows in (samples.rows(split, "train") for split in (prediction.split, other_split))
         )
-        assert scored == expected
-        assert scored != wrong
+        pd.testing.assert_frame_equal(scored, expected, check_exact=True)
+        assert not scored["value"].equals(wrong["value"])
 
 
 def test_shifted_rows_are_scored_by_the_unshifted_training_rows():
