@@ -176,19 +176,17 @@ class Means(NamedTuple):
         self, names: Sequence[str], low: Any = np.nan, high: Any = np.nan, interval: str = ""
     ) -> dict[str, Score]:
         """A score per group, by name, within bounds by a construction where there are any."""
-        known = ~(np.isnan(self.value) | np.isnan(low))
-        applies, *ends = np.broadcast_arrays(self.applies, low, high, self.value)[:3]
-        low, high = (np.where(known, end, np.nan).tolist() for end in ends)
-        columns = (self.value, self.shown, self.notes, applies, self.variance, low, high, known)
-        return {
-            name: Score(
-                float(value), int(n), note, bool(fits),
-                None if np.isnan(variance) else float(variance),
-                low=least, high=most, interval=interval if is_known else "",
-            )
-            for name, value, n, note, fits, variance, least, most, is_known
-            in zip(names, *columns, strict=True)
-        }  # fmt: skip
+        columns = np.broadcast_arrays(
+            self.value, self.shown, self.applies, self.variance, low, high
+        )  # fmt: skip
+        scores = {}
+        for name, note, *cells in zip(names, self.notes, *columns, strict=True):
+            value, n, applies, variance, least, most = cells
+            is_bounded = not (np.isnan(value) or np.isnan(least))
+            bounds = (float(least), float(most), interval) if is_bounded else ()
+            spread = None if np.isnan(variance) else float(variance)
+            scores[name] = Score(float(value), int(n), note, bool(applies), spread, np.nan, *bounds)
+        return scores
 
 
 def means_of_rows(codes: Array, values: Array, groups: int, weight: Weights = None) -> Means:
