@@ -17,7 +17,7 @@ OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
     "--hide-scrollbars",
-    "--window-size=1280,1060",
+    "--window-size=1280,1040",
 )
 
 

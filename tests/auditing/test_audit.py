@@ -93,7 +93,7 @@ def test_a_table_by_hand() -> None:
     assert value(audited, "disparate_impact", "sex")["value"] == pytest.approx(1 / 3)
     lacking = value(audited, "missing_attribute", "sex")
     assert lacking["value"] == pytest.approx(1 / 9)
-    assert lacking["note"] == "1 rows have no value and belong to no group"
+    assert lacking["note"] == "1 row without a value in no group"
     assert value(audited, "accuracy_by_group", "sex", "f")["small"]
     assert value(audited, "delta_dp", "sex")["note"] == (
         "m less f; f has 4 rows for the selection rate, 8 are needed; m has 4 rows for the "
@@ -462,7 +462,7 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
         "80 % power",
     ]
     assert lines[3].startswith("worst group: region <b>")
-    assert lines[5].startswith("region: 1 rows have no value and belong to no group; demographic")
+    assert lines[5].startswith("region: 1 row without a value in no group; demographic")
     rows = pd.read_csv(tmp_path / "mine_audit.csv", keep_default_na=False)
     assert list(rows) == list(AUDIT)
     options = {"metrics": ["conventional"], "name": "mine.csv"}
@@ -471,7 +471,7 @@ def test_the_command_writes_page_and_rows_and_its_status_tells_of_gates(tmp_path
     page = (tmp_path / "mine_audit.html").read_text()
     assert "<b>west" not in page and "&lt;b&gt;west" in page
     assert "eo[sex]&gt;1.9" in page and page.count("<strong>FAIL</strong>") == 1
-    assert "1 rows have no value" in page and "<script" not in page and len(page) < 100_000
+    assert "1 row without a value" in page and "<script" not in page and len(page) < 100_000
     shown = {name: name for name in ("delta_eo", "equalized_odds_difference")}
     shown["accuracy_by_group"] = "accuracy by group"  # a column of a table that has to fit
     for metric, heading in shown.items():

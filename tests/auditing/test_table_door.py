@@ -64,7 +64,7 @@ TAKEN = {
     "decimal commas": (FRAME.assign(p=with_comma(FRAME["p"])), [], FRAME["sex"], "are read as 0."),
     "percent": (FRAME.assign(p=percent(FRAME["p"])), [], FRAME["sex"], " %' are read as 0."),
     "a decimal point": (FRAME, ["--decimal=."], FRAME["sex"], ""),
-    "blanks": (BLANKS, [], FRAME["sex"].mask(FRAME.index < 60), "60 rows have no value"),
+    "blanks": (BLANKS, [], FRAME["sex"].mask(FRAME.index < 60), "60 rows without a value"),
     "a placeholder": (
         FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 90, "-")), [],
         FRAME["sex"].mask(FRAME.index < 90, "-"),
@@ -73,7 +73,7 @@ TAKEN = {
     "placeholders declared": (
         FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 90, "-").mask(FRAME.index < 9, "unknown")),
         ["--missing=-", "--missing", "unknown"], FRAME["sex"].mask(FRAME.index < 90),
-        "90 rows have no value",
+        "90 rows without a value",
     ),
     "two spellings": (
         FRAME.assign(sex=FRAME["sex"].mask(FRAME.index < 200, "F")), [],

@@ -1,6 +1,8 @@
 """The table for methods, against pandas and scipy on the table of metrics."""
 
 import re
+import shutil
+import subprocess
 from itertools import product
 
 import numpy as np
@@ -140,6 +142,20 @@ def test_latex_is_one_tabular_whose_rows_have_as_many_cells(run):
         ):
             mean, deviation = known.loc[(dataset, place, of, method, metric)]
             assert score.startswith(rf"{mean:.3f} $\pm$ {deviation:.3f}")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex with booktabs")
+def test_latex_compiles_whatever_names_have(run, tmp_path):
+    frame = as_table(methods(run)).replace({"attribute": {"race": r"race & sex_2 #1 50 % $^~{\}"}})
+    head = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    text = f"{head}\n{tables.latex(frame)}\\end{{document}}\n"
+    (tmp_path / "table.tex").write_text(text)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "table.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert (
+        tmp_path / "table.pdf"
+    ).stat().st_size > 10_000 and "Missing character" not in done.stdout
 
 
 def test_unknown_names_are_one_line(run):

@@ -17,12 +17,12 @@ from scipy import stats
 
 from robust_fairness.core import tables
 from robust_fairness.core.rendering.figure_html import plotly_source
-from robust_fairness.core.rendering.figures import bar_style, cut, drawn, line_style, style
+from robust_fairness.core.rendering.figures import cut, drawn, line_style, style
 from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
 from robust_fairness.core.rendering.html import table
 from robust_fairness.papers import SECTIONS, VIEWS
 from robust_fairness.report import Results, report, summary_table
-from robust_fairness.report.figures import group_bars, pareto_front, trade_off
+from robust_fairness.report.figures import by_group, pareto_front, trade_off
 from robust_fairness.report.first_screen import answers
 from robust_fairness.report.matrix import matrices
 from robust_fairness.report.page import PROJECT
@@ -294,14 +294,12 @@ def test_trade_off_links_the_front_and_shows_intervals():
 
 
 def test_no_two_of_many_methods_look_alike():
-    """Colour and marker, colour and dashes, colour and pattern: no pair twice among 42."""
+    """Colour and marker, colour and dashes: no pair twice among 42."""
     assert len({tuple(style(k).values()) for k in range(42)}) == 42
     assert len({tuple(line_style(k).values()) for k in range(42)}) == 42
-    bars = [bar_style(k) for k in range(42)]
-    assert len({(bar["color"], bar["pattern"]["shape"]) for bar in bars}) == 42
 
 
-def test_group_bars_of_a_regression_and_of_too_many_groups():
+def test_dots_of_a_regression_and_of_too_many_groups():
     """Errors by group; of thirty groups the first are shown, and it is said."""
     rows = made_up(2)
     groups = [
@@ -310,7 +308,7 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
         )
         for k in range(30)
     ]
-    figure = group_bars(pd.concat(groups, ignore_index=True), "communities_race")
+    figure = by_group(pd.concat(groups, ignore_index=True), "communities_race")
     assert list(figure.data[0].x) == [f"g{k}" for k in range(24)]
     assert list(figure.data[0].y) == pytest.approx(list(range(24)))
     assert "first 24 of 30 groups" in figure.layout.title.text
@@ -318,10 +316,10 @@ def test_group_bars_of_a_regression_and_of_too_many_groups():
         part.assign(metric="accuracy_by_group", group="g", value=[0.2, 0.99] * (len(part) // 2))
         for part in groups[:1]
     ]
-    (bar,) = group_bars(pd.concat(rates), "communities_race").data[:1]
-    assert bar.y[0] + bar.error_y.array[0] == pytest.approx(1)  # no accuracy is above 1
-    assert bar.y[0] - bar.error_y.arrayminus[0] == pytest.approx(0)
-    assert group_bars(rows, "communities_race") is None
+    (dots,) = by_group(pd.concat(rates), "communities_race").data[:1]
+    assert dots.y[0] + dots.error_y.array[0] == pytest.approx(1)  # no accuracy is above 1
+    assert dots.y[0] - dots.error_y.arrayminus[0] == pytest.approx(0)
+    assert by_group(rows, "communities_race") is None
 
 
 def test_axes_follow_points_and_longer_intervals_end_in_an_arrow():

@@ -38,7 +38,7 @@ from robust_fairness.auditing.read.columns import (
     typed_as_number,
 )
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.numbers import exact
+from robust_fairness.core.numbers import counted, exact
 from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import TWO
 
@@ -529,7 +529,7 @@ class _Door:
         if replicates is not None:
             zero &= (replicates == 0).all(1)
         place = self.place(self.options.sample_weight)
-        self.notes.append(f"{place}: {zero.sum():,} rows of weight 0 are left out")
+        self.notes.append(f"{place}: {counted({'rows': zero.sum()})} of weight 0 left out")
         return np.flatnonzero(~zero)
 
     def labelled(self, classes: int) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -637,17 +637,20 @@ class _Door:
             counts = values.value_counts()
             for name in filter(is_placeholder, counts.index[counts > 0]):
                 yield (
-                    f"{column}: {name!r} is a group of {counts[name]:,} rows; if it means a "
-                    f"missing value: {option('missing', repr(name))}"
+                    f"{column}: {name!r} is a group of {counted({'rows': counts[name]})}; if it "
+                    f"means a missing value: {option('missing', repr(name))}"
                 )
             for name in counts.index[counts > 0]:
                 if len(lines := str(name).splitlines()) > 1:
                     yield (
-                        f"{column}: a group of {counts[name]:,} rows has {len(lines)} lines, the "
-                        f"first {lines[0]!r}; in a CSV file a quotation mark may lack its end"
+                        f"{column}: a group of {counted({'rows': counts[name]})} has "
+                        f"{len(lines)} lines, the first {lines[0]!r}; in a CSV file a quotation "
+                        "mark may lack its end"
                     )
             for names in alike(values):
-                rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
+                rows = ", ".join(
+                    f"{ascii(name)} ({counted({'rows': counts[name]})})" for name in names
+                )
                 yield f"{column}: {rows} are groups of their own; if they are one, write one name"
         for name in filter(is_placeholder, classes):
             yield (

@@ -10,6 +10,7 @@ from robust_fairness.auditing.labelled import NO_PART, UNSEEN
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import scored
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import counted
 from robust_fairness.numbers.counts import TWO
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.rates import contrast
@@ -39,8 +40,8 @@ class Plan:
 
     def __str__(self) -> str:
         return (
-            f"plan: {len(self.rows):,} rows to label; standard errors to expect with calibrated "
-            f"scores (without scores): {', '.join(_texts(self.expected))}"
+            f"plan: {counted({'rows': len(self.rows)})} to label; standard errors to expect with "
+            f"calibrated scores (without scores): {', '.join(_texts(self.expected))}"
         )
 
 

@@ -21,7 +21,7 @@ from robust_fairness.auditing.read.columns import require_same_spelling
 from robust_fairness.auditing.state import read, written
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.rendering.html import counted
+from robust_fairness.core.numbers import counted
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups

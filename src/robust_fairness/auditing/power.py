@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from robust_fairness.auditing.digits import number
+from robust_fairness.core.numbers import counted
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL, POWER
 from robust_fairness.numbers.intervals import Compared
@@ -49,7 +50,7 @@ class Power:
             f"{what} from {number(value)}" if np.isfinite(value) else f"no {what}"
             for what, value in (("gaps", self.gap), ("changes of any kind", self.change))
         ]
-        rows = f"{self.n:,} row{'' if self.n == 1 else 's'} of the {self.rate}"
+        rows = f"{counted({'rows': self.n})} of the {self.rate}"
         return f"{self.attribute}: {name}, {' and '.join(ends)} ({self.group}, {rows})"
 
 

@@ -30,6 +30,7 @@ from robust_fairness.auditing.metric_names import (
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
+from robust_fairness.core.numbers import counted
 from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
 from robust_fairness.metrics.evaluation import sources
 from robust_fairness.numbers.adjust import holm
@@ -134,7 +135,7 @@ def _within_strata(
     between = []
     overall = {(row["attribute"], row["metric"]): row for row in rows if not row["group"]}
     lacking = int(predictions.control.isna().any(axis=1).sum())
-    note = f"{lacking:,} rows without {', '.join(options.control_features)} are left out"
+    note = f"{counted({'rows': lacking})} without {', '.join(options.control_features)} left out"
     for attribute, strata in control.strata_of(predictions, options.intersections):
         for key, metric in metrics.items():
             gap, whole = metric.gap, overall.get((attribute, key))
@@ -232,10 +233,10 @@ def _lacking(compared: Compared, metric: Metric) -> str:
     for place in np.flatnonzero(~compared.known[0] & (rates.n[0] > 0)):
         rate, group = divmod(int(place), len(compared.groups))
         fewest = FEWEST_ROWS if rates.bounded else FEWEST_OF_MEAN
-        n, counted = rates.n[0, place], rates.effective[0, place]
-        text = f"has {n:,.0f} row{'' if n == 1 else 's'} for the {words[rate % len(words)]}"
-        text += f", worth {counted:.1f} of equal weight" if counted < n else ""
-        text += f", {fewest} are needed" if counted < fewest else " and no known variance"
+        n, effective = rates.n[0, place], rates.effective[0, place]
+        text = f"has {counted({'rows': n})} for the {words[rate % len(words)]}"
+        text += f", worth {effective:.1f} of equal weight" if effective < n else ""
+        text += f", {fewest} are needed" if effective < fewest else " and no known variance"
         reasons.setdefault(compared.groups[group], text)
     said = [f"{group} {reason}" for group, reason in reasons.items()]
     said[NAMED:] = [f"and {len(said) - NAMED} more"] if len(said) > NAMED else []
@@ -272,7 +273,7 @@ def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
         {
             "attribute": name, "group": "", "metric": MISSING,
             "value": float(np.average(missing, weights=predictions.weight)), "n": len(missing),
-            "note": f"{missing.sum()} rows have no value and belong to no group"
+            "note": f"{counted({'rows': missing.sum()})} without a value in no group"
             if missing.any() else "",
         }
         for name, missing in lacking.items()
@@ -337,6 +338,6 @@ def _small_group(
     least = int(counts.argmin())
     if counts[least] >= small:
         return {"small": False}
-    some = "1 row" if counts[least] == 1 else f"{counts[least]} rows"
+    some = counted({"rows": counts[least]})
     problem = f"small group: {names[least]} has {some}"
     return {"small": True, "note": "; ".join(filter(None, (row["note"], problem)))}

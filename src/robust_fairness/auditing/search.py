@@ -21,6 +21,7 @@ from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.intervals import exact_bounds
+from robust_fairness.core.numbers import counted
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
@@ -67,7 +68,7 @@ class Worst:
     def __str__(self) -> str:
         where = ", ".join(map("{} {}".format, self.attributes, self.values))
         rate = self.metric.replace("_", " ")
-        rows = f"{self.n:,} rows; the clearest of {self.tried:,} subgroups"
+        rows = f"{counted({'rows': self.n})}; the clearest of {self.tried:,} subgroups"
         if self.p < LEVEL:
             return (
                 f"{rate} of {where} is {number(self.value)}, of all other rows "

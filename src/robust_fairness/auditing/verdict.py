@@ -13,7 +13,7 @@ from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.who import GAPS, GAPS_OF_CLASSES, SUGGESTED, gap_names
-from robust_fairness.core.numbers import exact
+from robust_fairness.core.numbers import counted, exact
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import answer, gated, grew_in
 from robust_fairness.numbers.estimate import LEVEL
@@ -161,7 +161,7 @@ def worst_group(rows: pd.DataFrame) -> str:
     row = of_groups.iloc[int(place)]
     return (
         f"worst group: {row['attribute']} {row['group']}, {WORST[row['metric']]} "
-        f"{estimate(row['value'], row['low'], row['high'])}, {row['n']:,} rows"
+        f"{estimate(row['value'], row['low'], row['high'])}, {counted({'rows': row['n']})}"
     )
 
 
@@ -207,7 +207,8 @@ def of_strata(audit: AuditFindings) -> list[str]:
 def lacking(audit: AuditFindings) -> list[str]:
     """What the audit could not compare: missing values and small groups."""
     rows, dropped, names = audit.rows, audit.predictions.dropped, gap_names(audit.rows)
-    lines = [f"{dropped:,} rows lack target or prediction and are left out"] if dropped else []
+    left_out = f"{counted({'rows': dropped})} without target or prediction left out"
+    lines = [left_out] if dropped else []
     for attribute, of_attribute in rows[rows["attribute"] != ""].groupby("attribute", sort=False):
         shares = of_attribute[of_attribute["metric"] == SHARE]
         missing = of_attribute[(of_attribute["metric"] == MISSING) & (of_attribute["value"] > 0)]
@@ -255,7 +256,8 @@ def undefined(rows: pd.DataFrame) -> list[Lack]:
         of_rates = rows[rows["metric"].isin(rates) & (rows["attribute"] == row["attribute"])]
         groups = of_rates[of_rates["value"].isna()].drop_duplicates(["group", "note"])
         shown = tuple(
-            f"{group['group']} ({', '.join(filter(None, (group['note'], _rows(group['n']))))})"
+            f"{group['group']} ({f'{note}, ' if (note := group['note']) else ''}"
+            f"{counted({'rows': group['n']})})"
             for group in groups.to_dict("records")
         )
         why = (row["attribute"], shown, "" if shown else f": {row['note']}")
@@ -264,10 +266,6 @@ def undefined(rows: pd.DataFrame) -> list[Lack]:
         Lack(f"{attribute}: {', '.join(gaps_)} not defined{note}", shown)
         for (attribute, shown, note), gaps_ in merged.items()
     ]
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"
 
 
 def uncertain(rows: pd.DataFrame) -> list[str]:

@@ -2,7 +2,8 @@
 
 A difference of two groups is sure if its lower bound is above 0, where the bounds of all pairs of
 groups, of all rates, attributes and intersections hold together at 95 % (Bonferroni). Only sure
-differences name a group.
+differences name a group. The surest one leads; an intersection only where no attribute alone is
+nearly as sure, since that is the simpler answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ GAPS_OF_CLASSES = {
 SUGGESTED = 0.1  # limit of the gate that an audit without one is answered by
 MOST_OTHERS = 4  # groups that are "others" together, and names that are listed
 MOST_ALSO = 2
+NEARLY = 0.75  # share of the largest bound from which on an attribute leads, not an intersection
 WHOLE = 10  # a bound from which on it has no decimals
 CLOSE = 0.02  # values that are this near have a decimal
 # Rates of decisions, and the class of their rows in the words of the user.
@@ -248,6 +250,8 @@ def figure_of(audit: Findings) -> Figure | None:
     if not panels:
         return Figure("", "", left_out, False, []) if left_out else None
     panels.sort(key=lambda panel: -panel.bound)
+    nearly = NEARLY * panels[0].bound
+    panels.sort(key=lambda panel: panel.crossed or panel.bound < nearly)
     lead, *others = panels
     further = [panel for panel in others if panel.bound > 0 and not panel.crossed]
     further.sort(key=lambda panel: panel.attribute == lead.attribute)
@@ -325,7 +329,10 @@ def _limit(audit: Findings, leading: str, attribute: str) -> float | None:
 
 
 def _panels(
-    audit: Findings, leading: str, quantities: Sequence[Quantity], sources: Mapping[str, Source]
+    audit: Findings,
+    leading: str,
+    quantities: Sequence[Quantity],
+    sources: Mapping[str, Source],
 ) -> Iterator[Panel]:
     """Every rate of every attribute of which at least two groups may be shown."""
     options, predictions = audit.options, audit.predictions

@@ -11,6 +11,7 @@ import click
 from robust_fairness.cli.commands import ProjectCommand, write_files
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.escaping import for_console
+from robust_fairness.core.numbers import counted
 
 if TYPE_CHECKING:
     from robust_fairness.auditing.read.profile import Profile, Roles
@@ -99,7 +100,7 @@ def _require_new(name: str, files: dict[str, Path], force: bool) -> None:
 
 def _show(path: Path, table: "Profile", roles: "Roles") -> None:
     """Print the columns and their suggested roles."""
-    click.echo(f"{path.name}  {table.rows:,} rows, {len(table.columns)} columns")
+    click.echo(f"{path.name}  {counted({'rows': table.rows, 'columns': len(table.columns)})}")
     named = {roles.domain: "domain", roles.unit: "unit", roles.id: "id", roles.target: "target"}
     named |= dict.fromkeys(roles.sensitive, "sensitive attribute")
     reasons = {"constant": "one value", "text": "text"}

@@ -1,6 +1,7 @@
 """Numbers as text: exact ones, and rounded ones as people write them."""
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 from numbers import Number
 
@@ -42,3 +43,12 @@ def written(number: float, digits: int = 4) -> str:
     if abs(number) >= 10 ** (digits - 1):
         return f"{number:.0f}"
     return f"{Decimal(f'{number:.{digits}g}'):f}"
+
+
+def counted(counts: Mapping[str, float]) -> str:
+    """Counts with their nouns, which are given as plurals.
+
+    >>> counted({"datasets": 2, "rows": 1}), counted({"rows": 12000})
+    ('2 datasets, 1 row', '12,000 rows')
+    """
+    return ", ".join(f"{n:,.0f} {name if n != 1 else name[:-1]}" for name, n in counts.items())

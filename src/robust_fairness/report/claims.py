@@ -32,9 +32,9 @@ from scipy import special
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import counted
 from robust_fairness.core.numbers import written as as_text
 from robust_fairness.core.rendering.effects import Effect, effects_svg
-from robust_fairness.core.rendering.html import counted
 from robust_fairness.numbers.claims import BOUNDS, DECIDED, Says, decided
 from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
 from robust_fairness.numbers.variance import (
@@ -518,10 +518,10 @@ def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     share = rows["metric"].isin(SHARES) & rows["value"].notna()
     value, n = rows["value"].where(share).to_numpy(float), rows["n"].to_numpy(float)
     variance = known.astype(float).fillna(pd.Series(of_small(value, n), rows.index))
-    counted = _counted(results)
-    if len(counted):
+    of_counts = _of_counts(results)
+    if len(of_counts):
         keys = [*ROW_KEY, "metric"]
-        of_gaps = rows[keys].merge(counted, how="left", on=keys)["variance"].to_numpy()
+        of_gaps = rows[keys].merge(of_counts, how="left", on=keys)["variance"].to_numpy()
         variance = variance.fillna(pd.Series(of_gaps, rows.index))
     edge = rows[MODEL].merge(_edges(results), how="left", on=MODEL)["edge"].to_numpy()
     return rows.assign(variance=variance, edge=edge)
@@ -532,7 +532,7 @@ def of_small(value: np.ndarray, n: np.ndarray) -> np.ndarray:
     return small_counts(value, of_rate(value, n), n)[1]
 
 
-def _counted(results: Results) -> pd.DataFrame:
+def _of_counts(results: Results) -> pd.DataFrame:
     """Variance of the gaps that counts give, by replica, test set and attribute."""
     counts = results.counts[results.counts["attribute"] != ""]
     if counts.empty:
@@ -560,12 +560,12 @@ def _edges(results: Results) -> pd.DataFrame:
     labels = counts.groupby([*MODEL, "label"])["n"].sum().groupby(level=MODEL)
     right = counts[counts["decision"] == counts["label"]].groupby(MODEL)["n"].sum()
     n = labels.sum()
-    counted = (right.reindex(n.index, fill_value=0) - labels.max()) / n
-    counted = counted.where(labels.count() > 1)
+    of_counts = (right.reindex(n.index, fill_value=0) - labels.max()) / n
+    of_counts = of_counts.where(labels.count() > 1)
     scores = where(results.unshifted, metric=[*QUALITY], attribute="", group="")
     wide = scores.pivot_table("value", MODEL, "metric").reindex(columns=QUALITY)
     stored = wide[QUALITY[0]] - wide[QUALITY[1]]
-    return counted.combine_first(stored.dropna()).rename("edge").reset_index()
+    return of_counts.combine_first(stored.dropna()).rename("edge").reset_index()
 
 
 def judged(parts: pd.DataFrame) -> pd.DataFrame:

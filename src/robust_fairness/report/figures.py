@@ -16,7 +16,6 @@ from robust_fairness.core.rendering.figures import (
     GREY,
     Panel,
     Trace,
-    bar_style,
     error_bars,
     in_panel,
     line_style,
@@ -218,7 +217,7 @@ def _curve(curve: pd.DataFrame, method: str, number: int, beside: float) -> Trac
     }
 
 
-def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
+def by_group(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     """Accuracy, or mean squared error, by group, unshifted, with 95 % intervals.
 
     No more than the first ``MOST_GROUPS`` groups.
@@ -238,23 +237,23 @@ def group_bars(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
     )
     left_out = len(groups) - MOST_GROUPS
     further = f", first {MOST_GROUPS} of {len(groups)} groups" if left_out > 0 else ""
-    traces = [
+    traces: list[Trace] = [
         {
-            "type": "bar",
-            "x": own_bars["group"].to_numpy(),
-            "y": own_bars["ours"].to_numpy(),
-            "error_y": error_bars(own_bars["above"]) | {"arrayminus": own_bars["below"].to_numpy()},
+            "x": of_method["group"].to_numpy(),
+            "y": of_method["ours"].to_numpy(),
+            "error_y": error_bars(of_method["above"])
+            | {"arrayminus": of_method["below"].to_numpy()},
             "name": str(method),
-            "marker": bar_style(number),
+            "mode": "markers",
+            "marker": {**style(number), "size": 8},
+            "offsetgroup": str(method),
         }
-        for number, (method, own_bars) in enumerate(bars.groupby("method", sort=False))
+        for number, (method, of_method) in enumerate(bars.groupby("method", sort=False))
     ]
-    ends = bars["ours"] + bars["above"].fillna(0)
-    top = most if rates.higher else (1 + AROUND_POINTS) * float(ends.max())
     metric = Shown(rates.metric, "").title  # the other axis names the attribute
-    panel = Panel("", rates.attribute, metric, y_range=[0, top])
     title = f"{dataset}: {rates.metric} by {rates.attribute}{further}"
-    return panelled(title, [panel], traces).update_xaxes(type="category")
+    figure = panelled(title, [Panel("", rates.attribute, metric)], traces)
+    return figure.update_xaxes(type="category").update_layout(scattermode="group")
 
 
 def rank_diagram(comparison: Comparison, title: str) -> go.Figure | None:
@@ -303,7 +302,7 @@ def _bar(start: float, end: float, line: int, colour: str) -> Trace:
 FIGURES: dict[str, Callable[[pd.DataFrame, str], go.Figure | None]] = {
     "trade-off": trade_off,
     "degradation": degradation,
-    "groups": group_bars,
+    "groups": by_group,
 }
 
 

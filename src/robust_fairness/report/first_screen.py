@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from robust_fairness.core.numbers import counted
 from robust_fairness.core.rendering.forest import Mark, forest, scatter
-from robust_fairness.core.rendering.html import counted, rendered
+from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import (
     SYMBOLS,
@@ -36,6 +37,7 @@ from robust_fairness.report.matrix import (
     homes,
     is_plain,
     matrices,
+    noun_of,
     other_networks,
     test_set_name,
     undefined,
@@ -89,7 +91,7 @@ def _headline(by_gap: Mapping[str, pd.DataFrame], results: Results) -> dict[str,
     said = {gap: answer(part) for gap, part in pairs.items()}
     first = next(iter(said))
     leading = next((gap for gap, text in said.items() if text.startswith("No")), first)
-    names = {gap: "gap" if gap == leading == first else words_of(gap) for gap in said}
+    names = {gap: noun_of(gap) if gap == leading == first else words_of(gap) for gap in said}
     further = [also({names[gap]: part for gap, part in pairs.items()}, names[leading])]
     if leading != first:
         further.append(f"The {names[first]} alone: {said[first]}")
@@ -153,9 +155,10 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     rows = _compared(rows)
     parts = [] if data == ALL else _by_attribute(rows)
     pairs, told = _pairs(rows, gap, data, results), _answers(rows, gap, data, results)
-    overall = answer(pairs)
+    noun = noun_of(gap)
+    overall = answer(pairs, gap=noun)
     looks = {name: look for look, name in enumerate(rows["method"].unique())}
-    titled = [(_title(name, part, len(parts) == 1), part) for _, name, part in parts]
+    titled = [(_title(name, part, len(parts) == 1, noun), part) for _, name, part in parts]
     at_home = where(homes(results, gap), dataset=rows["dataset"].unique())
     refits = _refits(results, gap)
     drawings = [
@@ -165,10 +168,11 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     return {
         "gap": gap,
         "words": words_of(gap),
+        "noun": noun,
         "data": data,
         "answer": overall,
         "further": [],
-        "warnings": _warnings(rows, at_home) if len(at_home) else [],
+        "warnings": _warnings(rows, at_home, noun) if len(at_home) else [],
         "homes": _listed([*at_home["domain"].unique()], "domains") if len(at_home) else "",
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
@@ -177,7 +181,9 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "again": _again(rows, results, gap),
         "matrices": [_matrix(part, place, name, gap) for place, name, part in parts],
         "margin": margins(rows),
-        "trade_off": [drawn for _, name, part in parts if (drawn := trade_off(part, name, looks))],
+        "trade_off": [
+            drawn for _, name, part in parts if (drawn := trade_off(part, name, looks, noun))
+        ],
         "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
     }
@@ -203,7 +209,7 @@ def _lacking(
 ) -> dict[tuple[str, str], str]:
     """Why nothing can be said of a dataset and an attribute that are not among those told of."""
     return {
-        key: f"Unknown: the gap cannot be estimated; {why}{_merge(small)}"
+        key: f"Unknown: the {noun_of(gap)} cannot be estimated; {why}{_merge(small)}"
         for key, (why, small) in undefined(results, gap).items()
         if data in (ALL, key[0]) and key not in told
     }
@@ -221,7 +227,9 @@ def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.Data
 
 def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[tuple[str, str]]:
     """The answers of each dataset and attribute, also where nothing can be estimated."""
-    told = {(place, name): answer(part) for place, name, part in _by_attribute(rows)}
+    told = {
+        (place, name): answer(part, gap=noun_of(gap)) for place, name, part in _by_attribute(rows)
+    }
     told |= _lacking(told, gap, data, results)
     return [(", ".join(filter(None, key)), said) for key, said in told.items()]
 
@@ -233,7 +241,7 @@ def _in_home(at_home: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return where(at_home, dataset=rows["dataset"].iloc[0], attribute=rows["attribute"].iloc[0])
 
 
-def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
+def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame, noun: str) -> list[str]:
     """Where domains of home have another gap than all of them together, or one like that away."""
     differ = (rows["pooled"] < rows["home_low"]) | (rows["pooled"] > rows["home_high"])
     apart = rows[differ & (rows["domain"] != "")]
@@ -243,8 +251,8 @@ def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
         of_cell = where(at_home, dataset=row["dataset"], attribute=row["attribute"])
         names = _listed([*of_cell["domain"].unique()], "domains")
         said.append(
-            f"Warning: with {names} taken together, the gap by {row['attribute']} where the models "
-            f"were trained is {in_points(row['pooled'])}, within them it is "
+            f"Warning: with {names} taken together, the {noun} by {row['attribute']} where the "
+            f"models were trained is {in_points(row['pooled'])}, within them it is "
             f"{in_points(row['at_home'])} ({row['method']}). Changes are measured within them."
         )
     grew = worst_first(rows[rows["state"] == "grew"])
@@ -255,7 +263,7 @@ def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame) -> list[str]:
         alike = of_model[of_model["away_high"] > row["away_low"]]
         if len(alike):
             said.append(
-                f"Warning: the gap by {row['attribute']} may be as large in "
+                f"Warning: the {noun} by {row['attribute']} may be as large in "
                 f"{_listed([*alike['domain']], 'domains')}, where the models were trained, as in "
                 f"{row['place']} ({row['method']}). It grew against all domains of training "
                 "together."
@@ -316,7 +324,13 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
 def _rows(sizes: pd.Series) -> str:
     """Numbers of rows in brackets; "" where they are not known."""
     low, high = (sizes.min(), sizes.max()) if len(sizes) else (0, 0)
-    return "" if not high else f" ({low:,} rows)" if low == high else f" ({low:,} to {high:,} rows)"
+    return (
+        ""
+        if not high
+        else f" ({counted({'rows': low})})"
+        if low == high
+        else f" ({low:,} to {high:,} rows)"
+    )
 
 
 def _listed(names: Sequence[str], what: str) -> str:
@@ -336,7 +350,7 @@ def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
         return f"{about}: unknown; it takes {FEWEST_REFITS} trainings of each, here {seeds}"
     of_methods = matrices(results, question=METHOD_QUESTION)[gap]
     pairs = _compared(where(of_methods, data=rows["data"].unique()))
-    said = answer(pairs)
+    said = answer(pairs, gap=noun_of(gap))
     helps = f". {limit(pairs)}" if said.startswith("Unknown") and limit(pairs) else ""
     return f"{about} ({seeds} trainings of each): {said}{helps}"
 
@@ -346,11 +360,11 @@ def margins(rows: pd.DataFrame) -> str:
     return " or ".join(f"{100 * margin:g}" for margin in sorted(set(rows["margin"].dropna())))
 
 
-def _title(attribute: str, rows: pd.DataFrame, alone: bool) -> str:
+def _title(attribute: str, rows: pd.DataFrame, alone: bool, noun: str) -> str:
     """Heading of a plot: the attribute, and its answer where there are several."""
     if alone:
         return f"By {attribute}." if attribute else ""
-    said = answer(rows.assign(attribute=""))
+    said = answer(rows.assign(attribute=""), gap=noun)
     return f"By {attribute}. {said}." if attribute else f"{said}."
 
 
@@ -442,7 +456,9 @@ def _mark(row: Mapping[Any, Any], look: int, refits: Mapping[Any, list[float]]) 
     return Mark(row["method"], value, before, enough, words, worse, look, trainings)
 
 
-def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> Markup | None:
+def trade_off(
+    rows: pd.DataFrame, attribute: str, looks: Mapping[str, int], noun: str
+) -> Markup | None:
     """Accuracy of the models in the other test sets against their largest gap there, drawn.
 
     Accuracy is the mean over test sets, with the mean of their intervals; the interval of the
@@ -465,8 +481,8 @@ def trade_off(rows: pd.DataFrame, attribute: str, looks: Mapping[str, int]) -> M
         )
         for name, row in models.iterrows()
     }
-    gap = f"largest gap{f' by {attribute}' if attribute else ''} (points)"
-    return scatter(drawn, "accuracy (%)", gap, points)
+    largest = f"largest {noun}{f' by {attribute}' if attribute else ''} (points)"
+    return scatter(drawn, "accuracy (%)", largest, points)
 
 
 def _matrix(rows: pd.DataFrame, data: str, attribute: str, gap: str) -> dict[str, Any]:

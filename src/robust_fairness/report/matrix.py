@@ -145,6 +145,11 @@ def gaps_among(names: Collection[str]) -> list[str]:
     return [*(name for name in GAPS if name in names), *further]
 
 
+def noun_of(gap_name: str) -> str:
+    """What the values of a gap are called in short: what is no difference has its own words."""
+    return "gap" if find_metric(gap_name).better == "lower" else words_of(gap_name)
+
+
 def words_of(gap_name: str) -> str:
     """A gap in a sentence."""
     return GAPS.get(gap_name) or find_metric(gap_name).definition.words

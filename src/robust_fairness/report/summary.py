@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from robust_fairness.core.numbers import written
-from robust_fairness.core.rendering.html import counted
+from robust_fairness.core.numbers import counted, written
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.report import ranks
 from robust_fairness.report.figures import FAIRNESS, QUALITY

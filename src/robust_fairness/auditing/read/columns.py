@@ -19,7 +19,7 @@ from pandas.api.types import is_bool_dtype, is_float_dtype, is_numeric_dtype
 
 from robust_fairness.auditing.read.cleaning import MOST_CODES, WITH_COMMA, DateUnit, is_placeholder
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.numbers import as_decimal, exact
+from robust_fairness.core.numbers import as_decimal, counted, exact
 
 MOST_CATEGORIES = 100
 REST = "rest"  # all values of a target that are not positive
@@ -115,7 +115,7 @@ def require_one_spelling(values: pd.Series, place: str, by_values: bool = True) 
     """
     counts = values.value_counts()
     for names in alike(values):
-        rows = ", ".join(f"{ascii(name)} ({counts[name]:,} rows)" for name in names)
+        rows = ", ".join(f"{ascii(name)} ({counted({'rows': counts[name]})})" for name in names)
         merged = ""
         if by_values:
             merged = f" or by values: {{{values.name}: {json.dumps({names[0]: names[1:]})}}}"
@@ -383,7 +383,7 @@ def two_classes(
     if len(others) > 1 and tuple(negative) != (REST,):
         left = [name for name in others if name not in negative]
         if left:
-            rows = ", ".join(f"{name!r} ({counts[name]:,} rows)" for name in left)
+            rows = ", ".join(f"{name!r} ({counted({'rows': counts[name]})})" for name in left)
             raise InputError(
                 f"{place}: neither positive nor negative: {rows}, allowed: every value in one of "
                 f"them; {rest} takes all other values"

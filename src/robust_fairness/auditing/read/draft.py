@@ -12,6 +12,7 @@ from robust_fairness.auditing.read.profile import (
     Profile,
     Roles,
 )
+from robust_fairness.core.numbers import counted
 
 # From LARGE rows on, so many steps of a larger batch at a larger learning rate, whatever the number
 # of rows: ``tabular`` visits every row 50 times in batches of 128. Beyond 256 rows the penalties
@@ -98,7 +99,7 @@ def protocol(table: Profile, name: str) -> str:
         return ""
     epochs = max(FEWEST_EPOCHS, round(STEPS * BATCH / (TRAINED * table.rows)))
     fields = f"epochs: {epochs}, batch_size: {BATCH}, learning_rate: {LEARNING_RATE}"
-    return f"protocols:\n  {name}: {{{fields}}}  # for {table.rows:,} rows\n"
+    return f"protocols:\n  {name}: {{{fields}}}  # for {counted({'rows': table.rows})}\n"
 
 
 def experiment(table: Profile, roles: Roles, name: str) -> str:

@@ -13,6 +13,7 @@ from robust_fairness.auditing.read.cleaning import MOST_CODES, Cleaning
 from robust_fairness.auditing.read.columns import FIRST_ROWS, MOST_CATEGORIES, canonical
 from robust_fairness.auditing.read.reading import UTF_8, delimiter_of, read_columns
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.numbers import counted
 from robust_fairness.core.raw_files import Files
 
 Type = Literal["constant", "binary", "category", "number", "measure", "date", "mixed", "text"]
@@ -240,8 +241,8 @@ def hints(table: Profile) -> list[str]:
             )
         for short, long in _alike(column):
             lines.append(
-                f"{name}: {short!r} ({column.counts[short]:,} rows) and {long!r} "
-                f"({column.counts[long]:,} rows)? If they are the same: "
+                f"{name}: {short!r} ({counted({'rows': column.counts[short]})}) and {long!r} "
+                f"({counted({'rows': column.counts[long]})})? If they are the same: "
                 f"values: {{{name}: {json.dumps({long: [short]}, ensure_ascii=False)}}}"
             )
     return lines

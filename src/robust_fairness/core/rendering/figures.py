@@ -18,12 +18,11 @@ from plotly.basedatatypes import BaseTraceType
 
 from robust_fairness.core.numbers import exact
 
-# The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers,
-# dashes and patterns repeat with other periods, so that no combination repeats early.
+# The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers
+# and dashes repeat with other periods, so that no combination repeats early.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "star", "hexagon")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-PATTERNS = ("", "/", "x", "-", "\\", "+", "|", ".")
 COLUMNS, WRAP = 2, 3  # of panels on a wide page: large and small ones
 BESIDE = 0.012  # distance between series, in largest values of the axis
 ROW, AROUND = 300, 150  # height in pixels: a row of panels; title, axes and legend together
@@ -66,18 +65,6 @@ def style(number: int) -> dict[str, str]:
 def line_style(number: int) -> dict[str, str]:
     """Line style of the method with this number."""
     return {"color": COLOURS[number % len(COLOURS)], "dash": DASHES[number % len(DASHES)]}
-
-
-def bar_style(number: int) -> dict[str, object]:
-    """Bar style of the series with this number."""
-    pattern = {
-        "shape": PATTERNS[number % len(PATTERNS)],
-        "fgcolor": "white",
-        "size": 6,
-        "fillmode": "overlay",
-    }
-    colour = COLOURS[number % len(COLOURS)]
-    return {"color": colour, "line": {"color": TEXT, "width": 1}, "pattern": pattern}
 
 
 def by_column(column: str) -> dict[str, object]:
@@ -314,7 +301,11 @@ def _heads(trace: Trace, letter: str, mask: np.ndarray, end: float, symbol: str)
     """Arrow heads at the end of an axis, of the intervals that go on."""
     other = "y" if letter == "x" else "x"
     colours = [trace.get(part, {}).get("color") for part in ("marker", "line")]
-    kept = {name: trace[name] for name in ("xaxis", "yaxis", "legendgroup") if name in trace}
+    kept = {
+        name: trace[name]
+        for name in ("xaxis", "yaxis", "legendgroup", "offsetgroup")
+        if name in trace
+    }
     return kept | {
         letter: np.full(mask.sum(), end), other: np.asarray(trace[other])[mask],
         "type": "scatter", "mode": "markers", "showlegend": False, "hoverinfo": "skip",

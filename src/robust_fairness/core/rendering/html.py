@@ -1,6 +1,6 @@
 """HTML of pages: templates and tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -71,17 +71,12 @@ def _box(frame: pd.DataFrame, caption: str, headed: bool) -> str:
 
 
 def _row(row: Sequence[Any], headed: bool) -> str:
-    cells = [escape(_cell(value)) for value in row]
-    first = f"<th scope='row'>{cells[0]}</th>" if headed else f"<td>{cells[0]}</td>"
-    return f"<tr>{first}{''.join(f'<td>{text}</td>' for text in cells[1:])}</tr>"
+    name, *cells = map(_cell, row)
+    first = f"<th scope='row'>{breakable(name)}</th>" if headed else f"<td>{escape(name)}</td>"
+    return f"<tr>{first}{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>"
 
 
 def _cell(value: Any) -> str:
     if value is None or (isinstance(value, float) and pd.isna(value)):
         return "n/a"
     return written(value) if isinstance(value, float) else str(value)
-
-
-def counted(counts: Mapping[str, int]) -> str:
-    """Counts with their nouns: ``2 datasets, 1 method``; the keys are plurals."""
-    return ", ".join(f"{n} {name if n != 1 else name[:-1]}" for name, n in counts.items())

@@ -12,7 +12,6 @@ where lower is better, a positive gap means that the majority is worse.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -290,8 +289,8 @@ def draw_projections(rows: pd.DataFrame, by: str) -> go.Figure:
         rows = rows.assign(cell=rows["cell"] + ", " + rows["attribute"])
     else:
         rows = rows.drop_duplicates(["cell", "space", "row"])
-    spaces = rows["space"].unique()
-    places = [*product(rows["cell"].unique(), spaces)]
+    pairs = rows[["cell", "space"]].drop_duplicates()
+    places = [*zip(pairs["cell"], pairs["space"], strict=True)]
     looks = {name: style(number) for number, name in enumerate(sorted(rows[by].unique()))}
     traces: dict[tuple[Any, ...], Trace] = {}
     for (cell, space, name), part in rows.groupby(["cell", "space", by]):
@@ -308,7 +307,7 @@ def draw_projections(rows: pd.DataFrame, by: str) -> go.Figure:
         f"Validation rows in two dimensions, coloured by {what}",
         [Panel(f"{cell}<br>{space}", "", "") for cell, space in places],
         [*traces.values()],
-        len(spaces),
+        rows["space"].nunique(),
     )
     figure.update_xaxes(showticklabels=False).update_yaxes(showticklabels=False)
     return figure.update_layout(showlegend=len(looks) <= MOST_NAMED)
