@@ -106,8 +106,7 @@ def decided(
         "excluded": p_small < LEVEL,
     }
     states = np.select([*conditions.values()], [*conditions], "undecided")
-    verdicts = tuple(verdict_of(states[parts]) for parts in members)
-    return Decided(p, tuple(states.tolist()), verdicts)
+    return Decided(p, tuple(states.tolist()), tuple(verdict_of(states[part]) for part in members))
 
 
 def _p_values(
