@@ -235,7 +235,7 @@ def _lacking(compared: Compared, metric: Metric) -> str:
         fewest = FEWEST_ROWS if rates.bounded else FEWEST_OF_MEAN
         n, effective = rates.n[0, place], rates.effective[0, place]
         text = f"has {counted({'rows': n})} for the {words[rate % len(words)]}"
-        text += f", worth {effective:.1f} of equal weight" if effective < n else ""
+        text += f", which count as {effective:.1f}" if effective < n else ""
         text += f", {fewest} are needed" if effective < fewest else " and no known variance"
         reasons.setdefault(compared.groups[group], text)
     said = [f"{group} {reason}" for group, reason in reasons.items()]
