@@ -36,6 +36,7 @@ RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 EXACT = 12  # decimals of a part that no row has
 STEP = 1e-20  # of complex differentiation, which is exact
 WIDER = 1.15  # of errors, for what models of X add to second order (simulated)
+OF_DECISIONS = 0.4  # learning rate of models of decisions
 LEAST = 0.02  # probability of a class, of which ratios between domains are taken
 TWO = 2
 ROWS, OUTCOMES = np.eye(4)[[0, 2]]  # coefficients of 1 and y, see ``coefficients``
@@ -157,8 +158,18 @@ class ScoredDomains:
         y = np.stack([of_outcome(self.y, rows) for rows in ends])
         if self.positive is None:
             return Expected(away, y, 0 * y, 0 * y)
-        decided = np.stack([fitted(self.decided, rows) for rows in ends])
-        of_1 = np.stack([fitted(self.decided, rows & (self.y == 1)) for rows in ends])
+        # Decisions mostly follow from X alone: those about rows of class 1 are learnt from all rows,
+        # and at a rate at which trees come near to 0 and 1.
+        with_y, of_class_1 = (x.joined({"y": of}) for of in (self.y, np.ones(len(self.y))))
+        decided, of_1 = (
+            np.stack([
+                cross_fitted(
+                    columns, self.decided, domains.fold, domains.weight, rows, at, OF_DECISIONS
+                )
+                for rows in ends
+            ])
+            for columns, at in ((x, x), (with_y, of_class_1))
+        )  # fmt: skip
         return Expected(away, y, decided, of_1)
 
     @cached_property

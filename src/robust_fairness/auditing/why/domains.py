@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from robust_fairness.auditing.why.columns import NAMES_DOMAIN, Columns, domain_columns, folds
 
 FOLDS = 3
+LEARNING_RATE = 0.2  # of boosted trees
 MOST = 20_000  # rows of a domain that classifiers and trees are fitted on
 FEWEST = 50  # rows of a domain, or of a group in it, for which classifiers are fitted
 LITTLE_OVERLAP = 0.95  # AUC above which a shared distribution rests on few rows
@@ -88,13 +89,13 @@ def some(rows: int) -> np.ndarray:
 
 
 def _model(
-    categorical: np.ndarray | None, classes: bool = True
+    categorical: np.ndarray | None, classes: bool = True, learning_rate: float = LEARNING_RATE
 ) -> HistGradientBoostingClassifier | HistGradientBoostingRegressor:
     """Boosted trees of a fixed, small size: they need no scaling and see interactions."""
     kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     return kind(
         max_iter=30,
-        learning_rate=0.2,
+        learning_rate=learning_rate,
         max_leaf_nodes=8,
         l2_regularization=1.0,
         early_stopping=False,
@@ -110,6 +111,8 @@ def cross_fitted(
     fold: np.ndarray,
     weight: np.ndarray | None = None,
     among: np.ndarray | None = None,
+    at: Columns | None = None,
+    learning_rate: float = LEARNING_RATE,
 ) -> np.ndarray:
     """The mean of a target given columns, by boosted trees fitted without the fold of the row.
 
@@ -120,6 +123,8 @@ def cross_fitted(
         weight: weights of the rows ``[n]``; equal if None. Equal ones are left out: the trees would
             take half of their time for weighted percentiles.
         among: the rows that are fitted on, bool ``[n]``; all if None.
+        at: the columns that means are predicted for; ``x`` if None.
+        learning_rate: of the trees.
 
     Returns:
         Means of all rows, float64 ``[n]``.
@@ -136,8 +141,9 @@ def cross_fitted(
             continue
         classes = np.array_equal(values, [0, 1])
         of_rows = None if weight is None else weight[rows]
-        model = _model(x.categorical, classes).fit(x.values[rows], target[rows], of_rows)
-        of_out = x.values[out]
+        model = _model(x.categorical, classes, learning_rate)
+        model.fit(x.values[rows], target[rows], of_rows)
+        of_out = (at or x).values[out]
         fitted[out] = model.predict_proba(of_out)[:, 1] if classes else model.predict(of_out)
     return fitted
 
