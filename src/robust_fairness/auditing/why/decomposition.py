@@ -158,8 +158,8 @@ class ScoredDomains:
         y = np.stack([of_outcome(self.y, rows) for rows in ends])
         if self.positive is None:
             return Expected(away, y, 0 * y, 0 * y)
-        # Decisions mostly follow from X alone: those about rows of class 1 are learnt from all rows,
-        # and at a rate at which trees come near to 0 and 1.
+        # Decisions mostly follow from X alone: those about rows of class 1 are learnt from all
+        # rows, and at a rate at which trees come near to 0 and 1.
         with_y, of_class_1 = (x.joined({"y": of}) for of in (self.y, np.ones(len(self.y))))
         decided, of_1 = (
             np.stack([
