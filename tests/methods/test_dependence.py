@@ -341,6 +341,15 @@ def test_stack_with_gaps_equals_training_one_by_one(name, notion, classes):
         assert largest_difference(model, alone) < 1e-9
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_without_weight_it_is_plain_training(name):
+    """Lambda 0."""
+    samples = mixed_samples(2)
+    fair, _, _, _ = train(samples, make_cell(name, method_weight=0.0, epochs=2))
+    plain, _, _, _ = train(samples, make_cell("erm", epochs=2))
+    assert max(largest_difference(*pair) for pair in zip(fair, plain, strict=True)) < 1e-12
+
+
 @pytest.mark.parametrize("name", [*METHODS, "faircocco"])
 @pytest.mark.parametrize("classes", [0, 2])
 def test_penalty_lowers_the_dependence_on_validation_rows(name, classes):
