@@ -107,7 +107,7 @@ def test_an_intersection_is_named_only_where_no_attribute_alone_is_nearly_as_sur
 
 
 @pytest.mark.parametrize(
-    ("tables", "rows"), [(40, 800), pytest.param(400, 2000, marks=pytest.mark.slow)]
+    ("tables", "rows"), [(60, 800), pytest.param(400, 2000, marks=pytest.mark.slow)]
 )
 def test_nobody_is_named_where_no_group_differs(tables: int, rows: int) -> None:
     """In at least 95 % of the tables without any difference, and some error of the simulation.
@@ -118,7 +118,7 @@ def test_nobody_is_named_where_no_group_differs(tables: int, rows: int) -> None:
         rf.audit(loans(rows, {}, seed), **LOANS, metrics=ODDS).figure for seed in range(tables)
     ]
     named = sum(surest(figure).bound > 0 for figure in figures)
-    assert stats.binomtest(named, tables, 0.05, "greater").pvalue > 0.01
+    assert stats.binomtest(named, tables, 0.05, "greater").pvalue > 0.02
     quiet = [figure for figure in figures if figure.title.startswith("no group can be named")]
     assert len(quiet) == tables - named
 
