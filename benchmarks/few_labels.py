@@ -14,7 +14,7 @@ Written before the run: coverage is at least .94 for every number of labels, and
 narrower than those of the labelled rows alone, or the audit says that the score does not help.
 
     python benchmarks/few_labels.py --tables 1000 --draws 50
-    python benchmarks/few_labels.py --chosen 150
+    python benchmarks/few_labels.py --chosen 300
 
 The second one chooses labels at random, with known probabilities, and by score and by class without
 a word, in three states, and counts how often the audit warns of it (docs/tables).
