@@ -367,3 +367,30 @@ def test_it_keeps_scikit_learns_rules():
         LogisticRegression(), tolerance=1, common=True, confidence=None, random_state=0
     )
     assert set(failed(model, 55)) == {check for check, _ in documented("repair.md")}
+
+
+@pytest.mark.parametrize("tables", [400, pytest.param(15_000, marks=pytest.mark.slow)])
+@pytest.mark.filterwarnings("ignore:Thresholds")  # of constant decisions
+def test_few_rows_are_fitted_or_refused_in_one_line(tables: int) -> None:
+    """Parts of rows are drawn by chance, and may lack a class, a weight, or all rows."""
+    for seed in range(tables):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 40))
+        weight = [None, rng.choice([0.0, 1.0], n), rng.choice([0.0, 0.0, 0.0, 1.0], n)][seed % 3]
+        estimator = LogisticRegression() if rng.random() < 0.3 else None
+        score = rng.choice([rng.normal(size=n), rng.integers(0, 2, n).astype(float)])
+        repaired = rf.Thresholds(
+            estimator, tolerance=0.5, random_state=seed, common=bool(rng.integers(2)),
+            constraint=str(rng.choice(["demographic_parity", "true_positive_rate_parity"])),
+            confidence=[None, 0.95][int(rng.integers(2))],
+        )  # fmt: skip
+        try:
+            repaired.fit(
+                score if estimator is None else score[:, None], rng.integers(0, 2, n),
+                sensitive_features=rng.choice(["a", "b", "c"], n), sample_weight=weight,
+            )  # fmt: skip
+        except InputError as error:
+            assert "\n" not in str(error)
+        except ValueError as error:  # scikit-learn's own refusals of the whole table
+            without = weight is not None and not weight.any()
+            assert without or "y has one class" in str(error), (seed, error)

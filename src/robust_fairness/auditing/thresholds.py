@@ -217,7 +217,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self._require_two(labels)
         codes = (labels == self.classes_[1]).astype(np.int64)
         rows = _Rows(X, codes, groups, weight)
-        self._require_cells(rows, fitted)
+        self._require_cells(rows, 1 + (not fitted) + (self.confidence is not None))
         parts = self._parts(rows, fitted)
         if not fitted:
             train = np.flatnonzero(parts == TRAIN)
@@ -228,6 +228,9 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self.estimator_ = inner if isinstance(inner, FrozenEstimator) else FrozenEstimator(inner)
         self.groups_ = [list(values) for values in groups.values]
         fit_on, held_out = (rows.take(np.flatnonzero(parts == part)) for part in (FIT, HELD_OUT))
+        self._require_cells(fit_on, 1, " among those that the rule is fitted on")
+        if self.confidence is not None and not len(held_out.y):
+            raise InputError(f"{place}: no rows are held out of {len(labels):,}, more are needed")
         self._learn(fit_on, len(held_out.y))
         self.held_out_rows_ = len(held_out.y)
         self.bound_: float | None = None
@@ -429,17 +432,16 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 allowed = ", ".join(map(str, self.classes_))
                 raise InputError(f"y: class {label}, allowed: those of the estimator, {allowed}")
 
-    def _require_cells(self, rows: _Rows, fitted: bool) -> None:
-        """Every group needs rows of both classes in each part."""
-        parts = 1 + (not fitted) + (self.confidence is not None)
+    def _require_cells(self, rows: _Rows, fewest: int, among: str = "") -> None:
+        """Every group needs rows of both classes that have a weight, one for each part."""
         for label in (0, 1):
             used = (rows.y == label) & (rows.weight > 0)
             counts = np.bincount(rows.groups.codes[used], minlength=len(rows.groups.values))
             least = int(counts.argmin())
-            if counts[least] < parts:
+            if counts[least] < fewest:
                 raise InputError(
                     f"{type(self).__name__}: group {rows.groups.names[least]} has {counts[least]} "
-                    f"rows of class {self.classes_[label]}, at least {parts} are needed"
+                    f"rows of class {self.classes_[label]}{among}, at least {fewest} are needed"
                 )
 
     def _parts(self, rows: _Rows, fitted: bool) -> np.ndarray:

@@ -16,7 +16,7 @@ from robust_fairness.metrics.classification import (
 )
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.forms import missing
-from robust_fairness.numbers.gaps import counted, gap
+from robust_fairness.numbers.gaps import gap, measure_of_counts
 from robust_fairness.numbers.intervals import to_rest
 from robust_fairness.numbers.quantities import Score
 
@@ -77,7 +77,7 @@ def disparate_impact() -> None:
     """
 
 
-@counted(better="higher", binary=True)
+@measure_of_counts(better="higher", binary=True)
 def disparate_impact_by_group(counts: Counts) -> dict[str, Score]:
     """Unfolded, P(Y'=1 | A=a) / P(Y'=1 | A!=a) of each group a.
 
@@ -100,13 +100,13 @@ def disparate_impact_by_group(counts: Counts) -> dict[str, Score]:
     return scores
 
 
-@counted(better="lower")
+@measure_of_counts(better="lower")
 def delta_dp_one_vs_rest(counts: Counts) -> Score:
     """Largest gap over classes c and groups a of |P(Y'=c | A=a) - P(Y'=c | A!=a)|."""
     return _largest_to_rest(counts, of_classes=False)
 
 
-@counted(better="lower")
+@measure_of_counts(better="lower")
 def delta_eo_one_vs_rest(counts: Counts) -> Score:
     """Largest over groups a of the sum over y of |P(Y'=y | A=a, y) - P(Y'=y | A!=a, y)|."""
     return _largest_to_rest(counts, of_classes=True)

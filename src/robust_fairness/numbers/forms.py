@@ -172,8 +172,7 @@ def _gap(
 ) -> Score:
     """Mean over the first groups less that over the second, times the sign."""
     value = means.value[first].mean() - means.value[second].mean()
-    minuend, subtrahend = ([*map(names.__getitem__, some)] for some in (first, second))
-    note = f"{listed(minuend)} less {listed(subtrahend)}"
+    note = " less ".join(listed([names[place] for place in some]) for some in (first, second))
     parts = [_variance_of_mean(means, some) for some in (first, second)]
     variance = None if None in parts else sum(part for part in parts if part is not None)
     rows = _rows(means, [*first, *second])

@@ -57,7 +57,7 @@ class Gap(Definition):
         if self.groups and (absent := missing(parts[0].shown, source.names)):
             return absent
         compare = ratio if self.how == "ratio" else difference
-        scores = [*map(compare, parts, [source.names] * len(parts))]
+        scores = [compare(part, source.names) for part in parts]
         undefined = [score for score in scores if score.value is None]
         if undefined:
             return undefined[0]
@@ -114,7 +114,7 @@ def gap(
     return declared
 
 
-def counted(**facts: Any) -> Callable[[Callable[[Counts], Any]], Callable[..., Any]]:
+def measure_of_counts(**facts: Any) -> Callable[[Callable[[Counts], Any]], Callable[..., Any]]:
     """Register a function of counts as a named measure, with these fields of ``Measure``.
 
     Returns:

@@ -36,7 +36,7 @@ class Groups:
     @classmethod
     def named(cls, codes: np.ndarray, names: Iterable[str]) -> "Groups":
         """Groups by a single column, with these values."""
-        return cls(codes, tuple(zip(names, strict=True)))
+        return cls(codes, tuple((name,) for name in names))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -596,14 +596,14 @@ def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
     """The line of ``judged`` about the parts of a claim."""
     furthest = _furthest(rows)
     decides = [part["question"] for part in rows if part["state"] in DECIDED]
-    told, needs = _counted_states(rows, decides), _needs(rows)
+    states, needs = _counted_states(rows, decides), _needs(rows)
     more = _possible(rows) if furthest["verdict"] in OPEN else ""
-    says = f"{told}{';' if ':' in told else ':'} {more}" if more else told
+    says = f"{states}{';' if ':' in states else ':'} {more}" if more else states
     names = ("claim", "at", "verdict", "cost", "part", "state", "published", "ours", "low", "high",
              "margin", "reach", "seeds", "question")  # fmt: skip
     return {
         **{name: furthest[name] for name in names},
-        "counted": told,
+        "counted": states,
         "says": says,
         "needs": needs,
         "whom": MODELS if MODELS in decides else "",

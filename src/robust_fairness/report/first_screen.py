@@ -217,21 +217,21 @@ def _lacking(
 
 def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.DataFrame:
     """Comparisons as ``numbers.answers`` takes them, with what cannot be estimated."""
-    told = set(zip(rows["data"], rows["attribute"], strict=True))
+    estimated = set(zip(rows["data"], rows["attribute"], strict=True))
     absent = [
         {"data": place, "attribute": name, "place": "", "state": "not estimable"}
-        for place, name in _lacking(told, gap, data, results)
+        for place, name in _lacking(estimated, gap, data, results)
     ]
     return pd.concat([rows, pd.DataFrame(absent)], ignore_index=True) if absent else rows
 
 
 def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[tuple[str, str]]:
     """The answers of each dataset and attribute, also where nothing can be estimated."""
-    told = {
+    by_key = {
         (place, name): answer(part, gap=noun_of(gap)) for place, name, part in _by_attribute(rows)
     }
-    told |= _lacking(told, gap, data, results)
-    return [(", ".join(filter(None, key)), said) for key, said in told.items()]
+    by_key |= _lacking(by_key, gap, data, results)
+    return [(", ".join(filter(None, key)), said) for key, said in by_key.items()]
 
 
 def _in_home(at_home: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
@@ -324,13 +324,9 @@ def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
 def _rows(sizes: pd.Series) -> str:
     """Numbers of rows in brackets; "" where they are not known."""
     low, high = (sizes.min(), sizes.max()) if len(sizes) else (0, 0)
-    return (
-        ""
-        if not high
-        else f" ({counted({'rows': low})})"
-        if low == high
-        else f" ({low:,} to {high:,} rows)"
-    )
+    if not high:
+        return ""
+    return f" ({counted({'rows': low})})" if low == high else f" ({low:,} to {high:,} rows)"
 
 
 def _listed(names: Sequence[str], what: str) -> str:

@@ -25,6 +25,7 @@ def weights_of(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     # whatever a broken or hostile file makes of PyTorch's reader: it allows weights only
     except Exception as error:
+        # for the message only: PyTorch names what it refused after this word
         named = str(error).partition("GLOBAL ")[2].split(maxsplit=1)
         what = f"names {named[0]!r}" if named else "is truncated or damaged"
         raise InputError(
