@@ -13,7 +13,10 @@ from functools import cache, partial
 import pandas as pd
 
 from robust_fairness.papers import SECTIONS
-from robust_fairness.report import agreement, claims
+from robust_fairness.report import agreement
+from robust_fairness.report.claims.declared import written
+from robust_fairness.report.claims.effects import MODELS
+from robust_fairness.report.claims.in_words import judged
 from robust_fairness.report.results import where
 from studies.bias_mitigation import tables as bias_mitigation
 from studies.equalized_robustness import tables as equalized_robustness
@@ -62,7 +65,7 @@ VERDICTS = {  # in words, for one claim and for several
 @cache
 def all_judged() -> pd.DataFrame:
     """The verdicts on all claims, with their ``paper``."""
-    return pd.concat([claims.judged(study.effects).assign(paper=study.name) for study in CLAIMED])
+    return pd.concat([judged(study.effects).assign(paper=study.name) for study in CLAIMED])
 
 
 def counted() -> str:
@@ -86,11 +89,11 @@ def by_paper() -> pd.DataFrame:
     """Numbers of claims by verdict and paper; in brackets those about these models only."""
     rows = []
     for study in CLAIMED:
-        judged = where(all_judged(), paper=study.name)
-        models = judged["whom"] == claims.MODELS
+        lines = where(all_judged(), paper=study.name)
+        models = lines["whom"] == MODELS
         counts = {}
         for verdict in VERDICTS:
-            mask = judged["verdict"] == verdict
+            mask = lines["verdict"] == verdict
             of_models = f" ({(mask & models).sum()})" if (mask & models).any() else ""
             counts[verdict] = f"{mask.sum()}{of_models}"
         rows.append({"paper": f"[{study.section.title}]({study.name}/README.md)", **counts})
@@ -101,7 +104,7 @@ def claims_list() -> pd.DataFrame:
     """Every claim with its margins and what was known, a row each."""
     rows = []
     for study in CLAIMED:
-        for claim in claims.written()[study.name]:
+        for claim in written()[study.name]:
             parts = claim.each()
             margins = sorted({f"{part.size:.3g}" for part in parts}, key=float)
             before = dict.fromkeys(str(part.known_before) for part in parts)

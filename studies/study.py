@@ -11,7 +11,9 @@ import pandas as pd
 from robust_fairness.catalog import files
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
 from robust_fairness.papers import SECTIONS
-from robust_fairness.report import Results, claims
+from robust_fairness.report import Results
+from robust_fairness.report.claims import declared, in_words
+from robust_fairness.report.claims import effects as claimed
 from robust_fairness.report.results import CELL, CORRECT, where
 from robust_fairness.report.views import Section, published
 from robust_fairness.runs import provenance
@@ -20,7 +22,7 @@ from tools.pages import STUDIES, Page, plain
 
 PERCENT = {"digits": 1, "unit": 100}
 TABLES = ("metrics", "cells", "splits", "trials")  # of a run, which every study stores
-CLAIMED = tuple(claims.listed())
+CLAIMED = tuple(declared.listed())
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +109,7 @@ class Study:
                 "deviations": partial(settings.deviations, self.name),
                 "settings": partial(settings.table, self.name),
             }
-            if any(claim.apart for claim in claims.written()[self.name]):
+            if any(claim.apart for claim in declared.written()[self.name]):
                 made["apart"] = partial(apart, self)
             figures[self.folder / "claims.svg"] = partial(plot, self)
         return Page(self.folder / "README.md", made, figures, said)
@@ -195,16 +197,16 @@ def effects(study: Study) -> pd.DataFrame:
 def plot(*studies: Study) -> str:
     """The drawing of the claims of some papers."""
     several = len(studies) > 1
-    return claims.drawn(
+    return in_words.drawn(
         {study.section.title if several else "": study.effects for study in studies}
     )
 
 
 def verdicts(study: Study) -> pd.DataFrame:
     """Every claim of a paper beside its numbers."""
-    judged = claims.judged(study.effects)
+    judged = in_words.judged(study.effects)
     alone = judged["part"] == ""
-    models = judged["question"] == claims.MODELS
+    models = judged["question"] == claimed.MODELS
     ends = judged["low"].map(plain) + " to " + judged["high"].map(plain)
     ends = ends.mask(models, judged["seeds"].astype(str) + " seeds: " + ends)
     ends = ends.mask(models & (judged["seeds"] == 1), "one seed")
@@ -223,7 +225,7 @@ def verdicts(study: Study) -> pd.DataFrame:
 
 def needs(study: Study) -> pd.DataFrame:
     """What would decide the open parts of every claim that has some, and its cost."""
-    judged = claims.judged(study.effects)
+    judged = in_words.judged(study.effects)
     rows = judged[judged["needs"] != ""]
     return pd.DataFrame(
         {
@@ -240,8 +242,8 @@ def apart(study: Study) -> pd.DataFrame:
     results = study.results
     rows = study.section.measured(results)
     parts = [
-        claims.table([claim], rows, results).assign(why=claim.apart)
-        for claim in claims.written()[study.name]
+        claimed.table([claim], rows, results).assign(why=claim.apart)
+        for claim in declared.written()[study.name]
         if claim.apart
     ]
     shown = pd.concat(parts)[["claim", "at", "why", "part", "state", "ours", "low", "high"]]

@@ -14,14 +14,15 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.papers import SECTIONS
 from robust_fairness.papers.equalized_robustness import views as equalized_robustness
 from robust_fairness.papers.equalized_robustness.views import area_dominated
-from robust_fairness.report import claims
+from robust_fairness.report.claims import declared, effects, in_words
+from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.views import published
 from studies.papers import PAPERS, VERDICTS, counted
 from tests.project import ROOT
 from tests.report.made_up import results, row
 from tools.pages import STUDIES
 
-LISTED = claims.listed()
+LISTED = declared.listed()
 MINED = ("distance", "semi_hard")
 
 
@@ -60,14 +61,16 @@ def effect_of(paper: str, claim: str, part: str) -> pd.Series:
 
 
 def test_every_paper_has_claims_with_a_place_what_was_known_and_what_more_would_cost():
-    for paper, listed in claims.written().items():
+    for paper, listed in declared.written().items():
         assert (ROOT / "src/robust_fairness/papers" / paper / "published.csv").exists()
         assert len({claim.claim for claim in listed}) == len(listed)
         assert all(claim.at and claim.known and claim.effect and claim.cost for claim in listed)
         parts = [part for claim in listed for part in claim.each()]
         assert all(part.known_before in ("yes", "partly", "no") for part in parts)
     counted = sum(map(len, LISTED.values()))
-    apart = [claim.claim for listed in claims.written().values() for claim in listed if claim.apart]
+    apart = [
+        claim.claim for listed in declared.written().values() for claim in listed if claim.apart
+    ]
     assert counted >= 56 and len(apart) == 3
     assert not set(apart) & {claim.claim for listed in LISTED.values() for claim in listed}
 
@@ -97,15 +100,15 @@ CLAIM = {
 )
 def test_a_mistake_in_the_list_is_one_line(change, message):
     with pytest.raises(InputError, match=re.escape(message)) as caught:
-        claims.read(yaml.safe_dump([CLAIM | change]))
+        declared.read(yaml.safe_dump([CLAIM | change]))
     assert "\n" not in str(caught.value) and str(caught.value).startswith("claims.yml: ")
 
 
 def test_a_column_that_scores_lack_is_an_error():
-    (claim,) = claims.read(yaml.safe_dump([CLAIM | {"rows": {"colour": "red"}}]))
+    (claim,) = declared.read(yaml.safe_dump([CLAIM | {"rows": {"colour": "red"}}]))
     run = results([row()])
     with pytest.raises(InputError, match="claim 'it is so': scores have no column 'colour'"):
-        claims.table([claim], claims.with_row_variances(run.metrics, run), run)
+        effects.table([claim], with_row_variances(run.metrics, run), run)
 
 
 def difference(rows: pd.DataFrame, first: dict, second: dict) -> pd.Series:
@@ -290,7 +293,7 @@ def made_up(values: dict[str, list[float]], metric: str = "accuracy") -> list[di
 
 def table_of(run, **fields) -> pd.DataFrame:
     text = yaml.safe_dump([CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}} | fields])
-    return claims.table(claims.read(text), claims.with_row_variances(run.metrics, run), run)
+    return effects.table(declared.read(text), with_row_variances(run.metrics, run), run)
 
 
 def test_seeds_are_paired_and_incomplete_ones_are_left_out():
@@ -339,18 +342,18 @@ def test_every_paper_has_one_main_claim_in_words(monkeypatch):
     levels = {"a": [0.9, 0.8, 0.85, 0.95, 0.9], "b": [0.8, 0.72, 0.74, 0.86, 0.79]}
     part = {"part": "here", "rows": {"dataset": "adult"}, "published": 0.2}
     text = {"first": {"method": "a"}, "second": {"method": "b"}, "default_run": [part]}
-    listed = {"p": claims.read(yaml.safe_dump([CLAIM | text]))}
-    monkeypatch.setattr(claims, "listed", lambda: listed)
+    listed = {"p": declared.read(yaml.safe_dump([CLAIM | text]))}
+    monkeypatch.setattr(in_words, "listed", lambda: listed)
     run = results(made_up(levels))
-    parts = claims.table(listed["p"], claims.with_row_variances(run.metrics, run), run)
-    told = claims.main_claim("p", parts)
+    parts = effects.table(listed["p"], with_row_variances(run.metrics, run), run)
+    told = in_words.main_claim("p", parts)
     effect = np.subtract(levels["a"], levels["b"]).mean()
     assert (told["name"], told["verdict"]) == ("it is so", "supported")
     assert told["ours"].startswith(f"{effect:.2g} (") and told["ours"].endswith("), 5 seeds")
     assert 'role="img"' in told["line"] and "Square:" not in told["line"]
     nothing = results([row(dataset="else", method="c")])
-    rows = claims.with_row_variances(nothing.metrics, nothing)
-    assert claims.main_claim("p", claims.table(listed["p"], rows, nothing)) == {}
+    rows = with_row_variances(nothing.metrics, nothing)
+    assert in_words.main_claim("p", effects.table(listed["p"], rows, nothing)) == {}
 
 
 def test_rows_that_both_sides_share_are_paired():
@@ -364,10 +367,10 @@ def test_rows_that_both_sides_share_are_paired():
     run = results(rows)
     arrays = [array for of_method in values.values() for array in of_method]
     text = yaml.safe_dump([CLAIM | {"first": {"method": "a"}, "second": {"method": "b"}}])
-    (claim,) = claims.read(text)
-    scores = claims.with_row_variances(run.metrics, run)
-    alone = claims.table([claim], scores, run).iloc[0]
-    paired = claims.table([claim], scores.assign(by_row=arrays), run).iloc[0]
+    (claim,) = declared.read(text)
+    scores = with_row_variances(run.metrics, run)
+    alone = effects.table([claim], scores, run).iloc[0]
+    paired = effects.table([claim], scores.assign(by_row=arrays), run).iloc[0]
     difference = np.subtract(values["a"], values["b"])
     error = np.hypot(
         difference.mean(1).std(ddof=1) / np.sqrt(6), difference.mean(0).std() / np.sqrt(300)
@@ -378,10 +381,10 @@ def test_rows_that_both_sides_share_are_paired():
     # of other rows, or without rows of some seed, nothing is paired
     for places in ([0], range(6)):  # a seed, a side
         shorter = [array[:200] if k in places else array for k, array in enumerate(arrays)]
-        unpaired = claims.table([claim], scores.assign(by_row=shorter), run).iloc[0]
+        unpaired = effects.table([claim], scores.assign(by_row=shorter), run).iloc[0]
         assert (unpaired["low"], unpaired["high"]) == (alone["low"], alone["high"])
     incomplete = pd.Series(arrays, scores.index).mask(np.arange(12) == 3)
-    unpaired = claims.table([claim], scores.assign(by_row=incomplete), run).iloc[0]
+    unpaired = effects.table([claim], scores.assign(by_row=incomplete), run).iloc[0]
     assert unpaired["high"] == alone["high"]
 
 
@@ -389,7 +392,7 @@ def test_what_selects_the_same_model_changes_nothing_without_an_error():
     """Criteria select among the trials of one seed: the same one, an equal one, another."""
     rows = made_up({"a": [0.8], "b": [0.8], "c": [0.8], "d": [0.6]})
     run = results(rows)
-    scores = claims.with_row_variances(run.metrics, run).assign(method="m", trial="default")
+    scores = with_row_variances(run.metrics, run).assign(method="m", trial="default")
     scores = scores.assign(alpha=[-1, 2, 3, 4], model=[("m", 1), ("m", 1), ("m", 2), ("m", 3)])
     text = yaml.safe_dump(
         [
@@ -397,15 +400,15 @@ def test_what_selects_the_same_model_changes_nothing_without_an_error():
             for k in (2, 3, 4)
         ]
     )
-    effects = claims.table(claims.read(text), scores, run)
-    error = effects["error"]
-    assert [*effects["ours"].round(9)] == [0, 0, 0.2] and error[0] < 1e-9
+    measured = effects.table(declared.read(text), scores, run)
+    error = measured["error"]
+    assert [*measured["ours"].round(9)] == [0, 0, 0.2] and error[0] < 1e-9
     assert error[1] > 0.015 and error[2] > error[1]
-    assert (effects["low"] == effects["ours"]).all() and (effects["ends"] == "seeds").all()
-    assert effects["verdict"][0] == "excluded"
-    unknown = claims.table(claims.read(text), scores.assign(model=np.nan), run)
+    assert (measured["low"] == measured["ours"]).all() and (measured["ends"] == "seeds").all()
+    assert measured["verdict"][0] == "excluded"
+    unknown = effects.table(declared.read(text), scores.assign(model=np.nan), run)
     assert unknown["error"][0] == error[1]
-    apart = claims.table(claims.read(text), scores.assign(seed=[0, 1, 1, 1]), run)
+    apart = effects.table(declared.read(text), scores.assign(seed=[0, 1, 1, 1]), run)
     assert apart["ours"].isna().all() and set(apart["verdict"]) == {"not run"}
 
 
@@ -456,7 +459,7 @@ def test_variance_of_a_gap_by_its_counts_is_that_of_new_rows():
     rows = [row(dataset="adult", metric=metric, attribute="sex", value=0.4, n=1150)
             for metric in ("delta_eo", "delta_eopp")]  # fmt: skip
     run = results(rows, counts=counts)
-    variances = claims.with_row_variances(run.metrics, run).set_index("metric")["variance"]
+    variances = with_row_variances(run.metrics, run).set_index("metric")["variance"]
     drawn = {key: rng.binomial(sizes[key], rate, 4000) / sizes[key] for key, rate in rates.items()}
     gaps = [np.abs(drawn["f", label] - drawn["m", label]) for label in (0, 1)]
     assert variances["delta_eo"] == pytest.approx(np.var(gaps[0] + gaps[1]), rel=0.1)
@@ -558,7 +561,7 @@ def test_few_seeds_on_both_sides_decide_nothing(expect, effects, state):
 
 def test_faces_decide_nothing_since_cuma_has_not_learned():
     name = "CUMA is fairer than the other methods under shift on CelebA"
-    judged = claims.judged(PAPERS["equalized_robustness"].effects).set_index("claim")
+    judged = in_words.judged(PAPERS["equalized_robustness"].effects).set_index("claim")
     assert judged["says"][name].startswith("undecided: 6 of 6 void; needs models that are more")
     run = PAPERS["equalized_robustness"].results
     rows = SECTIONS["equalized_robustness"].measured(run)
@@ -647,11 +650,11 @@ def test_slopes_and_changes_are_means_over_rows():
 
 def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width():
     papers = {SECTIONS[name].title: PAPERS[name].effects for name in LISTED}
-    text = str(claims.drawn(papers))
+    text = str(in_words.drawn(papers))
     root = ElementTree.fromstring(text)
     said = root.get("aria-label")
     for parts in papers.values():
-        for line in claims.judged(parts).itertuples():
+        for line in in_words.judged(parts).itertuples():
             assert f"{line.claim}: {line.says}" in said
             assert line.says.startswith(line.verdict)
     colours = set(re.findall(r"#[0-9a-f]{3,6}", text))
@@ -668,7 +671,7 @@ def test_every_claim_is_drawn_with_its_verdict_in_grey_and_within_the_width():
 def test_undecided_claims_say_what_is_possible_and_what_would_decide():
     for name in LISTED:
         parts = PAPERS[name].effects
-        for line in claims.judged(parts).itertuples():
+        for line in in_words.judged(parts).itertuples():
             if line.verdict == "undecided":
                 assert "needs " in line.says, line.says
             assert line.verdict != "not run" or "not run" in line.says
@@ -676,9 +679,9 @@ def test_undecided_claims_say_what_is_possible_and_what_would_decide():
     small = parts[parts["claim"] == "The penalty is fairer than plain training under calibration"]
     states = ["excluded", "not run"]
     half = small.assign(verdict="undecided", state=states, ours=[0.0, np.nan], needed="", cost="x")
-    said = claims.judged(half)["says"].tolist()
+    said = in_words.judged(half)["says"].tolist()
     assert said == ["undecided: 1 of 2 excluded, 1 of 2 not run; needs a run"]
-    mixed = claims.judged(PAPERS["bias_mitigation"].effects).set_index("claim")["says"]
+    mixed = in_words.judged(PAPERS["bias_mitigation"].effects).set_index("claim")["says"]
     of_both = mixed["The position of the digit is exploited less than the other variables"]
     assert of_both == "mixed (these models in 1 of 2): 1 of 2 holds, 1 of 2 excluded"
     assert mixed["Gains for blond hair cost accuracy on other hair in CelebA"].startswith(

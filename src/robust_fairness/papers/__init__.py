@@ -34,7 +34,7 @@ scores that its claims are about; and ``concerns``: whether a run has any of the
 page of the run does not compute the section.
 """
 
-from robust_fairness.report.claims import PAPERS
+from robust_fairness.report.claims.declared import PAPERS
 from robust_fairness.report.views import declared_in, own_section, section_of
 
 # Of the page, in its order.

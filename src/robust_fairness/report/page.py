@@ -13,7 +13,8 @@ from robust_fairness.bench.citations import bibliography, sources
 from robust_fairness.core.rendering.figure_html import figure, image, plotly_source
 from robust_fairness.core.rendering.html import rendered, table
 from robust_fairness.numbers import answers
-from robust_fairness.report import claims, first_screen, ranks, summary
+from robust_fairness.report import first_screen, ranks, summary
+from robust_fairness.report.claims.in_words import drawn, main_claim
 from robust_fairness.report.figures import FIGURES, rank_diagram, trade_off
 from robust_fairness.report.matrix import other_networks
 from robust_fairness.report.results import CELL, Results
@@ -143,9 +144,9 @@ def _section(results: Results, shown: Section) -> dict[str, Any]:
     return {
         "title": shown.title,
         "published": shown.measured is not None,
-        "main": claims.main_claim(shown.name, parts) if run else {},
+        "main": main_claim(shown.name, parts) if run else {},
         "document": f"studies/{shown.name}/README.md",
-        "verdicts": claims.drawn({"": parts}) if run else "",
+        "verdicts": drawn({"": parts}) if run else "",
         "views": [
             {
                 "id": view.id,

@@ -18,7 +18,7 @@ from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.core.rendering.figures import drawn
 from robust_fairness.metrics.criteria import EVERY
-from robust_fairness.report import claims
+from robust_fairness.report.claims import declared, effects
 from robust_fairness.report.results import CELL, Results, where
 from robust_fairness.report.statistics import over_seeds
 
@@ -85,10 +85,10 @@ class Section:
     concerns: Callable[[Results], bool]
 
     def claims(self, results: Results) -> pd.DataFrame:
-        """``claims.table`` of a paper; no rows of anything else."""
+        """``claims.effects.table`` of a paper; no rows of anything else."""
         if not self.measured:
             return pd.DataFrame()
-        return claims.table(claims.listed()[self.name], self.measured(results), results)
+        return effects.table(declared.listed()[self.name], self.measured(results), results)
 
 
 @cache
@@ -147,7 +147,7 @@ def datasets_of(paper: str) -> frozenset[str]:
     """The datasets, and those that others are forms of, that a paper's claims name."""
     parts = [
         part
-        for claim in claims.listed()[paper]
+        for claim in declared.listed()[paper]
         for written in (claim, claim.of_default_run())
         for part in written.each()
     ]

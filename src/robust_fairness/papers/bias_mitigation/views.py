@@ -13,7 +13,7 @@ from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core.numbers import exact
 from robust_fairness.papers.bias_mitigation import visual_question_answering as questions
 from robust_fairness.papers.bias_mitigation.bias_variables import PAPER, STANDARD, with_variables
-from robust_fairness.report.claims import of_small, with_row_variances
+from robust_fairness.report.claims.row_variances import of_small, with_row_variances
 from robust_fairness.report.results import CELL, UNSHIFTED, Results, objectives, where, with_metrics
 from robust_fairness.report.statistics import over_seeds, over_trials
 from robust_fairness.report.views import datasets_of, published, selected_beside, subgroups

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from robust_fairness.report import claims as claimed
+from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where
 from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import datasets_of, joined_published, published
@@ -40,7 +40,7 @@ def measured(results: Results) -> pd.DataFrame:
     """
     names = ["accuracy", "delta_eo", "delta_er"]
     rows = of_studies(results, where(results.scores, metric=names))
-    rows = claimed.with_row_variances(rows, results)
+    rows = with_row_variances(rows, results)
     curved = curvatures(results).assign(metric="curvature_log_ratio", group="", shift=UNSHIFTED)
     curved = curved.assign(value=np.log(curved["minority"] / curved["majority"]))
     parts = [rows, _rank_correlations(rows), _areas(results, rows), curved]

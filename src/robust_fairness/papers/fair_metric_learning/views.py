@@ -27,7 +27,7 @@ from robust_fairness.core.rendering.figures import (
     panelled,
     style,
 )
-from robust_fairness.report.claims import with_row_variances
+from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where, with_metrics
 from robust_fairness.report.statistics import over_seeds
 from robust_fairness.report.views import (

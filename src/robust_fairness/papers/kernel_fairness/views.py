@@ -17,7 +17,7 @@ from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics.criteria import EVERY, Criterion
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.report import claims as claimed
+from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.figures import QUALITY
 from robust_fairness.report.results import (
     UNSHIFTED,
@@ -341,4 +341,4 @@ def measured(results: Results) -> pd.DataFrame:
     rows = pd.concat(parts, ignore_index=True)
     rows = rows.reindex(columns=[*dict.fromkeys([*rows, "weight", "estimated_from"])])
     kept = (rows["attribute"] == "") | (rows["attribute"] == rows["dataset"].map(ATTRIBUTES))
-    return claimed.with_row_variances(rows[kept], results).assign(trial=DEFAULT_TRIAL)
+    return with_row_variances(rows[kept], results).assign(trial=DEFAULT_TRIAL)

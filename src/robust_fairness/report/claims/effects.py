@@ -1,4 +1,4 @@
-"""What the five papers claim, and the verdict of scores: an effect per claim, see ``papers``.
+"""The effects of claims in scores, and their verdicts.
 
 An effect is the mean of some scores minus the mean of others, paired over seeds. Its variance is
 that between seeds (*this method*), corrected by Nadeau and Bengio where the splits of seeds share
@@ -13,52 +13,34 @@ lacks to 1, so that no effect of the margin is possible.
 """
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, reduce
-from importlib.resources import files
+from functools import reduce
 from math import ceil
-from operator import add, itemgetter, or_
-from typing import Any, Literal
+from operator import add, or_
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
-from markupsafe import Markup
-from pydantic import BaseModel, Field, PositiveFloat, ValidationError, model_validator
 from scipy import special
 
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.bench.experiment.yaml_source import FASTER
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.numbers import counted
-from robust_fairness.core.numbers import written as as_text
-from robust_fairness.core.rendering.effects import Effect, effects_svg
-from robust_fairness.numbers.claims import BOUNDS, DECIDED, Says, decided
+from robust_fairness.numbers.claims import BOUNDS, Says, decided
 from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
 from robust_fairness.numbers.variance import (
     FEWEST_REFITS,
     between_refits,
-    of_rate,
     of_rows,
-    small_counts,
 )
-from robust_fairness.report.results import CELL, UNSHIFTED, Results, where
+from robust_fairness.report.claims.declared import Claim, Part, Rows
+from robust_fairness.report.results import CELL, Results
 
 QUESTIONS = ("", "these models", "this method")
 MODELS, METHOD = QUESTIONS[1:]
 ANY = "any"  # value of a column that is not asked for
 # Of columns that a claim does not name, where scores have them.
 USUAL = {"trial": DEFAULT_TRIAL, "group": "", "alpha": np.nan}
-PAPERS = (
-    "equalized_robustness", "bias_mitigation", "kernel_fairness", "latent_shift",
-    "fair_metric_learning",
-)  # fmt: skip
-MODEL = ["dataset", "method", "trial", "seed"]
-ROW_KEY = [*MODEL, "shift", "severity", "domain", "attribute"]
-QUALITY = ["accuracy", "constant_accuracy"]
-SHARES = ("accuracy", "majority_accuracy", "minority_accuracy", "accuracy_by_subgroup")
 # Metrics that are never negative, and those that are at most 1.
 FROM_0 = re.compile(
     r"delta_\w+|faircocco_\w+|\w+_worst_gap|(\w+_)?accuracy(_by_subgroup)?|unshifted|recall_at"
@@ -67,119 +49,6 @@ FROM_0 = re.compile(
 TO_1 = re.compile(
     r"(\w+_)?accuracy(_by_subgroup)?|unshifted|recall_at|disparate_impact|faircocco_\w+_p_value"
 )
-OPEN = ("undecided", "out of reach", "not run")  # verdicts that say what they need
-WORDS = {  # of states, for one part and for several
-    "holds": ("holds", "hold"), "reversed": ("is reversed", "are reversed"),
-    "excluded": ("excluded",) * 2, "out of reach": ("out of reach",) * 2, "void": ("void",) * 2,
-    "undecided": ("open",) * 2, "not run": ("not run",) * 2,
-}  # fmt: skip
-GAPS = {"delta_eo": (0, 1), "delta_eopp": (1,)}  # classes of the rates whose differences are added
-Rows = Mapping[str, Any]
-
-
-class Part(BaseModel, extra="forbid", frozen=True):
-    """An effect that must be as a claim says; what it lacks is that of its claim."""
-
-    part: str = ""
-    rows: Rows = Field(default_factory=dict)
-    first: Rows = Field(default_factory=dict)
-    second: Rows = Field(default_factory=dict)
-    expect: Says | None = None
-    margin: PositiveFloat | Literal["half"] | None = None
-    published: float | None = None
-    std: float | None = None
-    known_before: Literal["yes", "partly", "no"] | None = None
-
-    @property
-    def size(self) -> float:
-        """The margin as a number."""
-        return abs(self.published or 0) / 2 if self.margin == "half" else float(self.margin or 0)
-
-
-class Claim(Part):
-    """A claim of a paper; ``papers`` says what its fields are."""
-
-    claim: str
-    at: str
-    effect: str
-    known: str
-    average: Literal["dataset"] | None = None
-    note: str = ""
-    cost: str = ""
-    command: str = ""
-    apart: str = ""
-    parts: tuple[Part, ...] = ()
-    default_run: tuple[Part, ...] = ()
-
-    @model_validator(mode="after")
-    def _decidable(self) -> "Claim":
-        for part in [*self.each(), *(self.of_default_run().each() if self.default_run else ())]:
-            named = f"part {part.part!r}" if part.part else "the claim"
-            if part.expect is None:
-                raise ValueError(f"{named} needs expect")
-            if part.known_before is None:
-                raise ValueError(f"{named} needs known_before")
-            if not part.size > 0:
-                raise ValueError(f"{named} needs a margin, or half of a published effect")
-        for parts in (self.parts, self.default_run):
-            if len({part.part for part in parts}) < len(parts):
-                raise ValueError("two parts have the same name")
-        return self
-
-    def of_default_run(self) -> "Claim":
-        """The claim with the parts that the default run answers instead of its own."""
-        return self.model_copy(update={"parts": self.default_run})
-
-    def each(self) -> list[Part]:
-        """Its parts, or itself as one, with all fields of both."""
-        shared = {name: getattr(self, name) for name in Part.model_fields}
-        result = []
-        for part in self.parts or (Part(),):
-            given = {name: getattr(part, name) for name in part.model_fields_set}
-            sides = {
-                name: {**shared[name], **given.get(name, {})}
-                for name in ("rows", "first", "second")
-            }
-            result.append(Part.model_construct(**{**shared, **given, **sides}))
-        return result
-
-
-def read(text: str, place: str = "claims.yml") -> tuple[Claim, ...]:
-    """The claims of a file.
-
-    Raises:
-        InputError: a claim has a mistake; the message names the file, the claim and the field.
-    """
-    claims = []
-    for number, fields in enumerate(yaml.load(text, FASTER) or (), 1):  # a safe loader
-        try:
-            claims.append(Claim.model_validate(fields))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            field = ".".join(map(str, first["loc"])) or "fields"
-            name = fields.get("claim", number) if isinstance(fields, dict) else number
-            says = first["msg"].removeprefix("Value error, ")
-            raise InputError(f"{place}: claim {name!r}, {field}: {says}") from None
-    return tuple(claims)
-
-
-@cache
-def written() -> dict[str, tuple[Claim, ...]]:
-    """All claims of the five papers, those that are listed apart among them."""
-    folder = files("robust_fairness.papers")
-    return {
-        paper: read((folder / paper / "claims.yml").read_text(encoding="utf-8"), paper)
-        for paper in PAPERS
-    }
-
-
-@cache
-def listed() -> dict[str, tuple[Claim, ...]]:
-    """The claims of the five papers that can fail."""
-    return {
-        paper: tuple(claim for claim in claims if not claim.apart)
-        for paper, claims in written().items()
-    }
 
 
 def table(claims: Sequence[Claim], rows: pd.DataFrame, results: Results) -> pd.DataFrame:
@@ -505,223 +374,3 @@ def _rounded(factor: float) -> str:
         return "more than a hundred"
     digits = f"{factor:.1g}" if factor >= 2 else f"{factor:.2g}"  # noqa: PLR2004
     return f"{float(digits):g}"
-
-
-def with_row_variances(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """Scores with their variance by the test rows, as ``variance``, where it can be known.
-
-    Of accuracies from their number of rows, of sums of differences of rates from the counts. With
-    ``edge``, by how much the model is more accurate without a shift than the most frequent class,
-    where that was counted or stored.
-    """
-    known = rows["variance"] if "variance" in rows else pd.Series(np.nan, rows.index)
-    share = rows["metric"].isin(SHARES) & rows["value"].notna()
-    value, n = rows["value"].where(share).to_numpy(float), rows["n"].to_numpy(float)
-    variance = known.astype(float).fillna(pd.Series(of_small(value, n), rows.index))
-    of_counts = _of_counts(results)
-    if len(of_counts):
-        keys = [*ROW_KEY, "metric"]
-        of_gaps = rows[keys].merge(of_counts, how="left", on=keys)["variance"].to_numpy()
-        variance = variance.fillna(pd.Series(of_gaps, rows.index))
-    edge = rows[MODEL].merge(_edges(results), how="left", on=MODEL)["edge"].to_numpy()
-    return rows.assign(variance=variance, edge=edge)
-
-
-def of_small(value: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Variance of shares of n rows, with a row added on either side."""
-    return small_counts(value, of_rate(value, n), n)[1]
-
-
-def _of_counts(results: Results) -> pd.DataFrame:
-    """Variance of the gaps that counts give, by replica, test set and attribute."""
-    counts = results.counts[results.counts["attribute"] != ""]
-    if counts.empty:
-        return pd.DataFrame()
-    cell = [*ROW_KEY, "group", "label"]
-    n = counts.groupby(cell)["n"].sum()
-    positive = (
-        counts[counts["decision"] == 1].groupby(cell)["n"].sum().reindex(n.index, fill_value=0)
-    )
-    variance = pd.Series(of_small((positive / n).to_numpy(), n.to_numpy()), n.index)
-    frames = []
-    for metric, labels in GAPS.items():
-        some = variance[variance.index.get_level_values("label").isin(labels)]
-        total = some.groupby(level=ROW_KEY).sum(min_count=2 * len(labels))
-        frames.append(total.rename("variance").reset_index().assign(metric=metric))
-    return pd.concat(frames, ignore_index=True)
-
-
-def _edges(results: Results) -> pd.DataFrame:
-    """Accuracy minus that of the most frequent class, without a shift: ``MODEL`` and ``edge``.
-
-    Missing where all rows have the same class, as those of a regression are counted.
-    """
-    counts = where(results.counts, attribute="", shift=UNSHIFTED, domain="")
-    labels = counts.groupby([*MODEL, "label"])["n"].sum().groupby(level=MODEL)
-    right = counts[counts["decision"] == counts["label"]].groupby(MODEL)["n"].sum()
-    n = labels.sum()
-    of_counts = (right.reindex(n.index, fill_value=0) - labels.max()) / n
-    of_counts = of_counts.where(labels.count() > 1)
-    scores = where(results.unshifted, metric=[*QUALITY], attribute="", group="")
-    wide = scores.pivot_table("value", MODEL, "metric").reindex(columns=QUALITY)
-    stored = wide[QUALITY[0]] - wide[QUALITY[1]]
-    return of_counts.combine_first(stored.dropna()).rename("edge").reset_index()
-
-
-def judged(parts: pd.DataFrame) -> pd.DataFrame:
-    """A row per claim of ``table``, with its verdict in words and the part furthest from the claim.
-
-    Returns:
-        Columns claim, at, verdict, counted (the verdict in words, with the states of several
-        parts), says (the same with what is possible and what it needs, where it is open), needs
-        (what would decide the open parts), whom ("these models" if any part that decides is about
-        these only), known_before (of its parts), cost, and part, state, published, ours, low, high,
-        margin, reach, seeds and question of the part furthest from the claim by standard errors.
-    """
-    return pd.DataFrame([_judged(rows) for rows in _by_claim(parts)])
-
-
-def _by_claim(parts: pd.DataFrame) -> list[list[dict[Any, Any]]]:
-    """The parts of every claim, with ``nearness``: how far inside of what is claimed, in errors."""
-    bounds = np.array([BOUNDS[name] for name in parts["expect"]]) * parts[["margin"]].to_numpy()
-    inside = np.minimum(parts["ours"] - bounds[:, 0], bounds[:, 1] - parts["ours"])
-    nearness = (inside / parts["error"]).fillna(np.inf)
-    claims: dict[str, list[dict[Any, Any]]] = {}
-    for part in parts.assign(nearness=nearness).to_dict("records"):
-        claims.setdefault(part["claim"], []).append(part)
-    return list(claims.values())
-
-
-def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
-    """The line of ``judged`` about the parts of a claim."""
-    furthest = _furthest(rows)
-    decides = [part["question"] for part in rows if part["state"] in DECIDED]
-    states, needs = _counted_states(rows, decides), _needs(rows)
-    more = _possible(rows) if furthest["verdict"] in OPEN else ""
-    says = f"{states}{';' if ':' in states else ':'} {more}" if more else states
-    names = ("claim", "at", "verdict", "cost", "part", "state", "published", "ours", "low", "high",
-             "margin", "reach", "seeds", "question")  # fmt: skip
-    return {
-        **{name: furthest[name] for name in names},
-        "counted": states,
-        "says": says,
-        "needs": needs,
-        "whom": MODELS if MODELS in decides else "",
-        "known_before": ", ".join(dict.fromkeys(part["known_before"] for part in rows)),
-    }
-
-
-def _furthest(rows: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
-    """The part that is furthest from what is claimed."""
-    return min(rows, key=itemgetter("nearness"))
-
-
-def _counted_states(rows: Sequence[dict[Any, Any]], decides: Sequence[str]) -> str:
-    """The verdict, whom it is about, and the states of several parts."""
-    total, models, verdict = len(rows), decides.count(MODELS), str(rows[0]["verdict"])
-    some = f" in {models} of {len(decides)}" if models < len(decides) else ""
-    text = f"{verdict} (these models{some})" if models else verdict
-    count = Counter(part["state"] for part in rows)
-    if total == 1 or (len(count) == 1 and verdict != "undecided"):
-        return text
-    said = [
-        f"{count[state]} of {total} {words[int(count[state] > 1)]}"
-        for state, words in WORDS.items()
-        if state in count
-    ]
-    return f"{text}: {', '.join(said)}"
-
-
-def _unclear(rows: Sequence[dict[Any, Any]]) -> list[dict[Any, Any]]:
-    """The undecided part that is furthest from the claim; none if no part is undecided."""
-    unclear = [part for part in rows if part["state"] == "undecided"]
-    return [_furthest(unclear)] if unclear else []
-
-
-def _possible(rows: Sequence[dict[Any, Any]]) -> str:
-    """The range of the furthest undecided part, if there is one, and what is needed or costs."""
-    if all(part["state"] == "not run" for part in rows):
-        return str(rows[0]["cost"])
-    ends = [
-        f"{part['low']:.3f} to {part['high']:.3f}{' in ' * bool(part['part'])}{part['part']}"
-        for part in _unclear(rows)
-        if np.isfinite(part["low"])
-    ]
-    return "; ".join([*ends, _needs(rows)])
-
-
-def _needs(rows: Sequence[dict[Any, Any]]) -> str:
-    """What would decide the parts that are open."""
-    closed = [part for part in rows if part["state"] in ("void", "out of reach")]
-    needed = [part["needed"] for part in [*_unclear(rows), *closed]]
-    said = [*dict.fromkeys(needed)][:2]
-    if any(part["state"] == "not run" for part in rows):
-        said.append("a run")
-    return f"needs {', and '.join(said)}" if said else ""
-
-
-def main_claim(paper: str, parts: pd.DataFrame) -> dict[str, Any]:
-    """The main claim of a paper, that which the default run answers.
-
-    Args:
-        paper: name of the paper.
-        parts: its ``table``.
-
-    Returns:
-        name, at and effect of the claim; part, the one furthest from the claim; published and ours,
-        its effects in words; verdict, in words; line, as ``drawn``. Nothing where it was not run.
-    """
-    names = [claim.claim for claim in listed()[paper] if claim.default_run]
-    rows = parts[parts["claim"].isin(names)]
-    if (rows["state"] == "not run").all():
-        return {}
-    claim = _judged(_by_claim(rows)[0])
-    ends = f" ({_signed(claim['low'])} to {_signed(claim['high'])})"
-    ours = f"{_signed(claim['ours'])}{ends if claim['low'] < claim['high'] else ''}, "
-    ours += counted({"seeds": claim["seeds"]})
-    return {
-        "name": claim["claim"],
-        "at": claim["at"],
-        "effect": rows["effect"].iloc[0],
-        "part": claim["part"],
-        "published": "" if np.isnan(claim["published"]) else _signed(claim["published"]),
-        "ours": "" if np.isnan(claim["ours"]) else ours,
-        "verdict": claim["says"],
-        "line": drawn({"": rows}, legend=False),
-    }
-
-
-def _signed(effect: float) -> str:
-    return as_text(effect, 2).replace("-", "\N{MINUS SIGN}")
-
-
-def drawn(papers: Mapping[str, pd.DataFrame], legend: bool = True) -> Markup:
-    """A line per claim with published effect, ours and verdict: SVG.
-
-    Args:
-        papers: ``table`` of papers by their titles; no title is shown of "".
-        legend: whether it says what the marks mean.
-    """
-    return effects_svg(
-        {title: list(map(_line, _by_claim(parts))) for title, parts in papers.items()},
-        "Claims with their published effects, ours and verdicts.",
-        legend,
-    )
-
-
-def _line(rows: Sequence[dict[Any, Any]]) -> Effect:
-    furthest = _furthest(rows)
-    scale = _in_margins(furthest)
-    low, high = sorted((scale * furthest["low"], scale * furthest["high"]))
-    return Effect(
-        furthest["claim"], _judged(rows)["says"], scale * furthest["published"],
-        scale * furthest["ours"], low, high,
-        tuple(_in_margins(part) * part["ours"] for part in rows if part is not furthest),
-        max((part["reach"] / part["margin"] for part in rows if part["state"] == "out of reach"),
-            default=np.nan),
-    )  # fmt: skip
-
-
-def _in_margins(part: dict[Any, Any]) -> float:
-    """What turns an effect into margins in the direction of the claim."""
-    return (-1 if part["expect"] in ("below", "not above") else 1) / float(part["margin"])

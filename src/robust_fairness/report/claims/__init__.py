@@ -1,0 +1,1 @@
+"""What the five papers claim, and the verdict of scores: an effect per claim, see ``papers``."""
