@@ -3,7 +3,7 @@
 import pytest
 from mlflow import MlflowClient
 
-from robust_fairness.runs.tracking import EXPERIMENT
+from robust_fairness.runs.tracking_record import EXPERIMENT
 from tests.project import ROOT, Project
 
 # A dataset and a method of each that take seconds.

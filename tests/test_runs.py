@@ -19,7 +19,7 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.papers import VIEWS
 from robust_fairness.report import Results
 from robust_fairness.runs.rerun import comparison
-from robust_fairness.runs.tracking import EXPERIMENT
+from robust_fairness.runs.tracking_record import EXPERIMENT
 from tests.project import Project, hearing_interrupts, small
 
 SMOKE = ("run", "--env=smoke")

@@ -18,15 +18,9 @@ from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import RunFailed
-from robust_fairness.runs.tracking import (
-    EXPERIMENT,
-    EXPERIMENT_NAME,
-    SWITCH,
-    MlflowTracking,
-    digest_of,
-    headlines,
-    key,
-)
+from robust_fairness.runs.tracked_values import digest_of, headlines, key
+from robust_fairness.runs.tracking import SWITCH, MlflowTracking
+from robust_fairness.runs.tracking_record import EXPERIMENT, EXPERIMENT_NAME
 from tests.training.conftest import make_cell, make_samples
 
 PARAMS = {"run_id": "one"}

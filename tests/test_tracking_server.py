@@ -17,7 +17,7 @@ import pytest
 from mlflow import MlflowClient
 
 from robust_fairness.runs import provenance
-from robust_fairness.runs.tracking import EXPERIMENT
+from robust_fairness.runs.tracking_record import EXPERIMENT
 from tests.project import Project, small
 
 WRITERS, CELLS, METRICS = 4, 2, 20
