@@ -146,7 +146,7 @@ def test_variances_are_those_of_standardised_rates_by_a_loop() -> None:
                     {"unit": "house"}):  # fmt: skip
         chosen = Options(**COLUMNS, control_features=["stratum"], **options)
         predictions = check(table, chosen)
-        ((_, strata),) = strata_of(predictions, False)
+        ((_, strata),) = strata_of(predictions)
         made = within(gap, strata)
         assert made.compared is not None
         weight = table["w"].to_numpy() if "sample_weight" in options else np.ones(len(table))
@@ -198,10 +198,10 @@ def test_one_stratum_is_the_gap_without_strata() -> None:
     table = drawn(6, strata=1).assign(stratum="s", other=np.arange(500) % 2)
     predictions = check(table, Options(**COLUMNS, control_features=["other"]))
     predictions.control["other"] = pd.Categorical(["s"] * len(table))
-    ((_, strata),) = strata_of(predictions, False)
+    ((_, strata),) = strata_of(predictions)
     for name in ("demographic_parity_difference", "equalized_odds_difference", "delta_eo"):
         metric = find_metric(name)
-        plain = compared(metric, predictions.counts(False)["sex"])
+        plain = compared(metric, predictions.counts["sex"])
         assert metric.gap is not None and plain is not None
         made = within(metric.gap, strata)
         assert made.bound == plain.bound(), name
@@ -364,7 +364,7 @@ def strata_simulated(draws: int, strata: int, rows: int) -> tuple[float, float]:
     """How often equal strata are said to disagree, and their largest gap is covered."""
     options = Options(None, "p", ["sex"], control_features=["stratum"])
     found = [
-        in_strata(check(opposite(seed, strata, rows, turned=False), options), False,
+        in_strata(check(opposite(seed, strata, rows, turned=False), options),
                   ["demographic_parity_difference"])[0]
         for seed in range(draws)
     ]  # fmt: skip

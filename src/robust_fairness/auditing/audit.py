@@ -18,7 +18,7 @@ from robust_fairness.auditing.frame import Frame
 from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
-from robust_fairness.auditing.predictions import Options, Predictions, attribute_name
+from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import InStrata, in_strata
@@ -55,12 +55,10 @@ class Audit(Frame, AuditFindings):
         not defined are left out.
         """
         rows = self.rows[(self.rows["group"] == "") & self.rows["value"].notna()]
-        groupings = self.predictions.groupings(self.options.intersections)
-        existing = self.predictions.samples.attributes
-        columns_of = {attribute_name(columns, existing): columns for columns in groupings}
+        columns_of, existing = self.predictions.columns_of, self.predictions.samples.attributes
         control = tuple(map(str, self.predictions.control))
         if control:
-            columns_of |= {
+            columns_of = columns_of | {
                 controlled_name(name, control, existing): (*columns, "given", *control)
                 for name, columns in columns_of.items()
             }
@@ -97,11 +95,11 @@ class Audit(Frame, AuditFindings):
 
     def thresholds(self) -> pd.DataFrame:
         """Accuracy and gaps over every threshold, with the columns ``curves.THRESHOLDS``."""
-        return thresholds(self.predictions, self.options.intersections)
+        return thresholds(self.predictions)
 
     def calibration(self) -> pd.DataFrame:
         """Probabilities and shares by group and bin, with the columns ``curves.CALIBRATION``."""
-        return calibration(self.predictions, self.options.intersections, self.options.suppress)
+        return calibration(self.predictions, self.options.suppress)
 
     def summary(self) -> pd.DataFrame:
         """The best known measures with their 95 % intervals; ``to_frame`` has all."""
@@ -175,14 +173,14 @@ def audited(
     worst = searched(now, options) if options.search else []
     current = scored(now, options, name)
     gaps = gap_names(current.rows)
-    attributes = {*now.groups(options.intersections), *now.membership}
+    attributes = {*now.groups, *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
     selection = [] if now.known is None else label_selection(now)
     labels = "" if now.known is None else of_labels(now, options, selection)
     strata: list[InStrata] = []
     if options.control_features:
         shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
-        strata = in_strata(now, options.intersections, shown)
+        strata = in_strata(now, shown)
     changed: pd.DataFrame | None = None
     compared_then: Mapping[tuple[str, str], Compared] = alone
     if then is not None:

@@ -236,7 +236,7 @@ def _of_periods(
         "target": str(options.y_true), "prediction": options.predicted[0],
         "threshold": str(options.threshold),
     }  # fmt: skip
-    groups = every.groups(options.intersections)
+    groups = every.groups
     monitor = monitor_of(every, periods, groups, about, monitored.first, named)
     monitor = replace(monitor, margin=monitored.margin)
     if state is not None and state.exists():
@@ -273,16 +273,16 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     table = source.columns(unlabelled)
     now = with_notes_of(check(table, unlabelled, str(source.path), then), then, str(reference))
     require_comparable(now, then, (source.path.name, reference.name))
-    known = then.groups(options.intersections)
-    for attribute, groups in now.groups(options.intersections).items():
+    known = then.groups
+    for attribute, groups in now.groups.items():
         for group in set(groups.names) - set(known[attribute].names):
             raise InputError(
                 f"{source.path.name}: group {group!r} of {attribute} has no labels in "
                 f"{reference.name}; allowed: groups of the reference, or missing values "
                 f"({option('missing', repr(group))})"
             )
-    current = _scored(now, options)
-    labelled = replace(_scored(then, options), y=then.samples.y)
+    current = _scored(now)
+    labelled = replace(_scored(then), y=then.samples.y)
     estimated = [metric for metric in options.metrics if metric not in SELECTIONS]
     rows = estimate(
         current, labelled, source.path.name, estimated, options.small, options.suppress
@@ -300,7 +300,7 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     )  # fmt: skip
 
 
-def _scored(predictions: Predictions, options: Options) -> ScoredRows:
+def _scored(predictions: Predictions) -> ScoredRows:
     """Scores, decisions, and groups."""
-    groups = predictions.groups(options.intersections)
-    return ScoredRows(predictions.score, predictions.prediction == 1, groups, predictions.weight)
+    decided = predictions.prediction == 1
+    return ScoredRows(predictions.score, decided, predictions.groups, predictions.weight)

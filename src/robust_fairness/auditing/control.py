@@ -83,12 +83,12 @@ def controlled_name(attribute: str, columns: tuple[str, ...], existing: object) 
     return f"({name})" if name in existing else name  # type: ignore[operator]
 
 
-def strata_of(predictions: Predictions, intersections: bool) -> Iterator[tuple[str, ControlStrata]]:
+def strata_of(predictions: Predictions) -> Iterator[tuple[str, ControlStrata]]:
     """ControlStrata by name of an attribute or an intersection, of one control feature or more."""
     columns = tuple(map(str, predictions.control))
     strata = groups_of(predictions.control, columns)
     existing = predictions.samples.attributes
-    for attribute, groups in predictions.groups(intersections).items():
+    for attribute, groups in predictions.groups.items():
         both = (strata.codes >= 0) & (groups.codes >= 0)
         present = np.bincount(groups.index[both], minlength=len(groups.values)) > 0
         place = np.cumsum(present) - 1

@@ -96,7 +96,7 @@ def _positive(counts: np.ndarray) -> np.ndarray:
     return positive
 
 
-def thresholds(predictions: Predictions, intersections: bool) -> pd.DataFrame:
+def thresholds(predictions: Predictions) -> pd.DataFrame:
     """Accuracy and gaps of every attribute over all thresholds, with the columns ``THRESHOLDS``.
 
     Raises:
@@ -106,14 +106,14 @@ def thresholds(predictions: Predictions, intersections: bool) -> pd.DataFrame:
         raise InputError("thresholds: need labels and scores or probabilities of two classes")
     y, score, weight = predictions.samples.y, predictions.score, predictions.weight
     parts = []
-    for attribute, groups in predictions.groups(intersections).items():
+    for attribute, groups in predictions.groups.items():
         drawn = curve(y, score, groups, weight)
         if drawn is not None:
             parts.append(pd.DataFrame({"attribute": attribute, **asdict(drawn)}))
     return pd.concat(parts) if parts else tables.table(THRESHOLDS, [])
 
 
-def calibration(predictions: Predictions, intersections: bool, suppress: int = 0) -> pd.DataFrame:
+def calibration(predictions: Predictions, suppress: int = 0) -> pd.DataFrame:
     """Mean probability and share of a class in ten bins of probability, by group.
 
     Of two classes it is that of the positive one, of several every class has its own rows. The
@@ -121,7 +121,6 @@ def calibration(predictions: Predictions, intersections: bool, suppress: int = 0
 
     Args:
         predictions: probabilities with labels.
-        intersections: whether groups of all attributes together are added.
         suppress: bins of groups with fewer rows are left out.
 
     Returns:
@@ -137,10 +136,7 @@ def calibration(predictions: Predictions, intersections: bool, suppress: int = 0
     by_class = {classes[1]: score} if score.ndim == 1 else dict(zip(classes, score.T, strict=True))
     rows = [
         row
-        for attribute, groups in {
-            "": everyone(len(score)),
-            **predictions.groups(intersections),
-        }.items()
+        for attribute, groups in {"": everyone(len(score)), **predictions.groups}.items()
         for label, share in by_class.items()
         for row in _bins(attribute, groups, label, share, predictions)
         if row["n"] >= max(1, suppress)

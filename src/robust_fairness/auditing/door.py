@@ -125,6 +125,7 @@ def check(
         control=control.reset_index(drop=True),
         known=known,
         label_probability=probability,
+        intersections=options.intersections,
         notes=(*door.notes, *door.hints(attributes, outcome.classes)),
     )
     return predictions if used is None else predictions.take(used)

@@ -73,9 +73,9 @@ def planned(
     score = predictions.score
     size = np.sqrt(np.maximum(score * (1 - score), LEAST_SPREAD))
     size = size if predictions.weight is None else size * predictions.weight
-    by_attribute = [groups.index for groups in predictions.groups(options.intersections).values()]
+    by_attribute = [groups.index for groups in predictions.groups.values()]
     probability = _probabilities(size, by_attribute or [np.zeros(n, np.int64)], rows)
-    columns = [name for (name,) in predictions.groupings(intersections=False)]
+    columns = predictions.categorical
     attributes = predictions.samples.attributes
     order = np.lexsort((score, groups_of(attributes, columns).codes if columns else np.zeros(n)))
     generator = np.random.default_rng(seed)

@@ -118,9 +118,8 @@ class Frame:
         levels = []
         for number in np.unique(codes[codes >= 0]):
             some = predictions.take(np.flatnonzero(codes == number))
-            cells = some.counts(intersections=False) if samples.classes else {}
             estimates: dict[str, tuple[dict[str, Score], Compared | None]] = {}
-            for metric, _, source in sources_of(some, metrics.values(), cells):
+            for metric, _, source in sources_of(some, metrics.values()):
                 estimates[metric.name] = (
                     ({"": source.score(len(some.prediction))}, None)
                     if isinstance(source, NotApplicable)
@@ -240,7 +239,7 @@ def _to_overall(compared: Compared, level: Level, name: str) -> Compared | None:
     if not isinstance(definition, Quantity) or definition.rows is None:
         return None
     rows = level.predictions
-    counts = rows.counts(False)[GROUP] if rows.samples.classes and rows.known is None else None
+    counts = rows.counts.get(GROUP) if rows.known is None else None
     if counts is None or counts.known().sum() < len(rows.prediction):
         return None
     weight = counts.values(definition).weight

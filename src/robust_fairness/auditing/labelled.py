@@ -90,7 +90,8 @@ def _compared(predictions: Predictions) -> Iterator[tuple[np.ndarray, list[str]]
     decided = predictions.samples.classes[1:]
     codes = predictions.prediction[:, None] == np.arange(1, len(decided) + 1)
     yield codes.astype(np.float64), [f"decision {name}" for name in decided]
-    for attribute, groups in predictions.groups(intersections=False).items():
+    for attribute in predictions.categorical:
+        groups = predictions.groups[attribute]
         index = np.where(groups.index >= 0, groups.index, len(groups.values))
         expected = np.bincount(index, minlength=len(groups.values) + 1) * known.mean()
         kept = np.flatnonzero(expected >= FEWEST)

@@ -73,7 +73,7 @@ def audit_page(audit: AuditFindings) -> str:
     names = [str(name) for name in rows["attribute"].unique() if name]
     order = {name: number for number, name in enumerate(options.sensitive_features)}
     names.sort(key=lambda name: (order.get(name, len(order)), name))
-    groups = predictions.groups(options.intersections)
+    groups = predictions.groups
     panels = [panel for of_rate in audit.figure.panels for panel in of_rate] if audit.figure else []
     return rendered(
         "robust_fairness.auditing",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -141,7 +142,8 @@ class Predictions:
     of rows that lacked target or prediction. ``units`` are numbers of units ``[n]``. Rows without
     a label have the predicted class as y: all, or, where ``known`` is not None, those that it does
     not mark; ``labelled`` says that none is. ``features`` are numbers and categories, ``control``
-    categories. ``notes`` say what columns and cells were taken for.
+    categories. ``notes`` say what columns and cells were taken for. With ``intersections`` the
+    groups of all categorical attributes together are groups, too.
     """
 
     samples: Samples
@@ -159,12 +161,15 @@ class Predictions:
     known: np.ndarray | None = None
     label_probability: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    intersections: bool = False
 
     def take(self, rows: np.ndarray) -> "Predictions":
         """The predictions of some rows, by number; groups without any of them are gone."""
         samples = self.samples.take(rows)
-        categories = samples.attributes.select_dtypes("category").items()
-        present = {str(name): values.cat.remove_unused_categories() for name, values in categories}
+        present = {
+            name: samples.attributes[name].cat.remove_unused_categories()
+            for name in self.categorical
+        }
         attributes = samples.attributes.assign(**present)
         units = None if self.units is None else np.unique(self.units[rows], return_inverse=True)[1]
         by_row = ("replicates", "known", "label_probability")
@@ -198,11 +203,12 @@ class Predictions:
                 return np.log(np.stack([1 - shares, shares], axis=1))
             return np.log(shares)
 
-    def counts(self, intersections: bool) -> dict[str, Counts]:
-        """Counts by categorical attribute, their intersections, and attributes of membership."""
-        by_attribute = {}
-        for name, groups in self.groups(intersections).items():
-            by_attribute[name] = self.counts_of(groups)
+    @cached_property
+    def counts(self) -> dict[str, Counts]:
+        """Counts by name of an attribute or the intersection; none of a continuous target."""
+        if not self.samples.classes:
+            return {}
+        by_attribute = {name: self.counts_of(groups) for name, groups in self.groups.items()}
         for name, (names, share) in self.membership.items():
             known = np.isfinite(share).all(1)
             parts = [*enumerate(np.where(known[:, None], share, 0.0).T), (-1, 1.0 - known)]
@@ -242,11 +248,18 @@ class Predictions:
         """Weights of the rows ``[n]``."""
         return self.samples.sample_weight
 
-    def groupings(self, intersections: bool) -> list[tuple[str, ...]]:
-        """Columns of every categorical attribute, and of the intersection of all of them."""
-        alone = [(str(name),) for name in self.samples.attributes.select_dtypes("category")]
-        together = [tuple(name for (name,) in alone)] if intersections and len(alone) > 1 else []
-        return [*alone, *together]
+    @property
+    def categorical(self) -> list[str]:
+        """The attributes that define groups."""
+        return [str(name) for name in self.samples.attributes.select_dtypes("category")]
+
+    @cached_property
+    def columns_of(self) -> dict[str, tuple[str, ...]]:
+        """Columns by name of an attribute or the intersection, which no column has."""
+        names, existing = self.categorical, self.samples.attributes
+        alone = [(name,) for name in names]
+        together = [tuple(names)] if self.intersections and len(names) > 1 else []
+        return {attribute_name(columns, existing): columns for columns in [*alone, *together]}
 
     @property
     def groups_by_column(self) -> dict[str, list[str]]:
@@ -255,13 +268,11 @@ class Predictions:
         categories = columns.select_dtypes("category").items()
         return {str(name): [*map(str, values.cat.categories)] for name, values in categories}
 
-    def groups(self, intersections: bool) -> dict[str, Groups]:
+    @cached_property
+    def groups(self) -> dict[str, Groups]:
         """Groups by name of the attribute or the intersection."""
         attributes = self.samples.attributes
-        return {
-            attribute_name(columns, attributes): groups_of(attributes, columns)
-            for columns in self.groupings(intersections)
-        }
+        return {name: groups_of(attributes, columns) for name, columns in self.columns_of.items()}
 
 
 def attribute_name(columns: Sequence[str], existing: Container[str]) -> str:

@@ -83,8 +83,6 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     metrics = {key: find_metric(key) for key in names if key not in kernel}
     if options.functions:
         metrics |= metrics_of_functions(options.functions)
-    groups = predictions.groups(options.intersections)
-    cells = predictions.counts(options.intersections) if samples.classes else {}
     of_classes = (samples.y, predictions.prediction, samples.classes, predictions.weight)
     strata = {
         attribute: Strata.of(share, *of_classes)
@@ -93,9 +91,7 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
     }
     compared: dict[tuple[str, str], Compared] = {}
     rows: list[dict[str, Any]] = []
-    for metric, attribute, source in sources_of(
-        predictions, metrics.values(), cells, options.intersections
-    ):
+    for metric, attribute, source in sources_of(predictions, metrics.values()):
         if isinstance(source, NotApplicable):
             rows += rows_of(metric.name, attribute, {"": source.score(len(samples))})
             continue
@@ -108,13 +104,13 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
         inside, between = _within_strata(predictions, options, metrics, rows, compared)
         rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
-    rows += _missing_rows(predictions) + list(_share_rows(predictions, groups, cells))
+    rows += _missing_rows(predictions) + list(_share_rows(predictions))
     for row in rows:
         is_worst = row["metric"] in worst
-        row.update(_small_group(row, samples.classes, groups, cells, options.small, is_worst))
+        row.update(_small_group(row, predictions, options.small, is_worst))
     if kernel.intersection(names):
         rows += _dependence(predictions, options.small)
-    rows = _without_small(rows, groups, options.suppress)
+    rows = _without_small(rows, predictions.groups, options.suppress)
     empty = {"small": False, "applies": True}
     table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
     return Scored(table, compared, between)
@@ -136,7 +132,7 @@ def _within_strata(
     overall = {(row["attribute"], row["metric"]): row for row in rows if not row["group"]}
     lacking = int(predictions.control.isna().any(axis=1).sum())
     note = f"{counted({'rows': lacking})} without {', '.join(options.control_features)} left out"
-    for attribute, strata in control.strata_of(predictions, options.intersections):
+    for attribute, strata in control.strata_of(predictions):
         for key, metric in metrics.items():
             gap, whole = metric.gap, overall.get((attribute, key))
             if gap is None or gap.how not in control.COMBINED or whole is None:
@@ -162,20 +158,14 @@ def _within_strata(
 
 
 def sources_of(
-    predictions: Predictions,
-    metrics: Iterable[Metric],
-    cells: Mapping[str, Counts],
-    intersections: bool = False,
+    predictions: Predictions, metrics: Iterable[Metric]
 ) -> Iterator[tuple[Metric, str, Counts | Rows | NotApplicable]]:
-    """Every metric with every attribute and its counts or rows, those of counts first.
-
-    ``cells`` are the counts of every attribute.
-    """
+    """Every metric with every attribute and its counts or rows, those of counts first."""
     samples, others = predictions.samples, []
     everyone = {"": predictions.counts_of(all_rows(len(samples)))} if samples.classes else {}
     for metric in metrics:
         if samples.classes and metric.is_counted:
-            parts = cells if GROUPED in metric.needs else everyone
+            parts = predictions.counts if GROUPED in metric.needs else everyone
             yield from ((metric, attribute, counts) for attribute, counts in parts.items())
         else:
             others.append(metric)
@@ -184,7 +174,7 @@ def sources_of(
     per_row = {"y_pred": predictions.prediction}
     if predictions.weight is not None:
         per_row[WEIGHTS] = predictions.weight
-    together = [columns for columns in predictions.groupings(intersections) if len(columns) > 1]
+    together = [columns for columns in predictions.columns_of.values() if len(columns) > 1]
     independent = predictions.units is None and predictions.replicates is None
     yield from sources(others, samples, predictions.outputs, per_row, None, together, independent)
 
@@ -280,15 +270,14 @@ def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _share_rows(
-    predictions: Predictions, groups: Mapping[str, Groups], cells: Mapping[str, Counts]
-) -> Iterator[dict[str, Any]]:
+def _share_rows(predictions: Predictions) -> Iterator[dict[str, Any]]:
     """Share of every group in the rows whose group is known; ``n`` is the size of the group."""
+    cells = predictions.counts
     if not cells:  # a continuous target: all rows are of one class
         nothing = np.zeros(len(predictions.samples), np.int64)
         cells = {
             name: Counts.of(of_attribute, nothing, nothing, ("",), predictions.weight)
-            for name, of_attribute in groups.items()
+            for name, of_attribute in predictions.groups.items()
         }
     for attribute, of_attribute in cells.items():
         shares = of_attribute.shares()
@@ -316,14 +305,10 @@ def _dependence(predictions: Predictions, small: int) -> list[dict[str, Any]]:
 
 
 def _small_group(
-    row: Mapping[str, Any],
-    classes: Sequence[str],
-    groups: Mapping[str, Groups],
-    cells: Mapping[str, Counts],
-    small: int,
-    is_worst: bool,
+    row: Mapping[str, Any], predictions: Predictions, small: int, is_worst: bool
 ) -> dict[str, Any]:
     """Whether a value depends on a small group, and on which; a worst group is a large one."""
+    groups, classes = predictions.groups, predictions.samples.classes
     if row["attribute"] not in groups or row["metric"] == MISSING:
         return {}
     if row["group"]:
@@ -333,7 +318,7 @@ def _small_group(
     if is_worst and counts.max() >= small and classes:
         return {"small": False}
     if row["metric"] in OF_CLASSES:
-        counts = cells[row["attribute"]].n[:-1].sum(2).ravel()
+        counts = predictions.counts[row["attribute"]].n[:-1].sum(2).ravel()
         names = [f"{group}, class {label}" for group in of_attribute.names for label in classes]
     least = int(counts.argmin())
     if counts[least] >= small:

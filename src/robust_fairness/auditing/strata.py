@@ -76,14 +76,11 @@ def name_in_each(attribute: str, columns: Sequence[str]) -> str:
     return f"{attribute} in each {shown(columns)}"
 
 
-def in_strata(
-    predictions: Predictions, intersections: bool, metrics: Sequence[str]
-) -> list[InStrata]:
+def in_strata(predictions: Predictions, metrics: Sequence[str]) -> list[InStrata]:
     """The largest difference in a stratum of control features by attribute and gap.
 
     Args:
         predictions: with control features; of numbers there is no difference.
-        intersections: also of the intersections of attributes.
         metrics: names of gaps, of which the largest differences are compared.
     """
     if not predictions.samples.classes:
@@ -91,7 +88,7 @@ def in_strata(
     gaps = {name: find_metric(name).gap for name in metrics}
     largest = [
         made
-        for attribute, strata in strata_of(predictions, intersections)
+        for attribute, strata in strata_of(predictions)
         for name, gap in gaps.items()
         if gap is not None and gap.how == "largest"
         for made in _largest(name, gap, attribute, strata, predictions.control)

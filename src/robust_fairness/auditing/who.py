@@ -240,7 +240,7 @@ def figure_of(audit: Findings) -> Figure | None:
     leading, quantities = _leading(audit)
     if audit.label_selection or not quantities:
         return None
-    sources = _sources(audit.predictions, audit.options)
+    sources = _sources(audit.predictions)
     panels = [*_panels(audit, leading, quantities, sources)]
     left_out = [
         f"{name}: {len(source.names):,} groups, at most {MOST_GROUPS} are compared"
@@ -300,14 +300,10 @@ def _recalled(y_true: np.ndarray, y_pred: np.ndarray, *, label: int) -> RowValue
     return RowValues(y_pred == label, y_true == label)
 
 
-def _sources(predictions: Predictions, options: Options) -> dict[str, Source]:
+def _sources(predictions: Predictions) -> dict[str, Source]:
     """Counts or rows of every attribute, and of all intersections of two."""
-    attributes = predictions.samples.attributes
-    alone = [str(name) for name in attributes.select_dtypes("category")]
-    made: dict[str, Source] = {}
-    if predictions.samples.classes:
-        made |= predictions.counts(options.intersections)
-    for columns in [*predictions.groupings(options.intersections), *combinations(alone, TWO)]:
+    attributes, made = predictions.samples.attributes, dict[str, Source](predictions.counts)
+    for columns in [*predictions.columns_of.values(), *combinations(predictions.categorical, TWO)]:
         name = attribute_name(columns, attributes)
         if name not in made:
             made[name] = predictions.source_of(groups_of(attributes, columns))
@@ -336,8 +332,8 @@ def _panels(
 ) -> Iterator[Panel]:
     """Every rate of every attribute of which at least two groups may be shown."""
     options, predictions = audit.options, audit.predictions
-    before = {} if audit.earlier is None else _sources(audit.earlier, options)
-    asked = {*predictions.groups(options.intersections), *predictions.membership}
+    before = {} if audit.earlier is None else _sources(audit.earlier)
+    asked = {*predictions.groups, *predictions.membership}
     family = len(sources) * len(quantities)
     for (name, source), quantity in product(sources.items(), quantities):
         means, present = source.values(quantity), source.values(quantities[0]).shown > 0
