@@ -1,6 +1,7 @@
 """Pages with generated tables, and formats of numbers, for scripts here and in ``studies``."""
 
 import argparse
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from robust_fairness.report.statistics import over_seeds
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, STUDIES = ROOT / "docs", ROOT / "studies"
 README = "README.md"
+IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,23 @@ class Page:
     def files(self) -> dict[Path, str]:
         """The page and the files of its other tables and figures, as they have to be."""
         text = self.path.read_text()
-        files = {self.path: self._said(tables.in_page(text, self.tables))}
+        files = {self.path: self._said(self._with_tables(text))}
         for name, make in self.tables.items():
             if f"<!-- table: {name} -->" not in text:
                 files[self.csv(name)] = as_csv(make())
         return files | {path: draw() for path, draw in self.figures.items()}
+
+    def _with_tables(self, text: str) -> str:
+        """The page with its tables made anew; one without rows is the sentence "None yet."."""
+
+        def new(match: re.Match[str]) -> str:
+            if match[2] not in self.tables:
+                return match[0]
+            frame = self.tables[match[2]]()
+            made = tables.markdown(frame, str) if len(frame) else "None yet."
+            return f"{match[1]}{made}\n{match[3]}"
+
+        return IN_A_PAGE.sub(new, text)
 
     def _said(self, text: str) -> str:
         for name, say in self.sentences.items():

@@ -21,6 +21,8 @@ INPUTS = "x/"  # before the names of the arrays of ``x``
 
 OPTIONAL = ("perturbation", "sample_weight", "units")  # arrays of samples
 
+IN_HEADER = ("features", "columns", "classes", "sensitive", "conditioning", "domain")
+
 
 class ArraysDataset(AtomicDataset):
     """An object that comes apart into arrays by name and a rest that JSON can hold."""
@@ -72,13 +74,7 @@ class SamplesDataset(ArraysDataset):
         for name in OPTIONAL:
             if getattr(data, name) is not None:
                 arrays[name] = getattr(data, name)
-        rest = {
-            "features": data.features,
-            "columns": data.columns,
-            "classes": data.classes,
-            "sensitive": data.sensitive,
-            "conditioning": data.conditioning,
-            "domain": data.domain,
+        rest = {name: getattr(data, name) for name in IN_HEADER} | {
             "of_split": list(data.split_attributes),
             "sources": data.sources,
             "named": isinstance(data.x, dict),
@@ -118,23 +114,21 @@ class SamplesDataset(ArraysDataset):
                     values if categories is None else pd.Categorical.from_codes(values, categories)
                 )
             frames[kind] = pd.DataFrame(columns, index=range(len(arrays["y"])))
+        fields: dict[str, Any] = {name: arrays.get(name) for name in OPTIONAL}
+        for name in rest.keys() & IN_HEADER:
+            value = rest[name]
+            fields[name] = tuple(value) if isinstance(value, list) else value
         return Samples(
             x=x if rest["named"] else x["x"],
             y=arrays["y"],
             id=_bytes_to_text(arrays["id"]) if rest["text_id"] else arrays["id"],
-            **{name: arrays.get(name) for name in OPTIONAL},
-            features=tuple(rest["features"]),
-            columns=tuple(rest.get("columns", ())),
-            classes=tuple(rest["classes"]),
-            sensitive=tuple(rest["sensitive"]),
-            conditioning=rest["conditioning"],
-            domain=rest["domain"],
             sources=rest["sources"],
             questions=_questions(rest["questions"]) if "questions" in rest else None,
             attributes=frames["attributes"],
             splits=frames["splits"],
             downstream=frames.get("downstream"),
             split_attributes={name: frames[f"{OF_SPLIT}{name}"] for name in rest["of_split"]},
+            **fields,
         )
 
     def preview(self, nrows: int = 10) -> TablePreview:

@@ -60,7 +60,6 @@ GROUPS = {
     "metric": "metrics",
     "postprocessing": "postprocessing",
 }
-RENAMED = {("dataset", "pictures"): "image_folder"}  # old names of plug-ins
 BASE = "base"
 Place = tuple[Path, str] | EntryPoint  # a file and its module, or an entry point
 PLUGINS = "robust_fairness_plugins"  # package of a project's plug-ins
@@ -222,8 +221,6 @@ def find(kind: str, name: str) -> Any:
         InputError: there is no such plug-in, or it cannot be imported or lacks a method.
     """
     places = _found(kind)
-    if (kind, name) in RENAMED and name not in places:
-        raise InputError(f"{kind} {name!r} is called {RENAMED[kind, name]!r} now")
     if name not in places:
         raise unknown_name(kind, name, places)
     place = places[name]

@@ -1,6 +1,5 @@
 """Samples: the only thing that travels between ingestion, shifts, training and evaluation."""
 
-from collections.abc import Sized
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -19,6 +18,8 @@ REQUIRED_PARTS = ("train", "val", "test")
 OOD_PARTS = ("ood_val", "ood_test")
 
 Arrays = np.ndarray | dict[str, np.ndarray]
+# Fields of samples besides inputs that have an entry for every row, where they are given.
+BY_ROW = ("y", "attributes", "id", "splits", "downstream", "sample_weight", "units")
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,8 @@ class Samples:
 
     def __post_init__(self) -> None:
         """Check that all parts describe the same rows."""
-        parts: dict[str, Sized | None] = {
-            **self.arrays,
-            "y": self.y,
-            "attributes": self.attributes,
-            "id": self.id,
-            "splits": self.splits,
-            **self.split_attributes,
-            "downstream": self.downstream,
-            "sample_weight": self.sample_weight,
-            "units": self.units,
-        }
+        fields = {name: getattr(self, name) for name in BY_ROW}
+        parts = self.arrays | fields | self.split_attributes
         lengths = {name: len(part) for name, part in parts.items() if part is not None}
         if len(set(lengths.values())) != 1:
             raise InputError(f"samples: parts differ in length: {lengths}")
@@ -197,24 +189,14 @@ class Samples:
 
     def take(self, rows: np.ndarray) -> "Samples":
         """The samples of the given row numbers, in their order."""
-        x = {name: array[rows] for name, array in self.arrays.items()}
-        return replace(
-            self,
-            x=x if isinstance(self.x, dict) else x["x"],
-            y=self.y[rows],
-            attributes=_taken(self.attributes, rows),
-            id=self.id[rows],
-            splits=_taken(self.splits, rows),
-            perturbation=None if self.perturbation is None else self.perturbation[rows],
-            downstream=None if self.downstream is None else _taken(self.downstream, rows),
-            sample_weight=None if self.sample_weight is None else self.sample_weight[rows],
-            units=None if self.units is None else self.units[rows],
-            split_attributes={
-                name: _taken(frame, rows) for name, frame in self.split_attributes.items()
-            },
-        )
+        names = ("x", "perturbation", "split_attributes", *BY_ROW)
+        return replace(self, **{name: _taken(getattr(self, name), rows) for name in names})
 
 
-def _taken(frame: pd.DataFrame, rows: np.ndarray) -> pd.DataFrame:
-    """The given rows, numbered from 0."""
-    return frame.iloc[rows].reset_index(drop=True)
+def _taken(part: Any, rows: np.ndarray) -> Any:
+    """The given rows of an array or a table, numbered from 0, or of those in a dictionary."""
+    if isinstance(part, dict):
+        return {name: _taken(item, rows) for name, item in part.items()}
+    if isinstance(part, pd.DataFrame):
+        return part.iloc[rows].reset_index(drop=True)
+    return None if part is None else part[rows]

@@ -16,7 +16,6 @@ import yaml
 from robust_fairness.core.escaping import for_markdown
 
 TEXT = "str"
-IN_A_PAGE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with these begin formulas of spreadsheets
 
@@ -177,27 +176,3 @@ def latex(frame: pd.DataFrame) -> str:
     styled = frame.style.hide(axis="index").format(escape="latex", na_rep="")
     text: str = styled.format_index(escape="latex", axis=1).to_latex(hrules=True)
     return text.replace("±", r"$\pm$")
-
-
-def in_page(page: str, made: Mapping[str, Callable[[], pd.DataFrame]]) -> str:
-    r"""A Markdown page with its tables made anew.
-
-    A table stands between the comments ``<!-- table: name -->`` and ``<!-- end -->``; those that
-    ``made`` has no function for stay. Instead of one without rows it says "None yet.".
-
-    >>> page = "Two: <!-- table: two -->\n<!-- end -->"
-    >>> print(in_page(page, {"two": lambda: pd.DataFrame({"a": [2]})}))
-    Two: <!-- table: two -->
-    | a |
-    | --- |
-    | 2 |
-    <!-- end -->
-    """
-
-    def new(match: re.Match[str]) -> str:
-        if match[2] not in made:
-            return match[0]
-        frame = made[match[2]]()
-        return f"{match[1]}{markdown(frame, str) if len(frame) else 'None yet.'}\n{match[3]}"
-
-    return IN_A_PAGE.sub(new, page)

@@ -3,7 +3,6 @@
 import json
 import logging
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -287,38 +286,52 @@ def mixture_of(members: Sequence[Predict], share: Sequence[float], always: float
     return predict
 
 
-class Format(ABC):
-    """How fitted estimators of a package are stored."""
+def stored(name: str, estimator: BaseEstimator) -> bytes:
+    """The content of a fitted estimator, by its full name: in the format of its package.
 
-    @abstractmethod
-    def dumps(self, estimator: BaseEstimator) -> bytes:
-        """The content of a fitted estimator."""
+    XGBoost has its JSON, LightGBM its text; all others that of skops.
+    """
+    if package_of(name) == "xgboost":
+        return bytes(estimator.get_booster().save_raw("json"))
+    if package_of(name) == "lightgbm":
+        return estimator.booster_.model_to_string().encode()
+    from skops.io import dumps
 
-    @abstractmethod
-    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
-        """What ``prediction_of`` the fitted estimator returns, from its content."""
+    return without_addresses(dumps(estimator))
 
 
-class Skops(Format):
-    """The format of skops, which creates objects of trusted types only."""
+def restored(name: str, content: bytes, unfitted: BaseEstimator) -> Predict:
+    """What ``prediction_of`` the fitted estimator returns, from its content."""
+    if package_of(name) == "xgboost":
+        unfitted.load_model(bytearray(content))
+        return prediction_of(unfitted)
+    if package_of(name) == "lightgbm":
+        return _of_booster(content.decode(), unfitted)
+    return prediction_of(_from_skops(content, name))
 
-    def dumps(self, estimator: BaseEstimator) -> bytes:
-        from skops.io import dumps
 
-        return without_addresses(dumps(estimator))
+def _of_booster(text: str, unfitted: BaseEstimator) -> Predict:
+    from lightgbm import Booster
 
-    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
-        from skops.io import get_untrusted_types, loads
-        from skops.io.exceptions import UntrustedTypesFoundException
+    booster: Any = Booster(model_str=text)
+    if not is_classifier(unfitted) or booster.num_model_per_iteration() > 1:
+        return booster.predict
+    return lambda rows: np.stack([1 - (positive := booster.predict(rows)), positive], axis=1)
 
-        trusted, further = set(TRUSTED), packages()[len(PACKAGES) :]
-        if further:
-            result = get_untrusted_types(data=content)
-            trusted |= {name for name in result if package_of(name) in further}
-        try:
-            return prediction_of(loads(content, trusted=sorted(trusted)))
-        except UntrustedTypesFoundException as error:
-            raise InputError(f"estimator {type(unfitted).__name__}: {error}") from None
+
+def _from_skops(content: bytes, name: str) -> BaseEstimator:
+    """The estimator in an archive of skops, which creates objects of trusted types only."""
+    from skops.io import get_untrusted_types, loads
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    trusted, further = set(TRUSTED), packages()[len(PACKAGES) :]
+    if further:
+        result = get_untrusted_types(data=content)
+        trusted |= {name for name in result if package_of(name) in further}
+    try:
+        return loads(content, trusted=sorted(trusted))
+    except UntrustedTypesFoundException as error:
+        raise InputError(f"estimator {name.rpartition('.')[2]}: {error}") from None
 
 
 def without_addresses(content: bytes) -> bytes:
@@ -354,37 +367,3 @@ def without_addresses(content: bytes) -> bytes:
             archive.writestr(ZipInfo(new), members[name])
         archive.writestr(ZipInfo(SCHEMA), json.dumps(schema))
     return buffer.getvalue()
-
-
-class XGBoost(Format):
-    """The JSON of XGBoost."""
-
-    def dumps(self, estimator: BaseEstimator) -> bytes:
-        return bytes(estimator.get_booster().save_raw("json"))
-
-    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
-        unfitted.load_model(bytearray(content))
-        return prediction_of(unfitted)
-
-
-class LightGBM(Format):
-    """The text of LightGBM."""
-
-    def dumps(self, estimator: BaseEstimator) -> bytes:
-        return estimator.booster_.model_to_string().encode()
-
-    def loads(self, content: bytes, unfitted: BaseEstimator) -> Predict:
-        from lightgbm import Booster
-
-        booster: Any = Booster(model_str=content.decode())
-        if not is_classifier(unfitted) or booster.num_model_per_iteration() > 1:
-            return booster.predict
-        return lambda rows: np.stack([1 - (positive := booster.predict(rows)), positive], axis=1)
-
-
-FORMATS: dict[str, Format] = {"xgboost": XGBoost(), "lightgbm": LightGBM()}
-
-
-def format_of(name: str) -> Format:
-    """The format of an estimator by its full name."""
-    return FORMATS.get(package_of(name), Skops())

@@ -19,10 +19,11 @@ from robust_fairness.bench.estimators._scikit_learn import (
     Rows,
     calling,
     decides,
-    format_of,
     mixture_of,
     prediction_of,
     prepared,
+    restored,
+    stored,
     with_categories,
 )
 from robust_fairness.bench.estimators.base import LEAST_PROBABILITY, Estimator, Reduction
@@ -141,7 +142,7 @@ class ScikitLearn(Estimator):
 
     def _store(self, machines: Sequence[BaseEstimator]) -> None:
         """Keep fitted estimators in the format of their package."""
-        contents = [format_of(self.hparams.estimator).dumps(machine) for machine in machines]
+        contents = [stored(self.hparams.estimator, machine) for machine in machines]
         self.keep(
             content=_bytes(b"".join(contents)),
             package=_bytes(PACKAGE.encode()),
@@ -173,9 +174,11 @@ class ScikitLearn(Estimator):
                 f"installed is {PACKAGE}"
             )
         contents = self.content.cpu().split(self.lengths.tolist())
-        read = format_of(self.hparams.estimator).loads
         with self._calling():
-            result = [read(bytes(content.numpy()), self.hparams.built()) for content in contents]
+            result = [
+                restored(self.hparams.estimator, bytes(content.numpy()), self.hparams.built())
+                for content in contents
+            ]
         if not len(self.always):
             return result[0]
         return mixture_of(result, self.share.tolist(), self.always.item())

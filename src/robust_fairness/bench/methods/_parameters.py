@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
-from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import Plugin, PluginParameters
 
 Subgroups = Literal["group_and_class", "group", "class", "domain"]
@@ -31,13 +30,6 @@ class MethodParameters(PluginParameters):
     """
 
     warm_up_epochs: int = Field(0, ge=0)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, values: Any) -> Any:
-        if "cells" in values:
-            raise InputError("hyperparameter 'cells' is now called 'subgroups'")
-        return values
 
     @property
     def bias_variables(self) -> tuple[str, ...]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 from PIL import Image, UnidentifiedImageError
-from pydantic import BaseModel, PositiveInt, field_validator, model_validator
+from pydantic import BaseModel, PositiveInt, field_validator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
@@ -25,8 +25,6 @@ JPEG = {".jpg": "JPEG"}
 COMMON = {".jpg": "JPEG", ".jpeg": "JPEG", ".png": "PNG"}
 CHANNELS = 3
 AT_ONCE = 512  # images decoded before the next are read
-
-RENAMED = {"pictures": "images", "picture": "image", "min_pictures": "min_images"}  # of fields
 
 Size = tuple[int, int]  # height, width
 Crop = Size | Literal["square"] | None
@@ -53,13 +51,6 @@ class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
     only_present: bool = False
     crop: Literal["square"] | tuple[PositiveInt, PositiveInt] | None = "square"
     size: tuple[PositiveInt, PositiveInt] = (128, 128)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _new_names(cls, values: Any) -> Any:
-        for old in RENAMED.keys() & dict(values).keys():
-            raise ValueError(f"{old}: renamed to {RENAMED[old]}")
-        return values
 
     @field_validator("size", mode="before")
     @classmethod
