@@ -19,7 +19,7 @@ from tempfile import mkdtemp
 
 LIBRARIES = [
     "fsspec", "jinja2", "kedro.config", "kedro.io", "kedro.pipeline", "omegaconf",
-    "optuna", "pandas", "pandera.pandas", "plotly.express", "plotly.offline", "pyarrow.dataset",
+    "optuna", "pandas", "plotly.express", "plotly.offline", "pyarrow.dataset",
     "pydantic", "requests", "safetensors.torch", "scipy.stats", "skimage", "sklearn.datasets",
     "sklearn.linear_model", "sklearn.metrics", "sklearn.tree", "torch", "torchvision", "IPython",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from robust_fairness.core.errors import InputError
 from robust_fairness.core.tables import TABLES
 
 
@@ -12,13 +13,18 @@ class Schema:
         self.declared = TABLES[table]
 
     def validate(self, data: Any) -> Any:
-        import pandera.pandas as pa
+        """The same table.
 
-        columns = {
-            name: pa.Column(column.kind, nullable=bool(column.missing))
-            for name, column in self.declared.columns.items()
-        }
+        Raises:
+            InputError: other columns, another type, or a missing value that is not allowed.
+        """
         prefix = self.declared.fields
         named = [name for name in data if not (prefix and name.startswith(prefix))]
-        pa.DataFrameSchema(columns, strict=True, ordered=True).validate(data[named])
+        if named != [*self.declared]:
+            raise InputError(f"columns {', '.join(named)}, allowed: {', '.join(self.declared)}")
+        for name, column in self.declared.columns.items():
+            if data[name].dtype != column.kind:
+                raise InputError(f"column {name}: type {data[name].dtype}, allowed: {column.kind}")
+            if not column.missing and data[name].hasnans:
+                raise InputError(f"column {name}: a missing value, allowed: none")
         return data

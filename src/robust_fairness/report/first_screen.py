@@ -19,6 +19,7 @@ from robust_fairness.report.matrix import (
     SMALL,
     homes,
     matrices,
+    matrix,
     noun_of,
     undefined,
     words_of,
@@ -316,7 +317,7 @@ def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
     seeds, about = int(rows["seeds"].max()), "If the methods were trained again"
     if seeds < FEWEST_REFITS:
         return f"{about}: unknown; it takes {FEWEST_REFITS} trainings of each, here {seeds}"
-    of_methods = matrices(results, question=METHOD_QUESTION)[gap]
+    of_methods = matrix(results, gap, METHOD_QUESTION)
     pairs = _compared(where(of_methods, data=rows["data"].unique()))
     said = answer(pairs, gap=noun_of(gap))
     helps = f". {limit(pairs)}" if said.startswith("Unknown") and limit(pairs) else ""

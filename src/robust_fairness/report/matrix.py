@@ -110,6 +110,12 @@ def matrices(
     return dict(_each_gap(results, failed, question))
 
 
+def matrix(results: Results, gap: str, question: Question) -> pd.DataFrame:
+    """One of ``matrices``, which are not all made for it."""
+    rows = _matrix_of(results, gap, (), question)
+    return NO_PAIRS if rows is None else rows
+
+
 def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
     """The first of ``matrices`` with its gap, if there is one."""
     return next(_each_gap(results), None)
