@@ -185,19 +185,6 @@ def test_what_is_decoded_has_to_be_images(tmp_path, monkeypatch):
     assert contents(tmp_path) == {}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"batch": 0}, "batch: 0 rows, allowed: 1 or more"),
-        ({"chunk": 0}, "allowed: a multiple of the batch"),
-        ({"chunk": 10}, r"chunk: 10 places, allowed: a multiple of the batch \(4\)"),
-    ],
-)
-def test_bad_sizes_are_refused(tmp_path, options, message):
-    with pytest.raises(InputError, match=message):
-        chunks(tmp_path, **options)
-
-
 def test_bad_places_and_families_are_refused(tmp_path):
     with pytest.raises(InputError, match="places: -1, allowed: 0 or more"):
         chunks(tmp_path).images(np.array([3, -1]))

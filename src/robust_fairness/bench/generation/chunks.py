@@ -43,14 +43,6 @@ class Decoder(Protocol):
         """Images, uint8 ``[n, *shape]``, of float32 ``[n, *shape]`` and int64 ``[n]``."""
 
 
-def require_sizes(batch: int, chunk: int) -> None:
-    """Raise an error unless a chunk has a whole number of batches."""
-    if batch < 1:
-        raise InputError(f"batch: {batch} rows, allowed: 1 or more")
-    if chunk < 1 or chunk % batch:
-        raise InputError(f"chunk: {chunk} places, allowed: a multiple of the batch ({batch})")
-
-
 @dataclass(frozen=True)
 class Chunks:
     """The images at some places of a family, decoded on request and kept on disk.
@@ -71,9 +63,6 @@ class Chunks:
     batch: int = 64
     chunk: int = 1024
     device: str = "cpu float32"
-
-    def __post_init__(self) -> None:
-        require_sizes(self.batch, self.chunk)
 
     @cached_property
     def content(self) -> str:

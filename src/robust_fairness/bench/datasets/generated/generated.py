@@ -17,7 +17,7 @@ from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.datasets.base import Dataset
 from robust_fairness.bench.datasets.images.coloured_digits import nearest_colors
 from robust_fairness.bench.experiment.experiment import TestSet
-from robust_fairness.bench.generation.chunks import Chunks, Decoder, require_sizes
+from robust_fairness.bench.generation.chunks import Chunks, Decoder
 from robust_fairness.bench.generation.families import Family
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.raw_files import Files
@@ -82,7 +82,10 @@ class Generated(Dataset):
             """Refuse now what would fail once the generator is trained."""
             shift = self.subset.shift
             Family(shift.name, self.subset.severity, shift.parameters)
-            require_sizes(self.batch, self.chunk)
+            if self.chunk % self.batch:
+                raise InputError(
+                    f"chunk: {self.chunk} places, allowed: a multiple of the batch ({self.batch})"
+                )
             return self
 
     def load(self, files: Files, splits: int) -> Samples:

@@ -2,7 +2,6 @@
 
 import hashlib
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pydantic import BaseModel, PositiveInt, field_validator
 
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
+from robust_fairness.core.unpacking import ZIP_DAMAGE
 
 JPEG = {".jpg": "JPEG"}
 # formats of users' images, by suffix in lower case
@@ -31,11 +31,6 @@ Crop = Size | Literal["square"] | None
 Look = Callable[[int, np.ndarray], None]
 MOST_PIXELS = 2**26  # of an image, 8,192 x 8,192
 MOST_BYTES = 2**28  # of an image file
-# a RuntimeError is an encrypted member of a zip file, a NotImplementedError another compression
-DAMAGE = (
-    OSError, EOFError, zipfile.BadZipFile, zlib.error, Image.DecompressionBombError, RuntimeError,
-    NotImplementedError,
-)  # fmt: skip
 
 
 class ImageFileParameters(BaseModel, extra="forbid", frozen=True):
@@ -228,7 +223,7 @@ def _naming(name: str, row: int, formats: tuple[str, ...]) -> Iterator[None]:
     """Make errors of reading and decoding name the image and its row."""
     try:
         yield
-    except (*DAMAGE, InputError) as error:
+    except (*ZIP_DAMAGE, Image.DecompressionBombError, InputError) as error:
         # Pillow's own message of an unknown format has a memory address.
         unknown = f"no {' or '.join(formats)} file"
         reason = unknown if isinstance(error, UnidentifiedImageError) else error
