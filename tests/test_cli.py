@@ -23,19 +23,6 @@ def nodes(listing: str) -> set[str]:
     return {entry.partition(" (")[0] for entry in yaml.safe_load(listing)["Nodes"]}
 
 
-def test_every_pipeline_has_a_name(project):
-    assert set(yaml.safe_load(project.kedro("registry", "list"))) == {
-        "__default__",
-        "evaluation",
-        "generation",
-        "ingestion",
-        "reporting",
-        "robust_fairness",
-        "shifts",
-        "training",
-    }
-
-
 def test_the_environment_variable_chooses_the_grid(project):
     small = nodes(project.kedro("registry", "describe", "training", KEDRO_ENV="smoke"))
     large = nodes(project.kedro("registry", "describe", "training", KEDRO_ENV="paper"))

@@ -116,20 +116,6 @@ def test_a_file_that_cannot_be_saved_is_a_failure_with_its_reason(cluster, tmp_p
     assert "german_cuma_metrics" in written(tmp_path)
 
 
-@pytest.fixture
-def small_disk(tmp_path) -> Iterator[Path]:
-    """A folder on a disk of 64 KiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(words, check=False).returncode:
-        pytest.skip("a disk can be mounted by nobody but the administrator")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
 def large(*scores: str) -> str:
     """A megabyte."""
     return "text" * 2**18
@@ -158,12 +144,6 @@ def too_large(folder: Path, address: str) -> str:
     run(pipeline(), catalog(folder, "one"), address, only_missing_outputs=True)
     assert written(folder) == OUTPUTS
     return failure.message
-
-
-def test_a_full_disk_is_a_failure_of_the_node_that_it_hit(cluster, small_disk):
-    message = too_large(small_disk, cluster.scheduler_address)
-    assert "adult.cuma.models" in message
-    assert "No space left on device" in message
 
 
 def limit(size: int) -> None:

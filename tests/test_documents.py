@@ -24,8 +24,6 @@ from torch.nn import functional
 from robust_fairness.bench import training
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.experiment.experiment import Experiment
-from robust_fairness.bench.experiment.reading import layered, read
-from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import fitting
 from robust_fairness.core.errors import InputError
@@ -237,32 +235,6 @@ def test_a_page_prints_what_it_says(page):
     result = runner.run(examples, out=said.append)
     assert (result.failed, "".join(said)) == (0, "")
     assert result.attempted > 15
-
-
-def test_the_grid_of_the_first_page_is_accepted(tmp_path):
-    project = Project.copied_to(tmp_path)
-    (text,) = [text for kind, text in blocks([DOCUMENTS / "getting_started.md"]) if kind == "yaml"]
-    (project.root / "conf" / "local" / "experiment.yml").write_text(text)
-    loader = ConfigLoader(str(project.root / "conf"), "local", **CONFIG_LOADER_ARGS)
-    cells = loader["parameters"]["diabetes"]
-    cell = cells["cuma"]["cell"]
-    assert [trial["gamma"] for trial in cell.trials] == [0.1, 10.0]
-    assert {"erm", "group_dro", "cuma"} <= cells.keys()
-
-
-def test_the_grids_of_methods_md_are_accepted():
-    """With the names of the shipped parameters; every plug-in checks its own."""
-    places = parse((ROOT / "conf/base/parameters.yml").read_text(), "parameters.yml")
-    texts = [
-        text
-        for kind, text in blocks([DOCUMENTS / "methods.md"])
-        if kind == "yaml" and text.startswith("# conf/local/experiment.yml")
-    ]
-    for text in texts:
-        grid = layered([parse(text, "methods.md")], [], [])
-        (dataset,) = read(grid, places, fully=True).datasets
-        assert "trees_reduced" in [cell.label for cell in dataset.cells]
-    assert len(texts) > 1
 
 
 def test_the_search_of_the_page_runs(tmp_path):

@@ -24,7 +24,6 @@ from robust_fairness.bench.experiment.experiment import GeneratorConfig, TestSet
 from robust_fairness.bench.experiment.plugins import Named
 from robust_fairness.bench.generation import unet
 from robust_fairness.bench.generation.generator import Generator, GeneratorSettings
-from robust_fairness.bench.shifts.base import SampleShift
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core import tables
 from robust_fairness.core.errors import Failure, InputError
@@ -276,23 +275,6 @@ def test_shifted_rows_are_those_that_a_split_tests_on_with_the_noise_of_their_pl
     np.testing.assert_equal(shifted.x, expected.x)
     np.testing.assert_equal(shifted.perturbation, expected.perturbation)
     assert shifted.rows("a", "test").tolist() == [0, 1, 3]
-
-
-def test_a_shift_gets_the_rows_of_test_parts_only_and_their_places(monkeypatch):
-    calls = []
-
-    class Recorded(SampleShift):
-        def check(self, severity):
-            pass
-
-        def shifted(self, samples, severity, places):
-            calls.append((samples.id.tolist(), severity, places.tolist()))
-            return samples
-
-    test_set = TestSet.model_validate({"shift": {"name": "gaussian_noise"}, "severity": 1})
-    monkeypatch.setattr("robust_fairness.pipelines.shifts.nodes.find", lambda kind, name: Recorded)
-    shift(pictures_of_two_splits(), test_set)
-    assert calls == [([2, 5, 7, 11], 1, [2, 5, 7, 11])]
 
 
 def save_generator(path: Path, classes: tuple[str, ...], shape: tuple[int, int, int]) -> Generator:

@@ -162,13 +162,6 @@ def test_a_manifest_says_what_the_run_was_and_made():
         assert output["code"] == code.code_id()
 
 
-def test_every_versioned_output_carries_the_run_id():
-    for name in ("one", "two"):
-        run(name)
-        assert Path(f"data/metrics/{name}/metrics").exists()
-        assert Path(f"data/text/{name}/text").exists()
-
-
 def test_a_failed_run_names_its_cells_and_can_be_completed():
     failed = run("one", pipeline(breaking))
     assert failed["state"] == "failed"
@@ -405,7 +398,7 @@ def test_what_an_unfinished_run_collected_is_collected_again():
 def test_a_run_is_not_taken_from_git_or_its_absence(monkeypatch, folder):
     """Without Git the contents of the code decide."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
-    run("one", pipeline(breaking))
+    assert run("one", pipeline(breaking))["git"] == {"commit": None, "dirty": None}
     Path("plugins/shifts").mkdir(parents=True)
     Path("plugins/shifts/mine.py").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=r"run one differs: its code \(plugins\)"):
@@ -424,11 +417,6 @@ def test_modified_official_files_are_refused_unless_allowed(monkeypatch):
     assert not Path("data/samples/one/samples").exists()
     monkeypatch.setenv(provenance.ALLOW_MODIFIED_DATA, "yes")
     assert run("one", ingestion, only_missing=True)["modified"] == ["adult/adult.data"]
-
-
-def test_outside_of_git_there_is_no_commit(monkeypatch, folder):
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
-    assert provenance.git_state() == {"commit": None, "dirty": None}
 
 
 def test_a_killed_process_leaves_no_half_manifest_for_good(folder):

@@ -327,11 +327,6 @@ def test_intersections_bins_and_types() -> None:
     assert "sex & age & code" in set(audited["attribute"])
 
 
-def test_the_same_table_gives_the_same_rows(rows: pd.DataFrame) -> None:
-    again = audit(table(), "y", "p", ["sex", "region", "age"], threshold=PROBABILITY)
-    pd.testing.assert_frame_equal(rows, again)
-
-
 def changed(column: str, row: int, cell: object) -> pd.DataFrame:
     """The table with another cell."""
     frame = table(40).astype({column: object})

@@ -18,7 +18,6 @@ from robust_fairness.report.claims import declared, effects, in_words
 from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.views import published
 from studies.papers import PAPERS, VERDICTS, counted
-from tests.project import ROOT
 from tests.report.made_up import results, row
 from tools.pages import STUDIES
 
