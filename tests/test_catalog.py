@@ -370,15 +370,6 @@ def test_failed_save_leaves_the_old_version_newest(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
-def test_the_newest_version_is_the_one_saved_last_whatever_its_name(tmp_path):
-    """Run ids need not be times."""
-    path = str(tmp_path / "page.html")
-    for number, name in enumerate(("trial", "2026-01-01", "again")):
-        text_file(filepath=path, version=Version(None, name)).save(name)
-        os.utime(tmp_path / "page.html" / name / "page.html", (number, number))
-        assert text_file(filepath=path, version=Version(None, None)).load() == name
-
-
 def test_tables_and_figures_have_previews(tmp_path):
     """For Kedro-Viz: the first rows, the figure's JSON, a page."""
     import plotly.graph_objects as go

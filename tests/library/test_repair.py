@@ -139,19 +139,6 @@ def test_decisions_are_drawn_with_their_probability():
     assert np.mean(draws, axis=0).sum() == pytest.approx(positive.sum(), abs=4 * error)
 
 
-def test_a_weight_is_a_number_of_equal_rows():
-    score, y, group = drawn(2000)
-    weight = np.random.default_rng(1).integers(0, 4, 2000)
-    rows = np.repeat(np.arange(2000), weight)
-    model = rf.Thresholds(confidence=None)
-    weighted = clone(model).fit(score, y, sensitive_features=group, sample_weight=weight)
-    model.fit(score[rows], y[rows], sensitive_features=group[rows])
-    options = {"sensitive_features": group}
-    both = [of.predict_proba(score, **options)[:, 1] for of in (weighted, model)]
-    right = [weight @ np.where(y == 1, p, 1 - p) for p in both]  # by several thresholds, perhaps
-    assert right[0] == pytest.approx(right[1], rel=1e-6)
-
-
 def test_weights_of_the_held_out_rows_decide_what_is_promised():
     """Rows of weight 0 are as if they were not there, and unequal weights are fewer rows."""
     score, y, group = drawn(9000)
