@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.auditing.why.columns import Columns, domain_columns, folds
-from robust_fairness.auditing.why.domains import FOLDS, Overlap, overlap, two_sample_test
+from robust_fairness.auditing.why.columns import Columns, domain_columns
+from robust_fairness.auditing.why.domains import ComparedRows, Overlap, two_sample_test
 from robust_fairness.auditing.why.labels import estimated_shares, share_change
 from robust_fairness.auditing.why.regions import ScoredDomain, regions
 from robust_fairness.bench import diagnosis as runs
@@ -22,7 +22,7 @@ def shared_by(home: np.ndarray, away: np.ndarray) -> Overlap:
     both, names = np.concatenate([home, away]), tuple(map(str, range(home.shape[1])))
     columns = Columns(both.astype(np.float32), names, np.zeros(len(names), bool))
     elsewhere = np.repeat([False, True], [len(home), len(away)])
-    return overlap(columns, elsewhere, folds(FOLDS, len(both), None))
+    return ComparedRows(elsewhere, columns, np.arange(len(both)), np.ones(len(both))).overlap
 
 
 def test_the_shared_distribution_is_that_of_the_densities():

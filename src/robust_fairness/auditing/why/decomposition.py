@@ -158,19 +158,18 @@ class ScoredDomains:
         y = np.stack([of_outcome(self.y, rows) for rows in ends])
         if self.positive is None:
             return Expected(away, y, 0 * y, 0 * y)
-        # Decisions mostly follow from X alone: those about rows of class 1 are learnt from all
-        # rows, and at a rate at which trees come near to 0 and 1.
-        with_y, of_class_1 = (x.joined({"y": of}) for of in (self.y, np.ones(len(self.y))))
-        decided, of_1 = (
-            np.stack([
-                cross_fitted(
-                    columns, self.decided, domains.fold, domains.weight, rows, at, OF_DECISIONS
-                )
-                for rows in ends
-            ])
-            for columns, at in ((x, x), (with_y, of_class_1))
-        )  # fmt: skip
-        return Expected(away, y, decided, of_1)
+        # Decisions mostly follow from X alone: those about rows of either class are learnt from all
+        # rows, and at a rate at which trees come near to 0 and 1. Those given X are their mean.
+        known = x.joined({"y": self.y})
+        of_class = [x.joined({"y": np.full(len(self.y), label)}) for label in range(TWO)]
+        decided = [
+            cross_fitted(
+                known, self.decided, domains.fold, domains.weight, rows, of_class, OF_DECISIONS
+            )
+            for rows in ends
+        ]
+        of_0, of_1 = np.stack(decided, axis=1)
+        return Expected(away, y, y * of_1 + (1 - y) * of_0, of_1)
 
     @cached_property
     def overlap(self) -> Overlap:

@@ -1,5 +1,6 @@
 """How far two domains differ in their features, and the weights that make them comparable."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -111,7 +112,7 @@ def cross_fitted(
     fold: np.ndarray,
     weight: np.ndarray | None = None,
     among: np.ndarray | None = None,
-    at: Columns | None = None,
+    at: Sequence[Columns] = (),
     learning_rate: float = LEARNING_RATE,
 ) -> np.ndarray:
     """The mean of a target given columns, by boosted trees fitted without the fold of the row.
@@ -123,13 +124,14 @@ def cross_fitted(
         weight: weights of the rows ``[n]``; equal if None. Equal ones are left out: the trees would
             take half of their time for weighted percentiles.
         among: the rows that are fitted on, bool ``[n]``; all if None.
-        at: the columns that means are predicted for; ``x`` if None.
+        at: other values of the columns, for each of which means are predicted; ``x`` if empty.
         learning_rate: of the trees.
 
     Returns:
-        Means of all rows, float64 ``[n]``.
+        Means of all rows, float64 ``[n]``, or ``[values, n]`` of other values.
     """
-    fitted = np.empty(len(target))
+    of_rows = [part.values for part in at or [x]]
+    fitted = np.empty((len(of_rows), len(target)))
     if weight is not None and (weight == weight[0]).all():
         weight = None
     for number in range(FOLDS):
@@ -137,27 +139,15 @@ def cross_fitted(
         rows = ~out if among is None else ~out & among
         values = np.unique(target[rows])
         if len(values) < 2:  # noqa: PLR2004 - nothing to fit; 0 where nothing is known
-            fitted[out] = values.sum()
+            fitted[:, out] = values.sum()
             continue
         classes = np.array_equal(values, [0, 1])
-        of_rows = None if weight is None else weight[rows]
         model = _model(x.categorical, classes, learning_rate)
-        model.fit(x.values[rows], target[rows], of_rows)
-        of_out = (at or x).values[out]
-        fitted[out] = model.predict_proba(of_out)[:, 1] if classes else model.predict(of_out)
-    return fitted
-
-
-def overlap(x: Columns, away: np.ndarray, fold: np.ndarray) -> Overlap:
-    """The overlap of two domains in some columns.
-
-    Args:
-        x: columns of the rows of both.
-        away: whether a row is from elsewhere, bool ``[n]``.
-        fold: fold of each row ``[n]``.
-    """
-    pi = cross_fitted(x, away, fold)
-    return Overlap(pi[~away], pi[away])
+        model.fit(x.values[rows], target[rows], None if weight is None else weight[rows])
+        for place, part in enumerate(of_rows):
+            seen = part[out]
+            fitted[place, out] = model.predict_proba(seen)[:, 1] if classes else model.predict(seen)
+    return fitted if at else fitted[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +184,11 @@ class ComparedRows:
     @cached_property
     def overlap(self) -> Overlap:
         """The overlap in all columns."""
-        return overlap(self.columns, self.away, self.fold)
+        if self.naming:
+            later = cross_fitted(self.columns, self.away, self.fold, self.weight)
+        else:
+            later = self.given_x(self.away, np.ones(len(self.away), bool))
+        return Overlap(later[~self.away], later[self.away])
 
     @cached_property
     def x(self) -> Columns:
