@@ -37,6 +37,7 @@ from robust_fairness.numbers.variance import (
 
 MOST_FUNCTIONS = 20_000  # of a gap
 PAIR = 2  # groups
+FEW_ROWS = 100  # simulated families of 100 changes: .06 with any false one from so many rows on
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ class Rates:
             refits, since each has test rows of its own, or where both ends have the same rows.
         covariance: of the rows where rates depend on one another (survey weights, households),
             ``[tests, rates, rates]``, with ``variance`` as its diagonal.
+        df: degrees of freedom of the variances, likewise; see ``studentised``.
     """
 
     value: Array
@@ -126,6 +128,7 @@ class Rates:
     counted: Array | bool = True
     covariance: Array | None = None
     counted_rows: Array | None = None
+    df: Array | float = np.inf
 
     @classmethod
     def of_counts(cls, hits: Array, n: Array) -> "Rates":
@@ -152,7 +155,18 @@ class Rates:
         centre, variance = small_counts(mean, self.variance, self.effective, added)
         value = self.value + (centre - mean)[..., None]
         variance = np.where(self.counted, variance, 0.0)
-        return Rates(value, variance, self.n, False, covariance=self._scaled(variance))
+        covariance = self._scaled(variance)
+        return Rates(value, variance, self.n, False, covariance=covariance, df=self.df)
+
+    def studentised(self) -> "Rates":
+        """The same with degrees of freedom for shares of fewer than ``FEW_ROWS`` rows.
+
+        The normal distribution is too light in the tails that a family of many tests reads.
+        """
+        if not self.bounded:
+            return self
+        few = self.effective < FEW_ROWS
+        return replace(self, df=np.where(few, np.maximum(self.effective - 1, 1), np.inf))
 
     def _scaled(self, variance: Array) -> Array | None:
         """The covariance with these variances and the same correlations."""
@@ -216,12 +230,12 @@ def contrast(
         if covariance is not None:
             both = ups * downs
             shared = np.where(both != 0, both * covariance[:, None], 0.0).sum(-1)
-            rows = np.maximum(rows - 2 * shared, 0.0)
+            rows = replace(rows, variance=np.maximum(rows.variance - 2 * shared, 0.0))
     estimate = over_refits(value, ratio) if value.shape[-1] > 1 else Estimate(value[..., 0], {})
-    return Estimate(estimate.value, {ROWS: Component(rows), **estimate.components})
+    return Estimate(estimate.value, {ROWS: rows, **estimate.components})
 
 
-def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
+def _applied(rates: Rates, functions: Array) -> tuple[Array, Component]:
     """Values ``[tests, functions, refits]`` of functions of rates and their variance by rows.
 
     Rates that a function does not use may be missing; NaN where one that it uses is.
@@ -229,11 +243,14 @@ def _applied(rates: Rates, functions: Array) -> tuple[Array, Array]:
     many = np.broadcast_to(functions, (len(rates.value), *functions.shape[-2:]))
     used = many != 0
     values = np.where(used[..., None], many[..., None] * rates.value[:, None], 0.0).sum(-2)
-    rows = np.where(used, many**2 * rates.variance[:, None], 0.0).sum(-1)
+    parts = np.where(used, many**2 * rates.variance[:, None], 0.0)
+    rows = parts.sum(-1)
+    spread = (parts**2 / np.broadcast_to(rates.df, rates.variance.shape)[:, None]).sum(-1)
+    df = np.divide(rows**2, spread, out=np.full(rows.shape, np.inf), where=spread > 0)
     if rates.covariance is not None:
         known = np.einsum("tfr,trs,tfs->tf", many, np.nan_to_num(rates.covariance), many)
         rows = np.where(np.isnan(rows), np.nan, known)
-    return values, rows
+    return values, Component(rows, df)
 
 
 def with_moderated(estimate: Estimate) -> Estimate:

@@ -77,7 +77,7 @@ def tested(
         covariance: of each rate away with that at home ``[tests, rates]``; 0 if independent.
         family: number of tests that are judged together.
     """
-    refits = home.value.shape[-1]
+    home, away, refits = home.studentised(), away.studentised(), home.value.shape[-1]
     question = question or question_of(refits)
     spread = contrast(away, home, of.functions, of.functions).components.get(REFITS)
     if question == "this model":
