@@ -9,6 +9,7 @@ import pytest
 from scipy import special, stats
 
 import robust_fairness as rf
+from robust_fairness.auditing.audit import Audit
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.verdict import answers
 from robust_fairness.metrics import find_metric
@@ -158,6 +159,55 @@ def test_degrees_of_freedom_of_few_rows_are_those_of_welch() -> None:
     assert difference.p() == pytest.approx(welch.pvalue)
     many = Rates.of_counts(hits * 20, rows * 20).studentised()
     assert np.isinf(contrast(many, None, np.array([[1.0, -1.0]]), None).df).all()
+
+
+def at_their_limits(rng: np.random.Generator, rows: int = 1000) -> Audit:
+    """An audit of ten attributes whose gaps are .1."""
+    signs = rng.choice([-1, 1], (rows, 10))
+    p = (rng.random(rows) < 0.5 + 0.05 * signs.sum(1)).astype(int)
+    table = pd.DataFrame(signs).astype(str).rename(columns="attribute_{}".format)
+    return rf.audit(table.assign(y=p, p=p), y_true="y", y_pred="p",
+                    metrics=[GAPS[0], "selection_rate_by_group"],
+                    sensitive_features=list(table))  # fmt: skip
+
+
+@pytest.mark.parametrize("draws", [12, pytest.param(400, marks=pytest.mark.slow)])
+def test_no_verdict_on_ten_gaps_at_their_limits_is_evident(draws: int) -> None:
+    """Neither that a gap exceeds its limit nor that it does not; before, in 40 %."""
+    evident = []
+    for seed in range(draws):
+        audit = at_their_limits(np.random.default_rng([13, seed]))
+        judged = audit.judged(f"{GAPS[0]}>0.1", "evidence").judgements
+        assert len(judged) == 10
+        evident.append(any(each.verdict != "INCONCLUSIVE" for each in judged))
+    assert np.mean(evident) < LEVEL + 3 * np.sqrt(LEVEL / draws)
+
+
+def test_gates_on_evidence_have_simultaneous_intervals() -> None:
+    """Those of scipy for rates and of Agresti and Caffo for gaps; a gate alone has plain ones."""
+    audit = at_their_limits(np.random.default_rng(13))
+    rates = audit.rows[audit.rows["metric"] == "selection_rate_by_group"]
+    rates = rates.assign(hits=(rates["value"] * rates["n"]).round().astype(int))
+    hits = rates.set_index(["attribute", "group"])[["hits", "n"]]
+    conditions = ["selection_rate_by_group<0.1", f"{GAPS[0]}[attribute_3]>0.1"]
+    for number, gates in ((21, conditions), (1, conditions[1:])):
+        judged = audit.judged(gates, "evidence").judgements
+        assert len(judged) == number
+        for row in (each.row for each in judged):
+            if row.group:
+                test = stats.binomtest(*hits.loc[row.attribute, row.group])
+                ends = test.proportion_ci(1 - LEVEL / number, method="wilson")
+                assert (row.low, row.high) == pytest.approx((ends.low, ends.high))
+                continue
+            (k, n), (other_k, other_n) = hits.loc[row.attribute].to_numpy()
+            p, q = (k + 1) / (n + 2), (other_k + 1) / (other_n + 2)
+            error = np.sqrt(p * (1 - p) / (n + 2) + q * (1 - q) / (other_n + 2))
+            half = special.ndtri(1 - LEVEL / number / 2) * error
+            assert (row.low, row.high) == pytest.approx(
+                (max(abs(p - q) - half, 0), abs(p - q) + half)
+            )
+    plain = {each.row.low for each in audit.judged(conditions).judgements}
+    assert plain < {*audit.rows["low"]}  # by the estimates
 
 
 @pytest.mark.parametrize("draws", [10, pytest.param(160, marks=pytest.mark.slow)])

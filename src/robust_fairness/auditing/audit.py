@@ -15,6 +15,7 @@ from robust_fairness.auditing.door import check, with_bins_of
 from robust_fairness.auditing.few_labels import Plan, of_labels, planned
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.frame import Frame
+from robust_fairness.auditing.gates import SIMULTANEOUS, Rule
 from robust_fairness.auditing.labelled import label_selection
 from robust_fairness.auditing.page import audit_page
 from robust_fairness.auditing.power import power_of
@@ -24,6 +25,7 @@ from robust_fairness.auditing.search import searched
 from robust_fairness.auditing.strata import InStrata, in_strata
 from robust_fairness.auditing.verdict import of_strata, worst_group
 from robust_fairness.auditing.who import gap_names
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.intervals import Compared
 
 SUMMARY = (
@@ -77,6 +79,28 @@ class Audit(Frame, AuditFindings):
             for column, end in (("value", ""), ("low", "low"), ("high", "high"))
             if np.isfinite(row[column])
         }
+
+    def judged(self, conditions: str | Sequence[str], rule: Rule = "estimate") -> "Audit":
+        """The audit with the verdicts of conditions that must not hold.
+
+        Where intervals decide, on ``evidence`` or in ``doubt``, all values that are judged together
+        have simultaneous intervals, each at the level over their number (Bonferroni): of all
+        verdicts that need evidence, one is wrong in at most 5 % of audits. Estimates without labels
+        keep their intervals.
+
+        Args:
+            conditions: such as ``equalized_odds_difference[sex]>0.1``.
+            rule: what fails a gate, see ``Gate.judgements``.
+        """
+        judgements = self.judgements_of(conditions, rule)
+        family = sum(np.isfinite([each.row.low, each.row.high]).any() for each in judgements)
+        if rule != "estimate" and family > 1 and self.options.labels != "none":
+            options = replace(self.options, search=False)
+            wider = audited(
+                self.predictions, options, self.name, self.earlier, self.then, LEVEL / family
+            )
+            judgements = wider.judgements_of(conditions, rule, SIMULTANEOUS)
+        return replace(self, judgements=judgements)
 
     def failures(self, *conditions: str) -> list[str]:
         """What fails of conditions that must not hold, such as ``delta_eo[sex]>0.1``."""
@@ -164,14 +188,17 @@ def audited(
     name: str,
     then: Predictions | None = None,
     then_name: str = "",
+    level: float = LEVEL,
 ) -> Audit:
     """The audit of checked predictions, compared with earlier ones where there are.
+
+    Intervals of values, changes and strata are at ``level``.
 
     Raises:
         InputError: both do not have the same classes and kinds of columns.
     """
     worst = searched(now, options) if options.search else []
-    current = scored(now, options, name)
+    current = scored(now, options, name, level)
     gaps = gap_names(current.rows)
     attributes = {*now.groups, *now.membership}
     alone = {key: made for key, made in current.compared.items() if key[0] in attributes}
@@ -180,12 +207,12 @@ def audited(
     strata: list[InStrata] = []
     if options.control_features:
         shown = [gap for gap in gaps if gap in {*current.rows["metric"]}]
-        strata = in_strata(now, shown)
+        strata = in_strata(now, shown, level)
     changed: pd.DataFrame | None = None
     compared_then: Mapping[tuple[str, str], Compared] = alone
     if then is not None:
         require_comparable(now, then, (name, then_name))
-        earlier = scored(then, options, then_name)
+        earlier = scored(then, options, then_name, level)
         tested = tested_changes(current.compared, earlier.compared)
         changed, compared_then = changes(current.rows, earlier.rows, tested), earlier.compared
     return Audit(

@@ -25,6 +25,7 @@ from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.predictions import Predictions, attribute_name
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Source
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.intervals import Compared, Interval, ratio
 from robust_fairness.numbers.quantities import Means
@@ -101,12 +102,13 @@ def strata_of(predictions: Predictions) -> Iterator[tuple[str, ControlStrata]]:
         yield attribute, ControlStrata(name, control, names, codes, number, source)
 
 
-def within(gap: Gap, strata: ControlStrata) -> Within:
+def within(gap: Gap, strata: ControlStrata, level: float = LEVEL) -> Within:
     """A gap within strata.
 
     Args:
         gap: of a kind ``COMBINED``.
         strata: groups within strata.
+        level: of its interval.
     """
     groups = len(strata.groups)
     if not TWO <= groups <= MOST_GROUPS:
@@ -124,11 +126,11 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
                 f"{quantity.words}",
             )  # fmt: skip
     bounded = parts[0].bounded
-    rates = _rates(parts, shares, pairs, bounded)
+    rates = _rates(parts, shares, pairs, bounded, level)
     mean = rates.mean[0].reshape(len(parts), len(pairs), TWO)
     differences = mean[..., 0] - mean[..., 1]
     if gap.how == "ratio":
-        return _ratio(rates, mean)
+        return _ratio(rates, mean, level)
     if gap.how == "sum":
         of = linear_gap("sum", TWO, len(parts))
     else:
@@ -136,7 +138,7 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
         signs = np.kron(np.eye(size), np.array([[1.0, -1.0], [-1.0, 1.0]]))
         of = LinearGap(signs)
     most = np.inf if not bounded else float(len(parts)) if gap.how == "sum" else 1.0
-    compared = Compared(strata.groups, rates, of, most)
+    compared = Compared(strata.groups, rates, of, most, level=level)
     value = float(of.of(rates.mean)[0])
     place = np.unravel_index(np.abs(differences).argmax(), differences.shape)
     ends = [strata.groups[group] for group in pairs[place[1]]]
@@ -144,7 +146,7 @@ def within(gap: Gap, strata: ControlStrata) -> Within:
     return Within(value, note, compared, compared.bound(), differences)
 
 
-def _ratio(rates: Rates, mean: np.ndarray) -> Within:
+def _ratio(rates: Rates, mean: np.ndarray, level: float) -> Within:
     """The smallest ratio of standardised rates ``[rates, pairs, 2]``; of a single pair bounded."""
     differences = mean[..., 0] - mean[..., 1]
     if not (mean.max(-1) > 0).all():
@@ -154,7 +156,7 @@ def _ratio(rates: Rates, mean: np.ndarray) -> Within:
         return Within(value, differences=differences)
     share, variance = rates.mean[0] * (1 - rates.mean[0]), rates.variance[0]
     n = np.where(variance > 0, share / np.where(variance > 0, variance, 1) + 1, rates.n[0])
-    return Within(value, bound=ratio(rates.mean[0] * n, n), differences=differences)
+    return Within(value, bound=ratio(rates.mean[0] * n, n, level), differences=differences)
 
 
 def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
@@ -167,7 +169,11 @@ def _shares(weight: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def _rates(
-    parts: Sequence[Means], shares: list[np.ndarray], pairs: np.ndarray, bounded: bool
+    parts: Sequence[Means],
+    shares: list[np.ndarray],
+    pairs: np.ndarray,
+    bounded: bool,
+    level: float,
 ) -> Rates:
     """Standardised rates in the order rate, pair, end."""
     values, variances, rows, deviations = [], [], [], []
@@ -202,7 +208,7 @@ def _rates(
         covariance[:, size, size] = variance
     n = n.astype(np.float64)
     if not bounded:
-        return Rates(value[..., None], variance * student_factor(n - 1), n, bounded=False)
+        return Rates(value[..., None], variance * student_factor(n - 1, level), n, bounded=False)
     return Rates(value[..., None], variance, n, covariance=covariance)
 
 

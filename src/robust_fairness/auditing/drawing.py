@@ -37,6 +37,7 @@ def interval_svg(
     axis: tuple[float, float],
     line: float | None = None,
     then: tuple[float, float, float] | None = None,
+    interval: str = "95 %",
 ) -> Markup:
     """A dot with its interval on an axis; arrows where it goes beyond.
 
@@ -47,13 +48,14 @@ def interval_svg(
         axis: both ends of the axis.
         line: a limit or an overall value, drawn as a vertical line.
         then: earlier value with its bounds, drawn hollow below the value.
+        interval: which interval it is, in words.
     """
     parts = [f"<path class=a d='M0 {HEIGHT / 2:g}H{WIDTH}'/>"]
     if line is not None and np.isfinite(line):
         parts.append(f"<path class=l d='M{_place(line, axis):g} 0V{HEIGHT}'/>")
     height = HEIGHT / 2 if then is None else HEIGHT / 4
     parts += _mark(value, low, high, axis, height, "v")
-    said = f"{number(value, low, high)}, 95 % interval{within(low, high)}"
+    said = f"{number(value, low, high)}, {interval} interval{within(low, high)}"
     if then is not None:
         parts += _mark(*then, axis, 3 * HEIGHT / 4, "t")
         said += f"; before {number(*then)}"

@@ -1,10 +1,9 @@
 """What an audit found: values, changes, and verdicts of gates."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -27,8 +26,6 @@ from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.metrics import Undefined
 from robust_fairness.metrics.macro_averages import balanced_accuracy
 from robust_fairness.numbers.intervals import Compared
-
-Found = TypeVar("Found", bound="AuditFindings")
 
 
 @dataclass(frozen=True)
@@ -88,12 +85,15 @@ class AuditFindings:
             raise InputError("changes: this audit has no reference; allowed: audit(reference=...)")
         return self.changed.copy()
 
-    def judged(self: Found, conditions: str | Sequence[str], rule: Rule = "estimate") -> Found:
-        """The audit with the verdicts of conditions that must not hold.
+    def judgements_of(
+        self, conditions: str | Sequence[str], rule: Rule = "estimate", intervals: str = gates.PLAIN
+    ) -> list[Judgement]:
+        """Verdicts of conditions that must not hold, by the intervals of the audit, worst first.
 
         Args:
             conditions: such as ``equalized_odds_difference[sex]>0.1``.
             rule: what fails a gate, see ``Gate.judgements``.
+            intervals: which intervals the audit has, in words.
         """
         judgements: list[Judgement] = []
         groups = self.predictions.groups_by_column
@@ -106,11 +106,10 @@ class AuditFindings:
             rows = gates.as_values(self.changes()) if gate.change else self.rows
             if gate.attribute in {each.name for each in self.strata}:
                 rows = as_rows(self.strata)
-            judged = gate.judgements(rows, rule, without)
+            judged = gate.judgements(rows, rule, without, intervals)
             of_labels = self.label_selection and gate.metric not in SELECTIONS
             judgements += map(Judgement.undecided, judged) if of_labels else judged
-        judgements.sort(key=lambda judgement: gates.VERDICTS.index(judgement.verdict))
-        return replace(self, judgements=judgements)
+        return sorted(judgements, key=lambda judged: gates.VERDICTS.index(judged.verdict))
 
     @property
     def failed(self) -> list[str]:

@@ -43,6 +43,7 @@ ANY_GROUPS = {
 EMPTY: Mapping[str, str] = {}
 COMPARED = {">": np.greater, ">=": np.greater_equal, "<": np.less, "<=": np.less_equal}
 
+PLAIN, SIMULTANEOUS = "95 %", "simultaneous 95 %"  # intervals
 Rule = Literal["estimate", "evidence", "doubt"]
 Verdict = Literal["FAIL", "INCONCLUSIVE", "PASS"]
 VERDICTS: tuple[Verdict, ...] = ("FAIL", "INCONCLUSIVE", "PASS")
@@ -71,7 +72,11 @@ class Gate:
     group: str = ""
 
     def judgements(
-        self, rows: pd.DataFrame, rule: Rule = "estimate", lacking: Mapping[str, str] = EMPTY
+        self,
+        rows: pd.DataFrame,
+        rule: Rule = "estimate",
+        lacking: Mapping[str, str] = EMPTY,
+        intervals: str = PLAIN,
     ) -> Iterator["Judgement"]:
         """The judgement of each value of the metric.
 
@@ -82,6 +87,7 @@ class Gate:
                 without interval is its own; the estimate of a small group and a value that is not
                 defined need evidence. Where a bound is not known every value is possible.
             lacking: attributes without groups, and why; a gate on groups fails on each of them.
+            intervals: which intervals the rows have, in words.
         """
         if self.change and "change" not in rows:
             raise InputError(f"gate {self.text!r}: a change needs an earlier period")
@@ -114,9 +120,9 @@ class Gate:
             judged = judged.assign(small=False, applies=True)
         judged = judged.reindex(columns=[field.name for field in fields(Judged)])
         for row in judged.itertuples(index=False):
-            yield self._judgement(Judged(*row), rule)
+            yield self._judgement(Judged(*row), rule, intervals)
 
-    def _judgement(self, row: "Judged", rule: Rule) -> "Judgement":
+    def _judgement(self, row: "Judged", rule: Rule, intervals: str) -> "Judgement":
         place = f"{self.metric}{f' ({row.place})' if row.place else ''}"
         if self.change:
             place = f"change of {place}"
@@ -129,9 +135,8 @@ class Gate:
         value = "not defined" if np.isnan(row.value) else number(row.value, row.low, row.high)
         if np.isfinite(row.value) and float(value.replace(",", "")) == self.limit != row.value:
             value = f"{row.value:.6g}"  # the side of the limit that it is on
-        reason = (
-            f"{self.text}: {place} is {value}{within(row.low, row.high).replace('(', '(95 % ')}"
-        )
+        interval = within(row.low, row.high).replace("(", f"({intervals} ")
+        reason = f"{self.text}: {place} is {value}{interval}"
         if np.isnan(row.value) and row.note:
             reason += f"; {row.note}"
         evident = self._verdict(row, "evidence") == verdict
@@ -139,7 +144,7 @@ class Gate:
             estimated = "the estimate fails, its interval does not exclude values that pass"
             possible = "its interval does not exclude values that fail"
             reason += f"; {estimated if self.meets(row.value) else possible}"
-        return Judgement(self, verdict, reason, row, evident)
+        return Judgement(self, verdict, reason, row, evident, intervals)
 
     def meets(self, value: float) -> bool:
         """Whether a value meets the condition; one that is not defined does not."""
@@ -186,13 +191,17 @@ class Judged:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict of a gate on a value, with one line that says why, and whether it is evident."""
+    """The verdict of a gate on a value, with one line that says why, and whether it is evident.
+
+    ``intervals`` says in words which interval the value has.
+    """
 
     gate: Gate
     verdict: Verdict
     reason: str
     row: Judged = Judged()
     evident: bool = True
+    intervals: str = PLAIN
 
     def undecided(self) -> "Judgement":
         """The same of a value that rests on labels which are no random part of the rows."""

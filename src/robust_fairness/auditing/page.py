@@ -227,7 +227,9 @@ def _gate_line(judgement: Judgement) -> dict[str, Any]:
         axis = axis_of(gate.limit, not gate.change and _is_share(gate.metric))
         if gate.change:
             axis = (-axis[1], axis[1])
-        drawn = interval_svg(row.value, row.low, row.high, axis, gate.limit)
+        drawn = interval_svg(
+            row.value, row.low, row.high, axis, gate.limit, interval=judgement.intervals
+        )
     return {
         "verdict": judgement.verdict,
         "gate": gate.text,

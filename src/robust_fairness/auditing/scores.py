@@ -35,6 +35,7 @@ from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
 from robust_fairness.metrics.evaluation import sources
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.groups import everyone as all_rows
 from robust_fairness.numbers.intervals import Compared, estimated, wilson
@@ -72,8 +73,10 @@ class Scored(NamedTuple):
     between: Sequence[control.Between] = ()
 
 
-def scored(predictions: Predictions, options: Options, name: str = "table") -> Scored:
-    """All values of checked predictions; deterministic.
+def scored(
+    predictions: Predictions, options: Options, name: str = "table", level: float = LEVEL
+) -> Scored:
+    """All values of checked predictions with intervals at a level; deterministic.
 
     Raises:
         InputError: an audit has no such metric.
@@ -96,15 +99,15 @@ def scored(predictions: Predictions, options: Options, name: str = "table") -> S
             rows += rows_of(metric.name, attribute, {"": source.score(len(samples))})
             continue
         of_strata = strata.get(attribute)
-        rows += _rows(metric, attribute, source, compared, of_strata, options.small)
+        rows += _rows(metric, attribute, source, compared, of_strata, options.small, level)
     order = {key: place for place, key in enumerate(metrics)}
     rows.sort(key=lambda row: order[row["metric"]])
     between: list[control.Between] = []
     if options.control_features:
-        inside, between = _within_strata(predictions, options, metrics, rows, compared)
+        inside, between = _within_strata(predictions, options, metrics, rows, compared, level)
         rows += inside
     worst = {name for name, metric in metrics.items() if metric.aggregation in WORST}
-    rows += _missing_rows(predictions) + list(_share_rows(predictions))
+    rows += _missing_rows(predictions) + list(_share_rows(predictions, level))
     for row in rows:
         is_worst = row["metric"] in worst
         row.update(_small_group(row, predictions, options.small, is_worst))
@@ -122,6 +125,7 @@ def _within_strata(
     metrics: Mapping[str, Metric],
     rows: Sequence[Mapping[str, Any]],
     compared: dict[tuple[str, str], Compared],
+    level: float,
 ) -> tuple[list[dict[str, Any]], list[control.Between]]:
     """Rows of gaps within strata of the control features, and differences that are others there.
 
@@ -139,7 +143,7 @@ def _within_strata(
                 continue
             if not whole.get("applies", True) or (gap.how == "sum" and len(strata.groups) != TWO):
                 continue
-            made = control.within(gap, strata)
+            made = control.within(gap, strata, level)
             row = {
                 "attribute": strata.name, "group": "", "metric": key,
                 "value": None if np.isnan(made.value) else made.value,
@@ -184,8 +188,9 @@ def _rows(
     attribute: str,
     source: Counts | Rows,
     compared: dict[tuple[str, str], Compared],
-    strata: Strata | None = None,
-    small: int = 0,
+    strata: Strata | None,
+    small: int,
+    level: float,
 ) -> list[dict[str, Any]]:
     """Rows of a metric with intervals and bounds; no worst group of counts is ``small``."""
     counts = source if isinstance(source, Counts) else None
@@ -193,10 +198,10 @@ def _rows(
         large = counts.known() >= small
         left_out = [name for name, kept in zip(counts.groups, large, strict=True) if not kept]
         if left_out and large.any():
-            rows = _rows(metric, attribute, counts.take(large), compared)
+            rows = _rows(metric, attribute, counts.take(large), compared, None, 0, level)
             note = f"without {', '.join(left_out)}, fewer than {small} rows"
             return [row | {"note": "; ".join(filter(None, (row["note"], note)))} for row in rows]
-    scores, comparison = estimated(metric, source)
+    scores, comparison = estimated(metric, source, level)
     rows = rows_of(metric.name, attribute, scores)
     row, *others = rows
     if comparison is not None:
@@ -270,7 +275,7 @@ def _missing_rows(predictions: Predictions) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _share_rows(predictions: Predictions) -> Iterator[dict[str, Any]]:
+def _share_rows(predictions: Predictions, level: float) -> Iterator[dict[str, Any]]:
     """Share of every group in the rows whose group is known; ``n`` is the size of the group."""
     cells = predictions.counts
     if not cells:  # a continuous target: all rows are of one class
@@ -281,7 +286,7 @@ def _share_rows(predictions: Predictions) -> Iterator[dict[str, Any]]:
         }
     for attribute, of_attribute in cells.items():
         shares = of_attribute.shares()
-        _, low, high = wilson(shares.value, shares.effective)
+        _, low, high = wilson(shares.value, shares.effective, level)
         for place, group in enumerate(of_attribute.groups):
             yield {
                 "attribute": attribute, "group": group, "metric": SHARE,

@@ -76,12 +76,15 @@ def name_in_each(attribute: str, columns: Sequence[str]) -> str:
     return f"{attribute} in each {shown(columns)}"
 
 
-def in_strata(predictions: Predictions, metrics: Sequence[str]) -> list[InStrata]:
+def in_strata(
+    predictions: Predictions, metrics: Sequence[str], level: float = LEVEL
+) -> list[InStrata]:
     """The largest difference in a stratum of control features by attribute and gap.
 
     Args:
         predictions: with control features; of numbers there is no difference.
         metrics: names of gaps, of which the largest differences are compared.
+        level: of their intervals.
     """
     if not predictions.samples.classes:
         return []
@@ -91,7 +94,7 @@ def in_strata(predictions: Predictions, metrics: Sequence[str]) -> list[InStrata
         for attribute, strata in strata_of(predictions)
         for name, gap in gaps.items()
         if gap is not None and gap.how == "largest"
-        for made in _largest(name, gap, attribute, strata, predictions.control)
+        for made in _largest(name, gap, attribute, strata, predictions.control, level)
     ]
     adjusted = holm([each.p for each in largest]).tolist()
     return [replace(each, p=p) for each, p in zip(largest, adjusted, strict=True)]
@@ -111,7 +114,12 @@ def as_rows(differences: Sequence[InStrata]) -> pd.DataFrame:
 
 
 def _largest(
-    name: str, gap: Gap, attribute: str, strata: ControlStrata, control: pd.DataFrame
+    name: str,
+    gap: Gap,
+    attribute: str,
+    strata: ControlStrata,
+    control: pd.DataFrame,
+    level: float,
 ) -> Iterator[InStrata]:
     """The largest difference of a gap's rates in a stratum, if two groups have rows in one."""
     groups = len(strata.groups)
@@ -133,7 +141,7 @@ def _largest(
     error = np.sqrt(square[..., first] + square[..., second])
     known = compared & np.isfinite(difference)
     place = np.unravel_index(np.where(compared, np.abs(raw), -1).argmax(), raw.shape)
-    size, tail = np.where(known, np.abs(difference), 0.0), LEVEL / TWO
+    size, tail = np.where(known, np.abs(difference), 0.0), level / TWO
     least = size + special.ndtri(tail / compared.sum()) * error
     most = size - special.ndtri(tail) * error
     columns = tuple(map(str, control))

@@ -101,7 +101,7 @@ def _without_gates(audit: AuditFindings) -> str:
         return NO_LIMIT if gate else NOTHING_ESTIMATED
     if audit.figure and audit.figure.beyond:
         return f"No: {audit.figure.title}"
-    return _of_gates(audit.judged(gate, "evidence").judgements)
+    return _of_gates(audit.judgements_of(gate, "evidence"))
 
 
 def _of_changes(audit: AuditFindings) -> list[str]:

@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-LEVEL = 0.05  # of all tests and intervals
+from robust_fairness.core import intervals
+
+LEVEL = intervals.LEVEL
 POWER = 0.8  # of detectable changes and of numbers that would suffice
 ROWS, REFITS, SPLITS, DOMAINS = "rows", "refits", "splits", "domains"
 LARGE = 1e10  # degrees of freedom of the normal distribution

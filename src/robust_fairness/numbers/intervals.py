@@ -1,4 +1,4 @@
-r"""95 % intervals of values: of means, of gaps from what they compare, and of ratios.
+r"""Intervals of values: of means, of gaps from what they compare, and of ratios; 95 % by default.
 
 A difference between groups is reported as an absolute value and a worst group is a minimum, so
 resampled values are biased, and percentile and basic bootstrap intervals cover the true value far
@@ -27,6 +27,7 @@ from scipy import sparse
 
 from robust_fairness.core.intervals import half_width, wilson_interval
 from robust_fairness.numbers.counts import TWO, Counts, Source
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.quantities import Array, Means, Quantity, Score
@@ -65,6 +66,7 @@ class Compared:
         gap: the linear functions.
         most: the largest possible value.
         turned: whether the metric is 1 minus the gap, as the accuracy of the worst group is.
+        level: probability that an interval does not contain the gap.
     """
 
     groups: tuple[str, ...]
@@ -72,6 +74,7 @@ class Compared:
     gap: LinearGap
     most: float = 1.0
     turned: bool = False
+    level: float = LEVEL
 
     def bound(self) -> Interval:
         """Its interval; where a group is not known, others may bound it from one side.
@@ -86,7 +89,7 @@ class Compared:
 
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bounds of every test ``[tests]``."""
-        low, high = interval(self.rates, self.gap)
+        low, high = interval(self.rates, self.gap, self.level)
         value = self.gap.among(self.functions_known, self.rates.mean)
         low = np.clip(np.where(value < low, value, low), 0.0, self.most)
         high = np.clip(np.where(value > high, value, high), 0.0, self.most)
@@ -126,7 +129,7 @@ class Compared:
         """
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return None
-        tests = tested(then.rates, self.rates, self.gap)
+        tests = tested(then.rates, self.rates, self.gap, level=self.level)
         change, low = tests["change"], known_or(tests["low"].to_numpy(), -np.inf).clip(-self.most)
         high = known_or(tests["high"].to_numpy(), np.inf).clip(max=self.most)
         if self.turned:
@@ -135,42 +138,46 @@ class Compared:
         return tests.assign(change=change, low=low, high=high, without=without)
 
 
-def estimated(metric: Metric, source: Source) -> tuple[dict[str, Score], Compared | None]:
+def estimated(
+    metric: Metric, source: Source, level: float = LEVEL
+) -> tuple[dict[str, Score], Compared | None]:
     """Scores of a metric by group with their intervals, and what a gap compares."""
     definition = metric.definition
     fits = not definition.binary or len(source.classes) in (0, TWO)
     if fits and isinstance(definition, Quantity) and metric.aggregation in ("", "by_group"):
         of = source if metric.aggregation else source.everyone
         means = of.values(definition, metric.options)
-        return means.scores(of.names, *mean_intervals(definition, means)), None
+        return means.scores(of.names, *mean_intervals(definition, means, level)), None
     scores = metric.of(source)
     if set(scores) != {""} or not scores[""].applies:
         return scores, None
-    compares = compared(metric, source)
+    compares = compared(metric, source, level)
     if compares is not None and not compares.rates.bounded and scores[""].value is None:
         compares = None
-    bound = compares.bound() if compares else ratio_of(metric.gap, source)
+    bound = compares.bound() if compares else ratio_of(metric.gap, source, level)
     return ({"": replace(scores[""], **bound._asdict())} if bound else scores), compares
 
 
-def mean_intervals(quantity: Quantity, means: Means) -> tuple[Array, Array, str]:
+def mean_intervals(
+    quantity: Quantity, means: Means, level: float = LEVEL
+) -> tuple[Array, Array, str]:
     """Wilson's intervals of shares, Student's of other values whose variance is known."""
     if means.bounded:
-        return (*wilson(means.value, means.effective)[1:], "Wilson")
-    half = half_width(np.sqrt(means.variance), rows_of_mean(means.counted))
+        return (*wilson(means.value, means.effective, level)[1:], "Wilson")
+    half = half_width(np.sqrt(means.variance), rows_of_mean(means.counted), level)
     low = means.value - half
     least = -np.inf if quantity.signed else 0.0
     return np.where(np.isnan(low), low, np.maximum(low, least)), means.value + half, "Student's t"
 
 
-def compared(metric: Metric, source: Source) -> Compared | None:
+def compared(metric: Metric, source: Source, level: float = LEVEL) -> Compared | None:
     """What a metric compares; None where it is no gap of values with variances.
 
     Variances of means that are no shares, such as errors, are widened from the normal distribution
     to Student's of each group. Neither many groups nor ratios are compared.
     """
     if metric.name in ONE_VS_REST and isinstance(source, Counts):
-        return _one_vs_rest(metric.name, source)
+        return _one_vs_rest(metric.name, source, level)
     definition, how = metric.definition, metric.form.how
     of: tuple[Any, ...] = (definition,)
     if isinstance(definition, Gap):
@@ -183,7 +190,7 @@ def compared(metric: Metric, source: Source) -> Compared | None:
         return None
     if not parts[0].bounded and np.isnan(parts[0].variance).all():
         return None
-    rates = rates_of(parts, present)
+    rates = rates_of(parts, present, level)
     groups = tuple(np.array(source.names, dtype=object)[present])
     higher = definition.better == "higher"
     if how == "worst":
@@ -195,10 +202,10 @@ def compared(metric: Metric, source: Source) -> Compared | None:
     if how == "worst_gap" and not higher:
         form = LinearGap(-form.functions)
     most = most if rates.bounded else np.inf
-    return Compared(groups, rates, form, most, how == "worst" and higher)
+    return Compared(groups, rates, form, most, how == "worst" and higher, level)
 
 
-def _one_vs_rest(name: str, cells: Counts) -> Compared | None:
+def _one_vs_rest(name: str, cells: Counts, level: float) -> Compared | None:
     """Differences of a group's rates and those of all others, for given shares of the groups.
 
     ``delta_dp_one_vs_rest`` is the largest over classes and groups, ``delta_eo_one_vs_rest`` the
@@ -218,7 +225,8 @@ def _one_vs_rest(name: str, cells: Counts) -> Compared | None:
         of = np.concatenate([np.hstack([s * f for s, f in zip(some, functions, strict=True)])
                              for some in signs])  # fmt: skip
     rates = rates_of(parts, np.ones(len(cells.groups), bool))
-    return Compared(cells.groups, rates, LinearGap(of), 1.0 if of_dp else float(len(parts)))
+    most = 1.0 if of_dp else float(len(parts))
+    return Compared(cells.groups, rates, LinearGap(of), most, level=level)
 
 
 def to_rest(cells: Counts, of_classes: bool) -> Iterator[tuple[Means, Array]]:
@@ -263,13 +271,13 @@ def difference_of(minuend: Iterable[Any], subtrahend: Iterable[Any]) -> tuple[An
     return least, most
 
 
-def ratio(hits: np.ndarray, rows: np.ndarray) -> Interval:
+def ratio(hits: np.ndarray, rows: np.ndarray, level: float = LEVEL) -> Interval:
     """Interval of the smaller over the larger of the proportions ``hits / rows`` ``[2]``.
 
     Equation 8 of Donner and Zou (2012).
     """
     kind = "Donner and Zou"
-    share, low, high = wilson(hits / np.where(rows > 0, rows, np.nan), rows)
+    share, low, high = wilson(hits / np.where(rows > 0, rows, np.nan), rows, level)
     small, large = np.argsort(share, kind="stable")
     if not share[large] > 0:
         return Interval(np.nan, np.nan, kind)
@@ -284,22 +292,24 @@ def ratio(hits: np.ndarray, rows: np.ndarray) -> Interval:
     return Interval(float(least), float(most), kind)
 
 
-def ratio_of(gap: Gap | None, source: Source) -> Interval | None:
+def ratio_of(gap: Gap | None, source: Source, level: float = LEVEL) -> Interval | None:
     """Interval of a ratio of a rate of two groups; None for more."""
     if gap is None or gap.how != "ratio" or len(gap.of) > 1 or len(source.names) != TWO:
         return None
     means = source.values(gap.of[0])
     if not means.bounded or not means.n.all():
         return None
-    return ratio(means.value * means.effective, means.effective)
+    return ratio(means.value * means.effective, means.effective, level)
 
 
-def wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def wilson(
+    share: np.ndarray, n: np.ndarray, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Proportions with lower and upper bounds, ``[m]`` each; NaN without rows.
 
     Where ``n`` is NaN, since the variance is not known, every proportion is possible.
     """
-    low, high = wilson_interval(share, n)
+    low, high = wilson_interval(share, n, level)
     unknown = np.isfinite(share) & np.isnan(n)
     low, high = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
     # exact bounds at 0 and 1, where rounding errors would remain

@@ -184,11 +184,11 @@ class Rates:
         return replace(self, value=self.value[..., :1], counted=True)
 
 
-def rates_of(parts: Sequence[Means], present: Array) -> Rates:
+def rates_of(parts: Sequence[Means], present: Array, level: float = LEVEL) -> Rates:
     """Rates of the groups that are present, bool ``[groups]``, in the order rate, group.
 
     Means of several test sets ``[tests, groups]`` are the tests of a family, means of a single
-    one a single test.
+    one a single test. ``level`` is that of their intervals.
     """
     value, variance, n, counted = (
         np.atleast_2d(np.concatenate([getattr(part, of)[..., present] for part in parts], -1))
@@ -200,7 +200,7 @@ def rates_of(parts: Sequence[Means], present: Array) -> Rates:
         covariance = (drawn.T @ drawn)[None]
     bounded = all(part.bounded for part in parts)
     if not bounded:  # of Student's distribution of each group
-        variance = variance * student_factor(rows_of_mean(counted) - 1)
+        variance = variance * student_factor(rows_of_mean(counted) - 1, level)
     return Rates(value[..., None], variance, n, bounded, True, covariance, counted)
 
 

@@ -48,9 +48,9 @@ def rows_of_mean(counted: Any) -> Array:
     return np.where(counted > FEWEST_OF_MEAN - SAME, counted, np.nan)
 
 
-def student_factor(degrees: Any) -> Array:
+def student_factor(degrees: Any, level: float = LEVEL) -> Array:
     """Factor of a variance from the normal distribution to Student's, at the level of intervals."""
-    tail = 1 - LEVEL / 2
+    tail = 1 - level / 2
     student = special.stdtrit(np.maximum(degrees, 1), tail)
     return np.asarray((student / special.ndtri(tail)) ** 2)
 

@@ -64,6 +64,7 @@ def tested(
     ratio: float | Array = 0.0,
     covariance: Array | None = None,
     family: int = 1,
+    level: float = LEVEL,
 ) -> pd.DataFrame:
     """Changes of a gap between home and other rows, a row per test, which ``judged`` adjusts.
 
@@ -76,6 +77,7 @@ def tested(
         ratio: test by training rows of splits that share rows, per test.
         covariance: of each rate away with that at home ``[tests, rates]``; 0 if independent.
         family: number of tests that are judged together.
+        level: of the bounds of the change.
     """
     home, away, refits = home.studentised(), away.studentised(), home.value.shape[-1]
     question = question or question_of(refits)
@@ -85,7 +87,7 @@ def tested(
     if covariance is not None and home.bounded:
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
-    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family)
+    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family, level)
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(home.value))
     here, there = (of.among(tests.known, rates.mean) for rates in (home, away))
     table = pd.DataFrame(
@@ -180,6 +182,7 @@ class _Tests:
         ratio: float | Array,
         covariance: Array | None,
         family: int,
+        level: float,
     ) -> None:
         self.home, self.away, self.functions = home, away, of.functions
         self.covariance = covariance
@@ -193,9 +196,9 @@ class _Tests:
         self.loosest = np.where(self.known, bounds, -1).argmax(-1)
         self.error = self.signed.error[rows, self.decisive]
         self.df = self.signed.df[rows, self.decisive]
-        self._compare(of, family)
+        self._compare(of, family, level)
 
-    def _compare(self, of: LinearGap, family: int) -> None:
+    def _compare(self, of: LinearGap, family: int, level: float) -> None:
         """P-values and bounds of growth, shrinking and reversal, times the number of functions."""
         home, away, number = self.home, self.away, len(of.functions)
         up, down = (
@@ -215,14 +218,14 @@ class _Tests:
             for name, p in (("grew", p_more), ("shrank", p_less), ("reversed", turned))
         }
         self.p_signed = np.minimum(number * smallest, 1)
-        tail = LEVEL / number
+        tail = level / number
         self.low, self.least = (
             np.where(
                 self.known.any(-1),
-                np.where(self.known, more.value - more.critical(level), np.inf).min(-1),
+                np.where(self.known, more.value - more.critical(one_sided), np.inf).min(-1),
                 -np.inf,
             )
-            for level in (tail, tail / family)
+            for one_sided in (tail, tail / family)
         )
         self.high = -np.where(self.known, less.value - less.critical(tail), -np.inf).min(-1)
 
