@@ -78,7 +78,7 @@ def test_normalisation_is_an_option():
     default, other, x = build().eval(), build(mean=[0.5] * 3, deviation=[0.5] * 3).eval(), rows()
     scaled = (2 * x - 1) * default.deviation + default.mean
     torch.testing.assert_close(other(x), default(scaled), rtol=1e-3, atol=1e-4)
-    with pytest.raises(ValueError, match="allowed: numbers above 0"):
+    with pytest.raises(ValueError, match="deviation.*\n.*greater than 0"):
         resnet50.ResNet50.Parameters(deviation=(0.1, 0.0, 1.0))
 
 

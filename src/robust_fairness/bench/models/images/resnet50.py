@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import field_validator
+from pydantic import PositiveFloat, field_validator
 from torch import Tensor, nn
 from torchvision.models import ResNet, resnet50
 
@@ -48,7 +48,7 @@ class ResNet50(SingleModel):
 
         weights: WeightsFile | None = None
         mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-        deviation: tuple[float, float, float] = (0.229, 0.224, 0.225)
+        deviation: tuple[PositiveFloat, PositiveFloat, PositiveFloat] = (0.229, 0.224, 0.225)
 
         @field_validator("weights")
         @classmethod
@@ -56,13 +56,6 @@ class ResNet50(SingleModel):
             if path is not None and path.suffix not in SUFFIXES:
                 raise ValueError(f"allowed: a name that ends in {', '.join(SUFFIXES)}")
             return path
-
-        @field_validator("deviation")
-        @classmethod
-        def _positive(cls, deviation: tuple[float, ...]) -> tuple[float, ...]:
-            if min(deviation) <= 0:
-                raise ValueError("allowed: numbers above 0")
-            return deviation
 
     piecewise_linear = True
     early_width, feature_width = SECOND_STAGE, LAST_STAGE
