@@ -263,7 +263,9 @@ def test_every_verdict_by_other_code(paper):
     numbers = pd.to_numeric(stored["ours"], errors="coerce")
     ours = [np.nan if effect is None else effect[0].mean() for effect in effects]
     np.testing.assert_allclose(numbers, ours, atol=6e-4)
-    for row, effect in zip(papers.PAPERS[paper].effects.itertuples(), effects, strict=True):
+    made = papers.PAPERS[paper].effects
+    assert made["state"].tolist() == states
+    for row, effect in zip(made.itertuples(), effects, strict=True):
         if row.ends == "seeds":
             by_seed = effect[0]
             assert (row.low, row.high) == pytest.approx((by_seed.min(), by_seed.max()))
