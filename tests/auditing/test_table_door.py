@@ -9,8 +9,14 @@ import polars
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import robust_fairness as rf
+from robust_fairness.auditing.copies import copied
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 
@@ -109,6 +115,57 @@ def test_what_people_write_is_taken_for_what_it_is(tmp_path, name: str) -> None:
     assert said in done.output
     value = gap(pd.read_csv(tmp_path / "t_audit.csv", keep_default_na=False))
     assert value == pytest.approx(parity(groups, P >= 0.5))
+
+
+COPIES = "rows with the same score have the same target far more often"
+SOME = FRAME.assign(y=FRAME["y"].mask(FRAME.index % 3 > 0))
+TIED = FRAME.assign(p=FRAME["p"].round(2))
+LARGE = FRAME.sample(30_000, replace=True, random_state=0, ignore_index=True)
+LARGE["p"] = np.random.default_rng(0).random(len(LARGE))
+LARGE["y"] = np.random.default_rng(1).random(len(LARGE)) < LARGE["p"]
+LINKED = pd.concat([FRAME.assign(home=range(ROWS))] * 2)
+# Tables, options, whether their rows look like copies.
+COPIED = {
+    "as they are": (FRAME, [], False),
+    "all twice": (pd.concat([FRAME] * 2), [], True),
+    "all ten times": (pd.concat([FRAME] * 10), [], True),
+    "a tenth twice, shuffled": (
+        pd.concat([FRAME, FRAME[:90]]).sample(frac=1, random_state=0), [], True,
+    ),
+    "many as they are": (LARGE, ["--positive=True"], False),
+    "many, a tenth twice": (pd.concat([LARGE, LARGE[::10]]), ["--positive=True"], True),
+    "linked by a unit": (LINKED, ["--unit=home"], False),
+    "scores that are equal by nature": (TIED, [], False),
+    "these twice": (pd.concat([TIED] * 2), [], False),
+    "some labels": (pd.concat([SOME] * 2), ["--labels=some"], False),
+    "no labels": (pd.concat([FRAME] * 2), ["--labels=none"], False),
+    "classes": (pd.concat([FRAME.assign(p=np.where(P >= 0.5, 1, 0))] * 2), [], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_copies_of_rows_are_hinted_at(tmp_path, name: str) -> None:
+    frame, words, alike = COPIED[name]
+    done = audited(tmp_path, frame, *words)
+    assert done.exit_code == 0, done.output
+    assert (COPIES in done.output) == alike
+
+
+@pytest.mark.parametrize("features", [3, 30])
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(max_iter=5000), DecisionTreeClassifier(max_depth=4, random_state=0),
+     RandomForestClassifier(5, random_state=0), KNeighborsClassifier()],
+    ids=lambda model: type(model).__name__,
+)  # fmt: skip
+def test_equal_scores_of_models_are_no_copies(model, features: int) -> None:
+    """Of rounded measurements, which many rows share; each row twice, where scores differ, is."""
+    data = load_breast_cancer()
+    x = np.round(data.data[:, :features] / data.data[:, :features].std(0) * 2)
+    score = model.fit(x[::2], data.target[::2]).predict_proba(x)[:, 1]
+    assert not copied(score, data.target)
+    if len(np.unique(score)) > 0.9 * len(score):
+        assert copied(np.tile(score, 2), np.tile(data.target, 2))
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "latin1", "utf-16", "utf-16-le"])

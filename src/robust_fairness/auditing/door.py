@@ -7,6 +7,7 @@ from typing import get_args
 import numpy as np
 import pandas as pd
 
+from robust_fairness.auditing.copies import copied
 from robust_fairness.auditing.naming import as_category, bins_of, option
 from robust_fairness.auditing.predictions import THRESHOLD, Options, PredictionKind, Predictions
 from robust_fairness.auditing.read.cleaning import (
@@ -126,7 +127,7 @@ def check(
         known=known,
         label_probability=probability,
         intersections=options.intersections,
-        notes=(*door.notes, *door.hints(attributes, outcome.classes)),
+        notes=(*door.notes, *door.hints(attributes, outcome)),
     )
     return predictions if used is None else predictions.take(used)
 
@@ -632,8 +633,8 @@ class _Door:
             )
         return values
 
-    def hints(self, attributes: pd.DataFrame, classes: Sequence[str]) -> Iterator[str]:
-        """A line per text that may mean a missing value, and per group with several spellings."""
+    def hints(self, attributes: pd.DataFrame, outcome: _Outcome) -> Iterator[str]:
+        """Lines on texts that may mean a missing value, groups of several spellings, and copies."""
         for column, values in attributes.select_dtypes("category").items():
             counts = values.value_counts()
             for name in filter(is_placeholder, counts.index[counts > 0]):
@@ -653,10 +654,18 @@ class _Door:
                     f"{ascii(name)} ({counted({'rows': counts[name]})})" for name in names
                 )
                 yield f"{column}: {rows} are groups of their own; if they are one, write one name"
-        for name in filter(is_placeholder, classes):
+        for name in filter(is_placeholder, outcome.classes):
             yield (
                 f"target: {name!r} is a class; if it means a missing value: "
                 f"{option('missing', repr(name))}"
+            )
+        options = self.options
+        judged = options.y_true is not None and options.labels == "all" and options.unit is None
+        if judged and outcome.score.ndim == 1 and copied(outcome.score, outcome.y):
+            yield (
+                f"{options.y_pred}: rows with the same score have the same target far more often "
+                "than rows with similar scores; if rows were copied, leave out the copies, and if "
+                f"they belong together, name what they share: {option('unit', repr('COLUMN'))}"
             )
 
 
