@@ -7,7 +7,6 @@ BLOCK = 100  # rows of similar scores
 MOST_ROWS = 20_000  # that are read
 LEVEL = 1e-3
 FACTOR = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, which mixes bits
-HALF_WORD = 32  # bits
 
 
 def copied(score: np.ndarray, y: np.ndarray) -> bool:
@@ -30,10 +29,8 @@ def copied(score: np.ndarray, y: np.ndarray) -> bool:
     >>> copied(score, y), copied(np.tile(score, 2), np.tile(y, 2))
     (False, True)
     """
-    score = score + 0.0  # -0.0 is 0.0
     if len(score) > MOST_ROWS:
-        mixed = (score.view(np.uint64) * FACTOR) >> np.uint64(HALF_WORD)
-        kept = mixed < np.uint64(2**HALF_WORD * MOST_ROWS // len(score))
+        kept = score.view(np.uint64) * FACTOR < np.uint64(2**64 * MOST_ROWS // len(score))
         score, y = score[kept], y[kept]
     order = np.argsort(score)
     score, y = score[order], y[order]
