@@ -454,10 +454,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             used = (rows.weight > 0) & (True if label is None else rows.y == label)
             codes, values, weight = rows.groups.index[used], positive[used], rows.weight[used]
             by_group = means_of_rows(codes, values, number, weight)
-            every = means_of_rows(np.zeros_like(codes), values, 1, weight)
-            independent = independent_rows(every.value, every.variance, every.effective)
-            design = np.full(number, np.nan_to_num(every.effective / independent, nan=1.0))
-            rate = np.full(number, np.nan_to_num(every.value, nan=0.5))
+            together = means_of_rows(np.zeros_like(codes), values, 1, weight)
+            independent = independent_rows(together.value, together.variance, together.effective)
+            design = np.full(number, np.nan_to_num(together.effective / independent, nan=1.0))
+            rate = np.full(number, np.nan_to_num(together.value, nan=0.5))
             parts.append((by_group.value, by_group.variance, by_group.effective, rate, design))
         value, variance, n, every, design = (np.concatenate(of) for of in zip(*parts, strict=True))
         functions = linear_gap("largest", number, len(parts)).functions
