@@ -55,6 +55,19 @@ def test_explicit_variables_are_those_of_the_trial(method, trial, expected):
     assert list(rows[["explicit", "variables"]].itertuples(index=False, name=None)) == expected
 
 
+def test_table_1_averages_the_single_variables_within_a_seed():
+    """Beside the published number; several variables at once do not count."""
+    trials = {"default": 0.2, "explicit=texture": 0.4, "explicit=texture+digit_color": 0.9}
+    rows = [
+        row(method="rubi", trial=trial, seed=seed, value=value + 0.1 * seed)
+        for trial, value in trials.items()
+        for seed in range(2)
+    ]
+    (line,) = study.table_1(results(rows)).to_dict("records")
+    assert (line["ours"], line["std"]) == pytest.approx((0.35, 0.1 / np.sqrt(2)))
+    assert (line["published"], line["seeds"], line["trials"]) == (0.389, 2, 2)
+
+
 def test_figure_5_has_the_number_of_variables():
     """0 for implicit methods, 7 with all."""
     every = "explicit=" + "+".join(study.PUBLISHED_ORDER)
