@@ -20,7 +20,7 @@ from robust_fairness.core.rendering.figure_html import plotly_source
 from robust_fairness.core.rendering.figures import cut, drawn, line_style, style
 from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
 from robust_fairness.core.rendering.html import table
-from robust_fairness.papers import SECTIONS
+from robust_fairness.papers import SECTIONS, VIEWS
 from robust_fairness.report import Results, report, summary_table
 from robust_fairness.report.figures import by_group, pareto_front, trade_off
 from robust_fairness.report.first_screen import answers
@@ -87,6 +87,19 @@ def test_published_numbers_are_fractions_with_a_place():
     cuma = frame[(frame["view"] == "table_1") & (frame["method"] == "cuma")]
     assert cuma[cuma["metric"] == "delta_er"]["value"].item() == pytest.approx(0.0759)
     assert cuma["std"].notna().all()
+
+
+def test_view_stands_beside_the_published_numbers():
+    """Ours is the mean over seeds, each counted once whatever chose it; 0 seeds is not run."""
+    metrics = made_up()
+    twice = pd.concat([metrics, metrics.assign(selection="every")], ignore_index=True)
+    view = VIEWS["table_1"].rows(Results(twice))
+    row = view[(view["method"] == "cuma") & (view["metric"] == "delta_er")].iloc[0]
+    ours = metrics[(metrics["method"] == "cuma") & (metrics["metric"] == "delta_er")]["value"]
+    assert row["ours"] == pytest.approx(ours.mean())
+    assert row["std"] == pytest.approx(ours.std())
+    assert row["seeds"] == 5
+    assert VIEWS["table_3"].rows(Results(metrics)).empty
 
 
 class Page(HTMLParser):
