@@ -1,7 +1,6 @@
 """``rf.Thresholds``: a classifier repaired, with a promise on new rows."""
 
 import warnings
-from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -48,17 +47,15 @@ from robust_fairness.core.frames import (
 from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.registry import find, names
 from robust_fairness.core.scikit_learn import weight_argument
-from robust_fairness.numbers.estimate import POWER
+from robust_fairness.numbers.estimate import POWER, Estimate
 from robust_fairness.numbers.groups import Groups, everyone, intersection
 from robust_fairness.numbers.quantities import means_of_rows
-from robust_fairness.numbers.rates import Rates, linear_gap
-from robust_fairness.numbers.variance import FEWEST_ROWS, independent_rows
+from robust_fairness.numbers.rates import Rates, contrast, linear_gap
+from robust_fairness.numbers.variance import FEWEST_ROWS
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
+EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
 MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit
-SMALLER = 101  # tolerances from the promised one to 0
-POWER_OF_FIT = 0.9  # of a rule, so that a number of rows known from few has POWER on average
-MOST_DRAWN = 200_000  # simulated differences
 
 
 class Scores(ClassifierMixin, BaseEstimator):
@@ -100,41 +97,6 @@ class _Rows:
     def take(self, rows: np.ndarray) -> "_Rows":
         X = _safe_indexing(self.X, rows)
         return _Rows(X, self.y[rows], self.groups.take(rows), self.weight[rows])
-
-
-@dataclass(frozen=True)
-class _Rates:
-    """Rates that may not differ, of the groups of some rows, in the order label, group.
-
-    Attributes:
-        tested: the rates, a single test.
-        groups: number of groups.
-        functions: differences of two groups ``[difference, rate]``.
-        every: rates of all groups together ``[rate]``.
-        design: rows for each independent row ``[rate]``: less than 1 where decisions are drawn.
-    """
-
-    tested: Rates
-    groups: int
-    functions: np.ndarray
-    every: np.ndarray
-    design: np.ndarray
-
-    @property
-    def value(self) -> np.ndarray:
-        """The rates ``[rate]``."""
-        return self.tested.mean[0]
-
-    @property
-    def draws(self) -> int:
-        """How often rates are simulated."""
-        return int(np.clip(MOST_DRAWN / len(self.functions), 100, 1000))
-
-    def within(self, tolerance: float) -> np.ndarray:
-        """The rates ``[rate]`` of a rule with a tolerance."""
-        value = self.value.reshape(-1, self.groups)
-        middle = (value.max(1, keepdims=True) + value.min(1, keepdims=True)) / 2
-        return value.clip(middle - tolerance / 2, middle + tolerance / 2).ravel()
 
 
 class Thresholds(ClassifierMixin, BaseEstimator):
@@ -256,8 +218,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         codes = (labels == self.classes_[1]).astype(np.int64)
         rows = _Rows(X, codes, groups, weight)
         self._require_cells(rows, 1 + (not fitted) + (self.confidence is not None))
-        random = check_random_state(self.random_state)
-        parts = self._parts(rows, fitted, random)
+        parts = self._parts(rows, fitted)
         if not fitted:
             train = np.flatnonzero(parts == TRAIN)
             weights = {} if sample_weight is None else {self._weight_argument(): weight[train]}
@@ -270,12 +231,12 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self._require_cells(fit_on, 1, " among those that the rule is fitted on")
         if self.confidence is not None and not len(held_out.y):
             raise InputError(f"{place}: no rows are held out of {len(labels):,}, more are needed")
-        optimism = self._learn(fit_on, len(held_out.y), random)
+        self._learn(fit_on, len(held_out.y))
         self.held_out_rows_ = len(held_out.y)
         self.bound_: float | None = None
         self.report_: list[tuple[str, str, float, float]] = []
         if self.confidence is not None:
-            self._test(held_out, len(fit_on.y), len(labels), optimism)
+            self._test(held_out, len(labels))
             self._note(held_out)
         return self
 
@@ -325,23 +286,14 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         by_class = None not in self._rule.among
         return rows.groups.index + (rows.y * len(rows.groups.values) if by_class else 0)
 
-    def _learn(self, rows: _Rows, held_out: int, random: np.random.RandomState) -> np.ndarray:
-        """Fit the rule; returns how much its rates in the population differ from those in rows."""
-        if self.confidence is None or self.tolerance == 1:
-            self._fit_rule(rows, self.tolerance)
-            return np.zeros(1)
-        optimism = self._optimism(rows, random)
+    def _learn(self, rows: _Rows, held_out: int) -> None:
         self._fit_rule(rows, self.tolerance)
-        rates = self._rates(rows)
-        n = rates.tested.n[0]
-
-        def power(tolerance: float) -> float:
-            rule = rates.within(tolerance) + optimism
-            return self._power(rates, rule, n, n * held_out / len(rows.y))
-
-        smaller = np.linspace(self.tolerance, 0, SMALLER)
-        place = bisect_left(smaller, POWER_OF_FIT, key=power)
-        self._fit_rule(rows, float(smaller[min(place, SMALLER - 1)]))
+        if self.confidence is None or self.tolerance == 1:
+            return
+        differences = self._differences(rows)
+        margins = self._margins(differences) * np.sqrt(len(rows.y) / held_out)
+        margin = np.nanmax(margins, initial=0.0)
+        self._fit_rule(rows, max(0.0, self.tolerance - float(margin)))
         share = float(np.average(self._positive(rows), weights=rows.weight))
         if max(share, 1 - share) > CONSTANT:
             warnings.warn(
@@ -350,25 +302,6 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 "between groups; allow a larger tolerance, or give more rows",
                 stacklevel=3,
             )
-        return optimism
-
-    def _optimism(self, rows: _Rows, random: np.random.RandomState) -> np.ndarray:
-        """By how much rates ``[rate]`` among further rows exceed those among ``rows``, on average.
-
-        A rule is fitted to the hull of the curves of its rows, which is above that of the
-        population, most of all for small groups. Rules of both halves of the rows are tried on the
-        other half, both of which have a row that is alone in its group and class. Errors of rates
-        and of the hull are taken to fall with the root of the rows.
-        """
-        rows = rows.take(np.flatnonzero(rows.weight > 0))
-        cells = rows.groups.index + rows.y * len(rows.groups.values)
-        half, alone = drawn(cells, 0.5, random), np.bincount(cells)[cells] == 1
-        halves = [rows.take(np.flatnonzero(of)) for of in (half | alone, ~half)]
-        differences = []
-        for fitted, other in (halves, halves[::-1]):
-            self._fit_rule(fitted, 0.0)
-            differences.append(self._rates(other).value - self._rates(fitted).value)
-        return np.mean(differences, 0) / np.sqrt(2)
 
     def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
         rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
@@ -380,6 +313,10 @@ class Thresholds(ClassifierMixin, BaseEstimator):
     def _positive(self, rows: _Rows) -> np.ndarray:
         codes = rows.groups.index
         return self._decided(self._score(rows.X), np.zeros_like(codes) if self.common else codes)
+
+    def _differences(self, rows: _Rows) -> Estimate:
+        rule = self._rule(self._rule.Parameters())
+        return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
 
     def _note(self, rows: _Rows) -> None:
         decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
@@ -402,10 +339,11 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             before, after = (mean.tolist() for mean in means)
             self.report_ += zip(repeat(name), groups.names, before, after)
 
-    def _test(self, rows: _Rows, fitted: int, total: int, optimism: np.ndarray) -> None:
+    def _test(self, rows: _Rows, total: int) -> None:
         """Test the promise; raise with the number of rows that would show it if it is not shown."""
-        rates = self._rates(rows)
-        self.bound_ = float(np.minimum(self._bounds(rates.tested, rates), 1.0).max())
+        differences, level = self._differences(rows), 1 - self.confidence
+        bounds = differences.bound(level)
+        self.bound_ = float(np.minimum(bounds, 1.0).max())
         if self.bound_ <= self.tolerance:
             return
         if np.isnan(self.bound_):
@@ -420,76 +358,45 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 f" by {len(rows.y):,} held-out rows, which allow up to {self.bound_:.3f} at "
                 f"{self.confidence:.0%}"
             )
-        needed = total * self._growth(rates, len(rows.y), fitted, total, optimism)
-        size = 10 ** int(np.floor(np.log10(needed)) - 1)  # two digits, never less
+        margin = np.nanmax(self._margins(differences), initial=0.0)
+        needed = total * max(self._growth(rows), float(margin / self.tolerance) ** 2)
+        size = 10 ** int(np.floor(np.log10(needed)))  # one digit, never less
         promised = f"{self.constraint}{' by a common mixture' if self.common else ''}"
         raise InputError(
             f"{type(self).__name__}: {promised} within {self.tolerance:g} is not shown{why}; about "
             f"{int(np.ceil(needed / size) * size):,} rows in fit would show it, here {total:,}"
         )
 
-    def _growth(
-        self, rates: "_Rates", held_out: int, fitted: int, total: int, optimism: np.ndarray
-    ) -> float:
+    def _growth(self, rows: _Rows) -> float:
         """How many times as many rows show the promise with a power of 80 %.
 
-        Groups are taken to have the rate of all rows. The number of rows of a group varies, and so
-        does the share of all rows that it is known from. One without held-out rows has one.
+        Groups are taken to have the rates of all rows, whose variance is known where theirs is not.
         """
-        share = held_out / total
-        counts = np.fmax(rates.tested.n, 1) / share
-        likely = np.random.default_rng(0).gamma(counts, size=(rates.draws, counts.size))
-
-        def power(factor: float) -> float:
-            drawn = np.round(share * np.random.default_rng(1).poisson(factor * likely))
-            rule = rates.every + optimism / np.sqrt(factor)
-            return self._power(rates, rule, drawn * fitted / held_out, drawn)
-
-        factors = np.geomspace(1, MOST_GROWTH, STEPS)
-        return float(factors[min(bisect_left(factors, POWER, key=power), STEPS - 1)])
-
-    def _rates(self, rows: _Rows) -> "_Rates":
-        positive, number, parts = self._positive(rows), len(rows.groups.values), []
+        growth = np.geomspace(1, MOST_GROWTH, STEPS)[:, None]
+        positive, parts = self._positive(rows), []
         for label in self._rule.among:
             used = (rows.weight > 0) & (True if label is None else rows.y == label)
-            codes, values, weight = rows.groups.index[used], positive[used], rows.weight[used]
-            by_group = means_of_rows(codes, values, number, weight)
-            together = means_of_rows(np.zeros_like(codes), values, 1, weight)
-            independent = independent_rows(together.value, together.variance, together.effective)
-            design = np.full(number, np.nan_to_num(together.effective / independent, nan=1.0))
-            rate = np.full(number, np.nan_to_num(together.value, nan=0.5))
-            parts.append((by_group.value, by_group.variance, by_group.effective, rate, design))
-        value, variance, n, every, design = (np.concatenate(of) for of in zip(*parts, strict=True))
-        functions = linear_gap("largest", number, len(parts)).functions
-        tested = Rates(value[None, :, None], variance[None], n[None])
-        return _Rates(tested, number, functions, every, design)
+            every = means_of_rows(np.zeros(used.sum(), int), positive[used], 1, rows.weight[used])
+            codes, number = rows.groups.index[used], len(rows.groups.values)
+            by_group = means_of_rows(codes, positive[used], number, rows.weight[used])
+            n = growth * by_group.effective
+            parts.append((np.full_like(n, every.value[0]), every.variance * every.effective / n, n))
+        value, variance, n = (np.concatenate(part, 1) for part in zip(*parts, strict=True))
+        functions = linear_gap("largest", len(rows.groups.values), len(parts)).functions
+        pairs = contrast(Rates(value[..., None], variance, n).corrected(), None, functions, None)
+        furthest = (np.abs(pairs.value) + self._margins(pairs)).max(1)
+        shown = (furthest <= self.tolerance) & (n.min(1) >= EXPECTED_ROWS)
+        return float(growth[shown.argmax() if shown.any() else -1, 0])
 
-    def _bounds(self, tested: Rates, rates: "_Rates") -> np.ndarray:
-        """What differences ``[tests, difference]`` are at most, by two one-sided tests."""
-        corrected = tested.corrected()
-        error = np.sqrt(corrected.variance @ np.square(rates.functions).T)
-        distance = np.abs(corrected.mean @ rates.functions.T)
-        return np.asarray(distance + special.ndtri(self.confidence) * error)
+    def _margins(self, differences: Estimate) -> np.ndarray:
+        """How far within the tolerance differences must be, all to be shown with a power of 80 %.
 
-    def _power(
-        self, rates: "_Rates", rule: np.ndarray, fitted: np.ndarray, held_out: np.ndarray
-    ) -> float:
-        """How often the promise of a rule is shown, by simulation.
-
-        Args:
-            rates: of the rule, on some rows.
-            rule: rates ``[rate]`` among those that it is fitted to, but for their errors.
-            fitted: numbers of rows that it is fitted to, ``[rate]`` or ``[draw, rate]``.
-            held_out: numbers of rows that test it, likewise.
+        A difference varies by the rows that it is fitted to and by as many that test it.
         """
-        random, share = np.random.default_rng(2), rule.clip(0, 1)
-        for n in (fitted, held_out):  # the rates of the population, then those that are tested
-            independent = np.maximum(np.round(n / rates.design), 2)
-            independent = np.broadcast_to(independent, (rates.draws, rule.size)).astype(np.int64)
-            share = random.binomial(independent, share) / independent
-        variance = share * (1 - share) / (independent - 1)
-        tested = Rates(share[..., None], variance, np.broadcast_to(held_out, share.shape))
-        return float((self._bounds(tested, rates) <= self.tolerance).all(1).mean())
+        limits = len(self._rule.among) * (len(self.groups_) - 1)
+        quantile = special.ndtri(1 - (1 - POWER) / limits)
+        error = np.sqrt(2) * differences.error * quantile
+        return np.asarray(differences.critical(1 - self.confidence) + error)
 
     def _require_settings(self) -> None:
         """Check what the constructor took, which checks nothing, as in scikit-learn."""
@@ -537,8 +444,9 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                     f"rows of class {self.classes_[label]}{among}, at least {fewest} are needed"
                 )
 
-    def _parts(self, rows: _Rows, fitted: bool, random: np.random.RandomState) -> np.ndarray:
+    def _parts(self, rows: _Rows, fitted: bool) -> np.ndarray:
         """The part of every row, drawn within the strata that rates are taken in."""
+        random = check_random_state(self.random_state)
         cells = rows.groups.index + rows.y * len(rows.groups.values)
         result = np.full(len(rows.y), FIT)
         if not fitted:

@@ -13,7 +13,10 @@ from sklearn.metrics import roc_curve
 
 from robust_fairness.auditing.repair.base import Decisions, PostProcessing, PostProcessingParameters
 from robust_fairness.core.errors import InputError
+from robust_fairness.numbers.estimate import ROWS, Component, Estimate
 from robust_fairness.numbers.groups import Groups, shown
+from robust_fairness.numbers.quantities import means_of_rows
+from robust_fairness.numbers.rates import Rates, contrast, linear_gap
 
 PRECISION = 1e-9  # of the linear program
 MOST_THRESHOLDS = 1_000  # of a common mixture
@@ -93,6 +96,37 @@ class GroupThresholds(PostProcessing):
         values = [groups.values[code] for code in np.flatnonzero(groups.counts)]
         known = zip([()] if self.hparams.common else values, curves, shares, strict=False)
         return Mixtures({of: mixture(curve.threshold, share) for of, curve, share in known})
+
+    def differences(
+        self,
+        positive: np.ndarray,
+        y_true: np.ndarray,
+        groups: Groups,
+        sample_weight: np.ndarray | None = None,
+    ) -> Estimate:
+        """Differences ``[pair]`` of the rates of two groups, of decisions on rows of every group.
+
+        Every difference comes with both signs. The rows are others than those fitted to.
+
+        Args:
+            positive: probabilities of deciding class 1 ``[n]``.
+            y_true: classes 0 and 1 ``[n]``.
+            groups: groups of the rows, all of which have rows.
+            sample_weight: weights ``[n]``.
+        """
+        weight = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        number, parts = len(groups.values), []
+        for label in self.among:
+            used = (weight > 0) & (True if label is None else y_true == label)
+            parts.append(means_of_rows(groups.index[used], positive[used], number, weight[used]))
+        value, variance, rows = (
+            np.concatenate([getattr(part, name) for part in parts])[None]
+            for name in ("value", "variance", "effective")
+        )
+        rates = Rates(value[..., None], variance, rows).corrected()
+        functions = linear_gap("largest", number, len(parts)).functions
+        pairs = contrast(rates, None, functions, None)
+        return Estimate(pairs.value[0], {ROWS: Component(pairs.variance[0])})
 
 
 @dataclass(frozen=True)
