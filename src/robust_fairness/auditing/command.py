@@ -10,7 +10,8 @@ import pandas as pd
 
 from robust_fairness.auditing.audit import Audit, audited, audited_tables, with_notes_of
 from robust_fairness.auditing.changes import MIX, changes, require_comparable, tested_changes
-from robust_fairness.auditing.door import check, with_bins_of, without_labels
+from robust_fairness.auditing.checked import without_labels
+from robust_fairness.auditing.door import check, with_bins_of
 from robust_fairness.auditing.estimates import ASSUMPTION, ScoredRows, estimate
 from robust_fairness.auditing.export import model_card
 from robust_fairness.auditing.few_labels import Plan
