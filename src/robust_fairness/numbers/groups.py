@@ -77,15 +77,16 @@ def intersection(parts: Sequence[Groups]) -> Groups:
     """Every combination that occurs of groups by several columns of the same rows."""
     complete = np.all([part.codes >= 0 for part in parts], axis=0)
     # Numbers of the combinations of the first columns, in order; never more than there are rows.
-    inverse = np.zeros(complete.sum(), dtype=np.int64)
+    numbers = np.zeros(complete.sum(), dtype=np.int64)
+    values: list[tuple[str, ...]] = [()]
     for part in parts:
-        code = inverse * len(part.values) + part.index[complete]
-        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        pairs = numbers * len(part.values) + part.index[complete]
+        numbers, occurring = pd.factorize(pairs, sort=True)
+        both = (divmod(pair, len(part.values)) for pair in occurring.tolist())
+        values = [(*values[before], *part.values[code]) for before, code in both]
     codes = np.full(len(complete), -1, dtype=np.int64)
-    codes[complete] = inverse
-    rows = np.flatnonzero(complete)[first]
-    values = [[part.values[code] for code in part.index[rows].tolist()] for part in parts]
-    return Groups(codes, tuple(sum(row, ()) for row in zip(*values, strict=True)))
+    codes[complete] = numbers
+    return Groups(codes, tuple(values))
 
 
 def require_categorical(attributes: pd.DataFrame, columns: Sequence[str]) -> None:
