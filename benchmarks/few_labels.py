@@ -40,8 +40,9 @@ from robust_fairness.auditing.predictions import Options
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.intervals import ALL_VALUES, Compared, wilson
+from robust_fairness.numbers.intervals import ALL_VALUES, Compared
 from robust_fairness.numbers.partly import partly_labelled
 
 ROWS, POPULATION, RARE = 20_000, 2_000_000, 0.3
@@ -100,7 +101,7 @@ def values(counts: Counts) -> dict[str, tuple[float, float, float]]:
             made[name] = of_gap(intervals.compared(metric, counts))
             continue
         means = counts.everyone.values(metric.definition)
-        value, low, high = wilson(means.value, means.effective)
+        value, (low, high) = means.value, wilson_interval(means.value, means.effective)
         made[name] = (value[0], low[0], high[0])
     return made
 

@@ -37,7 +37,7 @@ from tempfile import TemporaryDirectory
 
 import pandas as pd
 
-from robust_fairness.auditing.digits import estimate
+from robust_fairness.core.numbers import estimate
 from tools.pages import DOCS, ROOT, STUDIES, Page
 
 SIMULATED = ROOT / "benchmarks" / "results" / "simulated"

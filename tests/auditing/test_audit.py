@@ -14,7 +14,6 @@ from click.testing import CliRunner
 from scipy import stats
 
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.gates import parse
 from robust_fairness.auditing.predictions import Options
@@ -22,11 +21,12 @@ from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.auditing.verdict import gaps
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.core.numbers import estimate
 from robust_fairness.metrics import Score, evaluate, find_metric
 from robust_fairness.numbers import intervals
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups, groups_of
 from tests.auditing.tables import audit, failures
 

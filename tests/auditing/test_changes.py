@@ -17,10 +17,10 @@ from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.verdict import answers, console
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import intervals
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import wilson_interval
 from tests.auditing.tables import audit, failures
 
 

@@ -15,7 +15,7 @@ from robust_fairness.auditing.curves import CALIBRATION, KEPT, STEPS, THRESHOLDS
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups
 
 GAPS = {

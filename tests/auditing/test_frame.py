@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 import robust_fairness as rf
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.numbers.estimate import wilson_interval
 
 PAGE = Path(__file__).parents[2] / "docs" / "from_fairlearn.md"
 RATES = {

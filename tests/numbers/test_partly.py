@@ -9,8 +9,9 @@ from scipy.optimize import minimize_scalar
 
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.intervals import compared, wilson
+from robust_fairness.numbers.intervals import compared
 from robust_fairness.numbers.partly import PartlyLabelled, partly_labelled
 from robust_fairness.numbers.variance import student_factor
 from tests.auditing.tables import few, people
@@ -172,7 +173,7 @@ def covered(kind: str, tables: int) -> Iterator[tuple[bool, ...]]:
         full, some = counts_of(table), counts_of(few(table, 150, seed), score)
         y, decision = full.grid()
         true, means = (c.everyone.means((y == decision) * 1.0) for c in (full, some))
-        _, low, high = wilson(means.value, means.effective)
+        low, high = wilson_interval(means.value, means.effective)
         yield (bool(low[0] <= true.value[0] <= high[0]), *(
             bool(ends[0][0] <= gap.gap.of(gap.rates.mean)[0] <= ends[1][0])
             for metric in metrics

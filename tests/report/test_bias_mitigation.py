@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.core.intervals import wilson_interval
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.papers import SECTIONS
 from robust_fairness.papers.bias_mitigation import views as study
 from robust_fairness.report import report

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from robust_fairness.auditing.digits import estimate
+from robust_fairness.core.numbers import estimate
 
 # A row per change ("all") and its parts, share of a group or class, region, and column.
 WHY = {

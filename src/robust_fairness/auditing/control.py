@@ -21,8 +21,8 @@ from itertools import combinations
 import numpy as np
 from scipy import sparse
 
-from robust_fairness.auditing.digits import number
 from robust_fairness.auditing.predictions import Predictions, attribute_name
+from robust_fairness.core.numbers import number
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Source
 from robust_fairness.numbers.estimate import LEVEL

@@ -11,8 +11,8 @@ from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import TWO
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups, everyone
-from robust_fairness.numbers.intervals import wilson
 
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
@@ -161,7 +161,7 @@ def _bins(
     total = summed(weight)
     with np.errstate(divide="ignore", invalid="ignore"):
         predicted, observed = summed(weight * share[known]) / total, summed(weight * hit) / total
-        _, low, high = wilson(observed, total**2 / summed(weight**2))
+        low, high = wilson_interval(observed, total**2 / summed(weight**2))
     n = summed(np.ones(len(cell)))
     for group, name in enumerate(groups.names):
         for number in range(BINS):

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.who import Panel
-from robust_fairness.core.numbers import written
+from robust_fairness.core.numbers import number, within, written
 from robust_fairness.core.rendering.forest import ARROW, SHAPES, axis_ticks, marker, percent
 
 WIDTH, HEIGHT = 160, 16

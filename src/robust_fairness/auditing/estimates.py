@@ -23,9 +23,9 @@ import pandas as pd
 
 from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.core import tables
-from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import Metric, Score, find_metric
 from robust_fairness.numbers.counts import TWO, Counts
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.quantities import GROUPED
 
@@ -250,7 +250,7 @@ def _bounds(metric: str, score: Score, errors: Sequence[float]) -> dict[str, Any
     """Value and interval; none where no resample has a value."""
     if score.value is None or not errors:
         return {"value": score.value, "note": score.note or "no rows of a class"}
-    radius, most = float(np.quantile(errors, CONFIDENCE)), 2.0 if metric in SUMS else 1.0
+    radius, most = float(np.quantile(errors, 1 - LEVEL)), 2.0 if metric in SUMS else 1.0
     return {
         "value": score.value, "low": max(0.0, score.value - radius),
         "high": min(most, score.value + radius), "interval": "bootstrap, CBPE", "note": "",

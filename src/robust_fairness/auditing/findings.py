@@ -24,7 +24,7 @@ from robust_fairness.auditing.who import Figure, figure_of
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.metrics import Undefined
-from robust_fairness.metrics.macro_averages import balanced_accuracy
+from robust_fairness.metrics.classification import balanced_accuracy
 from robust_fairness.numbers.intervals import Compared
 
 

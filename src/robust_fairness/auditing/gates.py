@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.numbers import number, within
 
 FORM = re.compile(
     r"\s*(?P<change>change\s*\(\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(\[(?P<attribute>.+?)\])?\s*"

@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.auditing.digits import number, p_value
 from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.core.numbers import number, p_value
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.estimate import LEVEL
 

@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.changes import change_of
-from robust_fairness.auditing.digits import estimate, number
 from robust_fairness.auditing.followed import FEWEST, Followed, hits_of, values_of
 from robust_fairness.auditing.periods import Periods, order_of, periods_of, span
 from robust_fairness.auditing.predictions import Predictions
@@ -21,7 +20,7 @@ from robust_fairness.auditing.read.columns import require_same_spelling
 from robust_fairness.auditing.state import read, written
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.numbers import counted
+from robust_fairness.core.numbers import counted, estimate, number
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.groups import Groups

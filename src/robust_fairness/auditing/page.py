@@ -11,7 +11,6 @@ from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, 
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
 from robust_fairness.auditing.curves import KEPT, curve
 from robust_fairness.auditing.definitions import definition
-from robust_fairness.auditing.digits import number, within
 from robust_fairness.auditing.drawing import (
     axis_of,
     curves_svg,
@@ -37,6 +36,7 @@ from robust_fairness.auditing.verdict import (
 )
 from robust_fairness.auditing.who import Figure
 from robust_fairness.core import tables
+from robust_fairness.core.numbers import number, within
 from robust_fairness.core.rendering.forest import SHAPES
 from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric

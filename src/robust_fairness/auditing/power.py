@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from robust_fairness.auditing.digits import number
-from robust_fairness.core.numbers import counted
+from robust_fairness.core.numbers import counted, number
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL, POWER
 from robust_fairness.numbers.intervals import Compared

@@ -18,7 +18,6 @@ import pandas as pd
 
 from robust_fairness.auditing import control
 from robust_fairness.auditing.bounds import Strata, bounds_in_counts, bounds_in_strata
-from robust_fairness.auditing.digits import estimate
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.auditing.metric_names import (
     CORRECTED,
@@ -30,15 +29,15 @@ from robust_fairness.auditing.metric_names import (
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core import tables
 from robust_fairness.core.draws import subset
-from robust_fairness.core.numbers import counted
+from robust_fairness.core.numbers import counted, estimate
 from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
 from robust_fairness.metrics.evaluation import sources
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import LEVEL, wilson_interval
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.groups import everyone as all_rows
-from robust_fairness.numbers.intervals import Compared, estimated, wilson
+from robust_fairness.numbers.intervals import Compared, estimated
 from robust_fairness.numbers.metrics import rows_of
 from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
@@ -286,7 +285,7 @@ def _share_rows(predictions: Predictions, level: float) -> Iterator[dict[str, An
         }
     for attribute, of_attribute in cells.items():
         shares = of_attribute.shares()
-        _, low, high = wilson(shares.value, shares.effective, level)
+        low, high = wilson_interval(shares.value, shares.effective, level)
         for place, group in enumerate(of_attribute.groups):
             yield {
                 "attribute": attribute, "group": group, "metric": SHARE,

@@ -16,16 +16,14 @@ from math import prod
 
 import numpy as np
 
-from robust_fairness.auditing.digits import number, p_value
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.intervals import exact_bounds
-from robust_fairness.core.numbers import counted
+from robust_fairness.core.numbers import counted, number, p_value
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import LEVEL, exact_bounds
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.quantities import Quantity
 

@@ -20,8 +20,8 @@ import pandas as pd
 from scipy import special
 
 from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, strata_of
-from robust_fairness.auditing.digits import estimate, p_value
 from robust_fairness.auditing.predictions import Predictions
+from robust_fairness.core.numbers import estimate, p_value
 from robust_fairness.metrics import Gap, find_metric
 from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO

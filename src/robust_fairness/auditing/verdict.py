@@ -6,14 +6,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.digits import estimate, number, within
 from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import VERDICTS, Judgement, Verdict
 from robust_fairness.auditing.labelled import NO_PART
 from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.naming import option
 from robust_fairness.auditing.who import GAPS, GAPS_OF_CLASSES, SUGGESTED, gap_names
-from robust_fairness.core.numbers import counted, exact
+from robust_fairness.core.numbers import counted, estimate, exact, number, within
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import answer, gated, grew_in
 from robust_fairness.numbers.estimate import LEVEL

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from robust_fairness.core.questions import in_tail
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.forms import missing
 from robust_fairness.numbers.groups import Groups, as_groups
-from robust_fairness.numbers.intervals import wilson
 from robust_fairness.numbers.quantities import RowValues, Score, means_of, measure
 
 SIDES = ("head", "tail")
@@ -26,7 +26,7 @@ def _by_side(
     classes = int(y_true.max(initial=0)) + 1
     tail = in_tail(y_true, as_groups(sensitive_features).index, classes, beta)
     means = means_of(RowValues(y_pred == y_true), Groups.named(tail.astype(np.int64), SIDES))
-    return means.scores(SIDES, *wilson(means.value, means.n)[1:], "Wilson")
+    return means.scores(SIDES, *wilson_interval(means.value, means.n), "Wilson")
 
 
 @measure(better="higher", options={"beta": BETA})

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from robust_fairness.core import intervals
-
-LEVEL = intervals.LEVEL
+LEVEL = 0.05  # of all tests and intervals
 POWER = 0.8  # of detectable changes and of numbers that would suffice
 ROWS, REFITS, SPLITS, DOMAINS = "rows", "refits", "splits", "domains"
 LARGE = 1e10  # degrees of freedom of the normal distribution
+TINY = 1e-12  # hits or misses that count as none
 NODES = 129  # of the integral over the chi-squared variable
 
 Array = np.ndarray
@@ -161,3 +160,49 @@ def _mixed_tail(distance: Array, known: Array, variance: Array, df: Array) -> Ar
 def _excess(distance: Array, known: Array, variance: Array, df: Array, tail: Array) -> Array:
     """How much the logarithm of the tail at a distance is above that of ``tail``."""
     return np.asarray(np.log(_mixed_tail(distance, known, variance, df) / tail))
+
+
+def half_width(error: Any, n: Any, level: float = LEVEL) -> Any:
+    """Half the width of Student's interval of a mean of n values with this standard error."""
+    return special.stdtrit(n - 1, 1 - level / 2) * error
+
+
+def wilson_interval(share: Any, n: Any, level: float = LEVEL) -> tuple[Array, Array]:
+    """Wilson's score interval of proportions; NaN where ``n`` is 0.
+
+    Where ``n`` is NaN, since the variance is not known, every proportion is possible.
+
+    Args:
+        share: proportions ``[m]``.
+        n: numbers of rows of equal weight ``[m]``.
+        level: probability that the interval does not contain the true proportion.
+    """
+    z = special.ndtri(1 - level / 2)
+    share, rows = np.asarray(share, np.float64), np.where(n > 0, n, np.nan)
+    middle = (share + z**2 / (2 * rows)) / (1 + z**2 / rows)
+    half = z / (1 + z**2 / rows) * np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2))
+    unknown = np.isfinite(share) & np.isnan(n)
+    low, high = np.where(unknown, 0.0, middle - half), np.where(unknown, 1.0, middle + half)
+    # exact bounds at 0 and 1, where rounding errors would remain
+    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)
+
+
+def exact_bounds(hits: Any, n: Any, tail: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds of proportions, each wrong with a probability of at most ``tail``.
+
+    Those of Clopper and Pearson (1934), which hold for any number of rows; of weighted rows, with
+    numbers that need not be whole (Korn and Graubard 1998).
+
+    >>> [round(float(bound), 4) for bound in exact_bounds(0, 10, 0.025)]
+    [0.0, 0.3085]
+
+    Args:
+        hits: rows with a hit ``[...]``.
+        n: rows ``[...]``.
+        tail: probability that the proportion is below the lower, and above the upper bound.
+    """
+    hits, n, tail = np.broadcast_arrays(np.asarray(hits, np.float64), n, tail)
+    missed = n - hits
+    low = special.betaincinv(np.maximum(hits, TINY), missed + 1, tail)
+    high = special.betaincinv(hits + 1, np.maximum(missed, TINY), 1 - tail)
+    return np.where(hits > 0, low, 0.0), np.where(missed > 0, high, 1.0)

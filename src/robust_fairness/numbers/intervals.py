@@ -25,9 +25,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from robust_fairness.core.intervals import half_width, wilson_interval
 from robust_fairness.numbers.counts import TWO, Counts, Source
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import LEVEL, half_width, wilson_interval
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.quantities import Array, Means, Quantity, Score
@@ -163,7 +162,7 @@ def mean_intervals(
 ) -> tuple[Array, Array, str]:
     """Wilson's intervals of shares, Student's of other values whose variance is known."""
     if means.bounded:
-        return (*wilson(means.value, means.effective, level)[1:], "Wilson")
+        return (*wilson_interval(means.value, means.effective, level), "Wilson")
     half = half_width(np.sqrt(means.variance), rows_of_mean(means.counted), level)
     low = means.value - half
     least = -np.inf if quantity.signed else 0.0
@@ -277,7 +276,8 @@ def ratio(hits: np.ndarray, rows: np.ndarray, level: float = LEVEL) -> Interval:
     Equation 8 of Donner and Zou (2012).
     """
     kind = "Donner and Zou"
-    share, low, high = wilson(hits / np.where(rows > 0, rows, np.nan), rows, level)
+    share = hits / np.where(rows > 0, rows, np.nan)
+    low, high = wilson_interval(share, rows, level)
     small, large = np.argsort(share, kind="stable")
     if not share[large] > 0:
         return Interval(np.nan, np.nan, kind)
@@ -300,17 +300,3 @@ def ratio_of(gap: Gap | None, source: Source, level: float = LEVEL) -> Interval 
     if not means.bounded or not means.n.all():
         return None
     return ratio(means.value * means.effective, means.effective, level)
-
-
-def wilson(
-    share: np.ndarray, n: np.ndarray, level: float = LEVEL
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Proportions with lower and upper bounds, ``[m]`` each; NaN without rows.
-
-    Where ``n`` is NaN, since the variance is not known, every proportion is possible.
-    """
-    low, high = wilson_interval(share, n, level)
-    unknown = np.isfinite(share) & np.isnan(n)
-    low, high = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
-    # exact bounds at 0 and 1, where rounding errors would remain
-    return share, np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from robust_fairness.core.intervals import exact_bounds
-from robust_fairness.numbers.estimate import LEVEL, Array
+from robust_fairness.numbers.estimate import LEVEL, Array, exact_bounds
 from robust_fairness.numbers.rates import LinearGap
 from robust_fairness.numbers.variance import ADDED
 

@@ -8,7 +8,6 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
-from robust_fairness.core.intervals import half_width
 from robust_fairness.core.rendering.figures import (
     AROUND_POINTS,
     BESIDE,
@@ -23,6 +22,7 @@ from robust_fairness.core.rendering.figures import (
     style,
 )
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import half_width
 from robust_fairness.numbers.variance import FEWEST_REFITS
 from robust_fairness.report.ranks import Comparison
 from robust_fairness.report.results import UNSHIFTED, distinct, where

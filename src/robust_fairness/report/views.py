@@ -15,9 +15,9 @@ import plotly.graph_objects as go
 import yaml
 
 from robust_fairness.bench.experiment.yaml_source import FASTER
-from robust_fairness.core.intervals import wilson_interval
 from robust_fairness.core.rendering.figures import drawn
 from robust_fairness.metrics.criteria import EVERY
+from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.report.claims import declared, effects
 from robust_fairness.report.results import CELL, Results, where
 from robust_fairness.report.statistics import over_seeds

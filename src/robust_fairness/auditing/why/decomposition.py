@@ -28,8 +28,8 @@ from scipy import special
 
 from robust_fairness.auditing.why.columns import MOST_LEVELS
 from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, Overlap, cross_fitted
-from robust_fairness.core.intervals import CONFIDENCE
 from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.quantities import Quantity
 
 RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
@@ -261,7 +261,7 @@ class ScoredDomains:
             moved[place] += 1j * STEP
             of_rows += (parts(moved).imag[2:] / STEP)[:, None] * scores[place]
         at_home, away, *changes = parts(means).tolist()
-        half = special.ndtri((1 + CONFIDENCE) / 2) * self.domains.errors(of_rows)
+        half = special.ndtri(1 - LEVEL / 2) * self.domains.errors(of_rows)
         half[2:] *= WIDER
         whole, mix, x, y_given_x, prediction = (
             PartOfChange(change, change - width, change + width)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.numbers.estimate import LEVEL
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Change:
     @property
     def interval(self) -> tuple[float, float]:
         """Ends of the normal 95 % interval of the change."""
-        half = float(special.ndtri((1 + CONFIDENCE) / 2)) * self.error
+        half = float(special.ndtri(1 - LEVEL / 2)) * self.error
         return self.change - half, self.change + half
 
     @property

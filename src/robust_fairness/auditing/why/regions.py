@@ -8,7 +8,7 @@ import pandas as pd
 from scipy import special
 from sklearn.tree import DecisionTreeRegressor
 
-from robust_fairness.core.intervals import CONFIDENCE
+from robust_fairness.numbers.estimate import LEVEL
 
 LEAVES = 32  # of the tree of a score given the features
 SMALLEST = 20  # rows of a leaf
@@ -69,7 +69,7 @@ def regions(
     tree = _grown(grown, [-1] * len(home) + [1] * len(away), both, depth)
     leaves = [tree.apply(part.x) for part in left]
     by_leaf = _conditions(tree, both, features)
-    critical = float(special.ndtri(1 - (1 - CONFIDENCE) / (2 * len(by_leaf))))
+    critical = float(special.ndtri(1 - LEVEL / (2 * len(by_leaf))))
     rows = []
     for leaf, conditions in by_leaf.items():
         scores = [part.score[at == leaf] for part, at in zip(left, leaves, strict=True)]

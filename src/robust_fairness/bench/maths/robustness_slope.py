@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robust_fairness.core.intervals import half_width
+from robust_fairness.numbers.estimate import half_width
 
 FEWEST_UNITS = 2
 SAME = 1e-12  # relative spread below which numbers are equal
