@@ -172,11 +172,12 @@ def _gap(
 ) -> Score:
     """Mean over the first groups less that over the second, times the sign."""
     value = means.value[first].mean() - means.value[second].mean()
-    note = " less ".join(listed([names[place] for place in some]) for some in (first, second))
-    parts = [_variance_of_mean(means, some) for some in (first, second)]
-    variance = None if None in parts else sum(part for part in parts if part is not None)
+    minuend, subtrahend = [names[place] for place in first], [names[place] for place in second]
+    note = _note(means, names, f"{listed(minuend)} less {listed(subtrahend)}")
+    of_first, of_second = _variance_of_mean(means, first), _variance_of_mean(means, second)
+    variance = None if of_first is None or of_second is None else of_first + of_second
     rows = _rows(means, [*first, *second])
-    return Score(float(sign * value), rows, _note(means, names, note), variance=variance)
+    return Score(float(sign * value), rows, note, variance=variance)
 
 
 def _rows(means: Means, places: Sequence[int]) -> int:
