@@ -198,6 +198,25 @@ def test_labels_that_are_no_random_part_decide_nothing() -> None:
     assert "no test can see" in rf.audit(few(people(2000), 300), **SOME).assumption
 
 
+def test_labels_of_some_months_are_no_random_part() -> None:
+    rng, table = np.random.default_rng(0), people(3000)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 180, 3000), unit="D")
+    may = days >= pd.Timestamp("2024-05-01")
+    dated = {**SOME, "sensitive_features": ["sex", "when"], "bins": {"when": "month"}}
+    doubts = []
+    for chance in (0.2, np.where(may, 0.5, 0.05)):
+        known = rng.random(3000) < chance
+        labelled = table.assign(y=table["y"].where(known), when=days.strftime("%Y-%m-%d"))
+        doubts.append(rf.audit(labelled, **dated).label_selection)
+    random, late = doubts
+    assert not random and len(late) == 1
+    shares = {month: ((days[known].month == month).mean(), (days.month == month).mean())
+              for month in (5, 6)}  # fmt: skip
+    month, (of_labelled, of_all) = max(shares.items(), key=lambda item: item[1][0] / item[1][1])
+    said = f"when 2024-{month:02d}: {of_labelled:.3f} of labelled, {of_all:.3f} of all rows"
+    assert late[0].startswith(said)
+
+
 def labels_tested(draws: int, rows: int, labels: int, chosen: str) -> float:
     """How often labels of a random part, or of one that depends on a column, are doubted."""
     doubted = 0
