@@ -1,4 +1,4 @@
-"""The verdict of every claim in words, and the picture of claims."""
+"""The verdict of every claim as a sentence, and the drawing of all claims."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
