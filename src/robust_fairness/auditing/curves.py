@@ -1,6 +1,6 @@
 """Accuracy and gaps over every threshold, and calibration by group."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from robust_fairness.numbers.groups import Groups, everyone
 
 STEPS = 200  # of thresholds; all scores where there are not more
 KEPT = 0.97  # share of the best accuracy that a threshold has to keep
-BLOCK = 2**20  # rows that are counted at once
 BINS = 10
 THRESHOLDS = {
     "attribute": "str", "threshold": "float64", "accuracy": "float64", "selected": "float64",
@@ -55,13 +54,16 @@ class Curve:
         return int(np.where(allowed, self.gap, np.inf).argmin())
 
 
-def curve(
-    y: np.ndarray, score: np.ndarray, groups: Groups, sample_weight: np.ndarray | None = None
-) -> Curve | None:
-    """The curve of scores ``[n]`` of classes 0 and 1, in one pass over the rows.
+def curves(
+    y: np.ndarray,
+    score: np.ndarray,
+    by_attribute: Mapping[str, Groups],
+    sample_weight: np.ndarray | None = None,
+) -> dict[str, Curve]:
+    """The curves of scores ``[n]`` of classes 0 and 1 by attribute.
 
-    Thresholds are all scores, or ``STEPS`` quantiles of them, and one above. None if a group lacks
-    a class.
+    Thresholds are all scores, or ``STEPS`` quantiles of them, and one above. Attributes of which a
+    group lacks a class have no curve.
     """
     ordered = np.sort(score)
     threshold = ordered[np.append(True, ordered[1:] != ordered[:-1])]
@@ -69,31 +71,29 @@ def curve(
         places = np.linspace(0, len(score) - 1, STEPS).astype(np.int64)
         threshold = np.unique(ordered[places])
     threshold = np.append(threshold, np.nextafter(threshold[-1], np.inf))
-    # the last group are the rows without one
-    counts = np.zeros((len(groups.names) + 1, TWO, len(threshold) + 1))
-    for start in range(0, len(y), BLOCK):
-        rows = slice(start, start + BLOCK)
-        reached = np.searchsorted(threshold, score[rows], side="right")  # thresholds up to it
-        group = np.remainder(groups.codes[rows], len(counts), dtype=np.int64)
-        cell = np.ravel_multi_index((group, y[rows], reached), counts.shape)
-        weight = None if sample_weight is None else sample_weight[rows]
-        counts += np.bincount(cell, weight, counts.size).reshape(counts.shape)
-    known = counts[:-1].sum(-1)
-    if (known == 0).any() or len(known) < TWO:
-        return None
-    positive = _positive(counts[:-1])
-    rates = np.ptp(positive / known[..., None], axis=0)
-    selected = np.ptp(positive.sum(1) / known.sum(1)[:, None], axis=0)
-    whole = counts.sum(0)
-    hits = _positive(whole)
-    accuracy = (hits[1] + whole[0].sum() - hits[0]) / whole.sum()
-    return Curve(threshold, accuracy, selected, rates[1], rates[0], rates.max(0))
-
-
-def _positive(counts: np.ndarray) -> np.ndarray:
-    """Weights that are predicted positive by threshold, ``[..., steps]``."""
-    positive: np.ndarray = counts[..., ::-1].cumsum(-1)[..., ::-1][..., 1:]
-    return positive
+    steps = len(threshold) + 1
+    reached = np.searchsorted(threshold, score, side="right")  # thresholds up to the score
+    place = (y * steps + reached).astype(np.int16)
+    made = {}
+    for attribute, groups in by_attribute.items():
+        shape = (len(groups.values) + 1, TWO, steps)  # the last group are the rows without one
+        cell = np.remainder(groups.codes, shape[0], dtype=np.int64)
+        cell *= TWO * steps
+        cell += place
+        counts = np.bincount(cell, sample_weight, int(np.prod(shape))).reshape(shape)
+        known = counts[:-1].sum(-1)
+        if (known == 0).any() or len(known) < TWO:
+            continue
+        whole = counts.sum(0)
+        # weights that are predicted positive by threshold
+        of_groups, hits = (
+            part[..., ::-1].cumsum(-1)[..., ::-1][..., 1:] for part in (counts[:-1], whole)
+        )
+        rates = np.ptp(of_groups / known[..., None], axis=0)
+        selected = np.ptp(of_groups.sum(1) / known.sum(1)[:, None], axis=0)
+        accuracy = (hits[1] + whole[0].sum() - hits[0]) / whole.sum()
+        made[attribute] = Curve(threshold, accuracy, selected, rates[1], rates[0], rates.max(0))
+    return made
 
 
 def thresholds(predictions: Predictions) -> pd.DataFrame:
@@ -104,12 +104,8 @@ def thresholds(predictions: Predictions) -> pd.DataFrame:
     """
     if not (predictions.labelled and len(predictions.score) and predictions.score.ndim == 1):
         raise InputError("thresholds: need labels and scores or probabilities of two classes")
-    y, score, weight = predictions.samples.y, predictions.score, predictions.weight
-    parts = []
-    for attribute, groups in predictions.groups.items():
-        drawn = curve(y, score, groups, weight)
-        if drawn is not None:
-            parts.append(pd.DataFrame({"attribute": attribute, **asdict(drawn)}))
+    drawn = curves(predictions.samples.y, predictions.score, predictions.groups, predictions.weight)
+    parts = [pd.DataFrame({"attribute": name, **asdict(of)}) for name, of in drawn.items()]
     return pd.concat(parts) if parts else tables.table(THRESHOLDS, [])
 
 

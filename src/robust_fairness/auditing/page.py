@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
-from robust_fairness.auditing.curves import KEPT, curve
+from robust_fairness.auditing.curves import KEPT, Curve, curves
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.drawing import (
     axis_of,
@@ -22,7 +22,6 @@ from robust_fairness.auditing.findings import AuditFindings
 from robust_fairness.auditing.gates import Judgement
 from robust_fairness.auditing.metric_names import MISSING, SHARE
 from robust_fairness.auditing.monitor import Monitor
-from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.auditing.verdict import (
     Lack,
     advice,
@@ -40,7 +39,6 @@ from robust_fairness.core.numbers import number, within
 from robust_fairness.core.rendering.forest import SHAPES
 from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.groups import Groups
 
 MOST_GROUPS = 30  # of an attribute, which the page shows
 MOST_LINES = 6  # attributes of the first figure
@@ -73,7 +71,10 @@ def audit_page(audit: AuditFindings) -> str:
     names = [str(name) for name in rows["attribute"].unique() if name]
     order = {name: number for number, name in enumerate(options.sensitive_features)}
     names.sort(key=lambda name: (order.get(name, len(order)), name))
-    groups = predictions.groups
+    drawn = {}
+    if predictions.labelled and len(predictions.score) and predictions.score.ndim == 1:
+        samples, score, weight = predictions.samples, predictions.score, predictions.weight
+        drawn = curves(samples.y, score, predictions.groups, weight)
     panels = [panel for of_rate in audit.figure.panels for panel in of_rate] if audit.figure else []
     return rendered(
         "robust_fairness.auditing",
@@ -98,7 +99,7 @@ def audit_page(audit: AuditFindings) -> str:
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
             _section(table, name)
-            | {"curve": groups.get(name) and _curve(predictions, groups[name])}
+            | {"curve": _curve(drawn[name], predictions.threshold) if name in drawn else None}
             for name in names
         ],
         compared=changes is not None,
@@ -198,13 +199,8 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
     return charts
 
 
-def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
-    """Accuracy and gap over the threshold, drawn and in words; None without scores."""
-    if predictions.score.ndim > 1 or not len(predictions.score) or not predictions.labelled:
-        return None
-    drawn = curve(predictions.samples.y, predictions.score, groups, predictions.weight)
-    if drawn is None:
-        return None
+def _curve(drawn: Curve, threshold: float) -> dict[str, Any]:
+    """Accuracy and gap over the threshold, drawn and in words."""
     at = drawn.fairest
     words = (
         f"The equalized odds difference is smallest, {drawn.gap[at]:.3f}, from a score of "
@@ -213,9 +209,9 @@ def _curve(predictions: Predictions, groups: Groups) -> dict[str, Any] | None:
     )
     lines = {"accuracy": drawn.accuracy, "gap": drawn.gap}
     return {
-        "drawn": curves_svg(drawn.threshold, lines, predictions.threshold, words),
+        "drawn": curves_svg(drawn.threshold, lines, threshold, words),
         "words": words,
-        "threshold": f"{predictions.threshold:.3g}",
+        "threshold": f"{threshold:.3g}",
     }
 
 
