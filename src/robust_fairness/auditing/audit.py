@@ -213,7 +213,7 @@ def audited(
     if then is not None:
         require_comparable(now, then, (name, then_name))
         earlier = scored(then, options, then_name, level)
-        tested = tested_changes(current.compared, earlier.compared)
+        tested = tested_changes(current.compared, earlier.compared, gaps)
         changed, compared_then = changes(current.rows, earlier.rows, tested), earlier.compared
     return Audit(
         current.rows, now, options, name, changed, then_name, labels, earlier=then,

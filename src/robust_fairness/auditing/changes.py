@@ -59,15 +59,19 @@ def _kind(values: pd.Series) -> str:
 
 
 def tested_changes(
-    now: Mapping[tuple[str, str], Compared], then: Mapping[tuple[str, str], Compared]
+    now: Mapping[tuple[str, str], Compared],
+    then: Mapping[tuple[str, str], Compared],
+    shown: Iterable[str],
 ) -> pd.DataFrame:
     """Changes of the gaps that two periods compare, with verdicts, by attribute and metric.
 
-    As in the matrix of a run: a family is all attributes of a gap, adjusted by Holm.
+    All changes that a reader sees first are one family, adjusted by Holm; those of any other gap
+    are a family of their own.
 
     Args:
         now: what gaps compare, by attribute and metric.
         then: in the earlier period.
+        shown: metrics of the gaps that are shown first, see ``who.gap_names``.
 
     Returns:
         The columns ``VERDICTS`` and ``without``, the groups that are not known.
@@ -80,7 +84,9 @@ def tested_changes(
     ]
     if not tests:
         return pd.DataFrame()
-    families = pd.concat(tests, ignore_index=True).groupby("metric", sort=False)
+    table = pd.concat(tests, ignore_index=True)
+    others = table["metric"].mask(table["metric"].isin(list(shown)))
+    families = table.groupby(others, sort=False, dropna=False)
     return pd.concat([judged(family) for _, family in families]).set_index(["attribute", "metric"])
 
 

@@ -24,6 +24,7 @@ from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.auditing.read.reading import delimiter_of, read_columns
 from robust_fairness.auditing.scores import scored
+from robust_fairness.auditing.who import gap_names
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
@@ -293,7 +294,7 @@ def _estimated(source: TableFile, options: Options, reference: Path) -> Audit:
     rows = pd.concat([rows, unestimated.rows], ignore_index=True)
     metrics = [metric for metric in options.metrics if metric in set(rows["metric"])]
     before = scored(then, replace(options, metrics=metrics), reference.name)
-    tested = tested_changes(unestimated.compared, before.compared)
+    tested = tested_changes(unestimated.compared, before.compared, gap_names(rows))
     changed = changes(rows, before.rows, tested)
     return Audit(
         rows, now, options, source.path.name, changed, reference.name, ASSUMPTION, earlier=then,

@@ -1,6 +1,5 @@
 """The smallest gap and the smallest change that the rows of an audit show."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,8 +30,8 @@ class Power:
         gap: smallest gap of the least group and the group that varies most after it whose interval
             excludes 0; NaN where no gap is shown.
         change: smallest change of such a difference since the reference, or against as many rows,
-            that is significant after Holm's correction for the attributes, whatever the verdict:
-            that a gap grew is shown from larger ones.
+            that is significant after Holm's correction for all changes that are shown, whatever the
+            verdict: that a gap grew is shown from larger ones.
     """
 
     attribute: str
@@ -60,7 +59,7 @@ def power_of(
 ) -> list[Power]:
     r"""What is shown of every gap: :math:`(z_{1 - \alpha / m} + z_{0.8})` standard errors.
 
-    m are the signed differences of pairs and rates, for a change times the attributes of a gap.
+    m are the signed differences of pairs and rates, for a change times the gaps of all attributes.
     The error is that of the interval, at the rates of these rows.
 
     Args:
@@ -68,9 +67,9 @@ def power_of(
         then: in an earlier period; the same for one with as many rows.
         names: the gaps.
     """
-    tests = Counter(metric for _, metric in now)
+    tests = sum(metric in names for _, metric in now)
     return [
-        _power(key, compared, then.get(key), tests[name])
+        _power(key, compared, then.get(key), tests)
         for name in names
         for key, compared in now.items()
         if key[1] == name

@@ -37,7 +37,6 @@ from robust_fairness.numbers.variance import (
 
 MOST_FUNCTIONS = 20_000  # of a gap
 PAIR = 2  # groups
-FEW_ROWS = 100  # simulated families of 100 changes: .06 with any false one from so many rows on
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ class Rates:
             refits, since each has test rows of its own, or where both ends have the same rows.
         covariance: of the rows where rates depend on one another (survey weights, households),
             ``[tests, rates, rates]``, with ``variance`` as its diagonal.
-        df: degrees of freedom of the variances, likewise; see ``studentised``.
+        df: degrees of freedom of the variances, likewise; see ``first``.
     """
 
     value: Array
@@ -158,16 +157,6 @@ class Rates:
         covariance = self._scaled(variance)
         return Rates(value, variance, self.n, False, covariance=covariance, df=self.df)
 
-    def studentised(self) -> "Rates":
-        """The same with degrees of freedom for shares of fewer than ``FEW_ROWS`` rows.
-
-        The normal distribution is too light in the tails that a family of many tests reads.
-        """
-        if not self.bounded:
-            return self
-        few = self.effective < FEW_ROWS
-        return replace(self, df=np.where(few, np.maximum(self.effective - 1, 1), np.inf))
-
     def _scaled(self, variance: Array) -> Array | None:
         """The covariance with these variances and the same correlations."""
         if self.covariance is None:
@@ -180,8 +169,14 @@ class Rates:
         return np.asarray(scaled)
 
     def first(self) -> "Rates":
-        """Those of the first refit: the model that is used."""
-        return replace(self, value=self.value[..., :1], counted=True)
+        """Those of the first refit: the model that is used.
+
+        Variances of shares have the degrees of freedom of their rows, since the normal distribution
+        is too light in the tails that a family of many tests reads. Those of methods have not:
+        beside a variance between refits, error rates are right as they are.
+        """
+        df = np.maximum(self.effective - 1, 1) if self.bounded else self.df
+        return replace(self, value=self.value[..., :1], counted=True, df=df)
 
 
 def rates_of(parts: Sequence[Means], present: Array, level: float = LEVEL) -> Rates:

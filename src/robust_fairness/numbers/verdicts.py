@@ -79,7 +79,7 @@ def tested(
         family: number of tests that are judged together.
         level: of the bounds of the change.
     """
-    home, away, refits = home.studentised(), away.studentised(), home.value.shape[-1]
+    refits = home.value.shape[-1]
     question = question or question_of(refits)
     spread = contrast(away, home, of.functions, of.functions).components.get(REFITS)
     if question == "this model":
