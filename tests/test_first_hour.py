@@ -336,17 +336,18 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     Project.copied_to(source)
     for name in ("README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    data = shutil.copytree(ROOT / "bundled", tmp_path / "bundled")
     pip = [sys.executable, "-m", "pip", "--quiet"]
     offline = ["--no-deps", "--no-index"]
-    build = ["wheel", *offline, "--no-build-isolation", "--wheel-dir", built, source]
-    subprocess.run([*pip, *build], check=True)
-    (wheel,) = built.glob("*.whl")
+    build = ["wheel", *offline, "--no-build-isolation", "--wheel-dir", built]
+    subprocess.run([*pip, *build, source, data], check=True)
+    (wheel,) = built.glob("robust_fairness-*.whl")
     assert not [name for name in ZipFile(wheel).namelist() if "conf/local/e" in name]
     venv.create(home, with_pip=False)
     (site,) = home.glob("lib/python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")
     into = ["--python", home / "bin" / "python", "install", "--ignore-installed"]
-    subprocess.run([*pip, *into, *offline, wheel], check=True)
+    subprocess.run([*pip, *into, *offline, *built.iterdir()], check=True)
     left = ("PYTHONPATH", "ROBUST_FAIRNESS_DATA")
     environment = {name: value for name, value in os.environ.items() if name not in left}
 

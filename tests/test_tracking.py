@@ -410,6 +410,23 @@ def test_an_interrupted_run_is_killed_and_continued_without_a_value_twice(client
             assert len(steps) == len(set(steps)), (run.info.run_name, name)
 
 
+def test_data_that_another_process_logs_meanwhile_cost_no_run(client, monkeypatch, hook):
+    """A server of a database refuses the later of two that add the same data at once."""
+    log, calls = MlflowClient.log_inputs, []
+
+    def refused_once(self: MlflowClient, run_id: str, datasets: list) -> None:
+        calls.append(run_id)
+        if len(calls) == 1:
+            raise mlflow.MlflowException("UNIQUE constraint failed: datasets.experiment_id")
+        log(self, run_id, datasets)
+
+    with monkeypatch.context() as busy:
+        busy.setattr(MlflowClient, "log_inputs", refused_once)
+        train(hook, "adult.m")
+    assert len(calls) == 3
+    assert len(runs(client)["adult.m"].inputs.dataset_inputs) == 1
+
+
 def test_runs_on_further_pages_are_closed_as_well(client, monkeypatch, hook):
     """A server gives 1,000 runs at once; here it gives one."""
     search = MlflowClient.search_runs

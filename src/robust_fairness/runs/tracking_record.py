@@ -150,6 +150,7 @@ class Record:
     def training(self, cell: Cell, samples: Any, history: Any) -> None:
         """Log the settings of a cell, its data, and curves: means over replicas by epoch."""
         import pandas as pd
+        from mlflow import MlflowException
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         run = self._child(cell)
@@ -157,9 +158,12 @@ class Record:
         profile = json.dumps({"num_rows": len(samples)})
         source = json.dumps(samples.sources)
         data = Dataset(cell.dataset, digest_of(samples), "local", source, profile=profile)
-        context = [InputTag("mlflow.data.context", "training")]
+        inputs = [DatasetInput(data, [InputTag("mlflow.data.context", "training")])]
         for logged in (run, self._parent):
-            self._client.log_inputs(logged, [DatasetInput(data, context)])
+            try:
+                self._client.log_inputs(logged, inputs)
+            except MlflowException:  # another process has logged the same data meanwhile
+                self._client.log_inputs(logged, inputs)
         curves = history.groupby(["trial", "quantity", "epoch"], sort=False)["value"].mean()
         self._log(
             run,
