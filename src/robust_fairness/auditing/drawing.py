@@ -195,14 +195,16 @@ def _panel(panel: Panel, places: Sequence[int], ticks: Sequence[float]) -> str:
     head = f"<th scope=row rowspan={len(places) + 1}>{escape(panel.attribute)}{more}</th>"
     rows = []
     for place in places:
-        group, state = panel.groups.iloc[place], panel.state(place)
+        group = panel.groups.iloc[place]
+        state = group["state"]
         shape, words = LOOKS[state]
         pale = " pale" if group["small"] else ""
         said = f"{_estimate(panel, *group[['value', 'low', 'high']])}, {words}"
         if np.isfinite(group["then"]):
             said += f"; before {_written(panel, group['then'])}"
         rows.append(
-            f"<td class=name>{_dot(state, shape)}{escape(str(group.name))}</td>"
+            f"<td class=name><svg class='dot mark {state}' viewBox='-6 -6 12 12' aria-hidden=true>"
+            f"<path d='{SHAPES[shape]}'/></svg>{escape(str(group.name))}</td>"
             f"<td class=axis><svg aria-hidden=true>{band}<g class='mark {state}{pale}'>"
             f"{_drawn(group, shape, ticks)}</g></svg><span class=unseen>{escape(said)}</span></td>"
             f"<td class=what>{group['n']:,.0f}</td>"
@@ -210,13 +212,6 @@ def _panel(panel: Panel, places: Sequence[int], ticks: Sequence[float]) -> str:
     rows.append(_difference(panel, band, ticks))
     first = f"<tr class=first>{head}{rows[0]}</tr>"
     return first + "".join(f"<tr>{row}</tr>" for row in rows[1:])
-
-
-def _dot(state: str, shape: int) -> str:
-    return (
-        f"<svg class='dot mark {state}' viewBox='-6 -6 12 12' aria-hidden=true>"
-        f"<path d='{SHAPES[shape]}'/></svg>"
-    )
 
 
 def _drawn(group: pd.Series, shape: int, ticks: Sequence[float]) -> str:

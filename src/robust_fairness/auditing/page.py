@@ -1,11 +1,10 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
@@ -33,7 +32,6 @@ from robust_fairness.auditing.verdict import (
     undefined,
     who,
 )
-from robust_fairness.auditing.who import Figure
 from robust_fairness.core import tables
 from robust_fairness.core.numbers import number, within
 from robust_fairness.core.rendering.forest import SHAPES
@@ -75,7 +73,11 @@ def audit_page(audit: AuditFindings) -> str:
     if predictions.labelled and len(predictions.score) and predictions.score.ndim == 1:
         samples, score, weight = predictions.samples, predictions.score, predictions.weight
         drawn = curves(samples.y, score, predictions.groups, weight)
-    panels = [panel for of_rate in audit.figure.panels for panel in of_rate] if audit.figure else []
+    figures, of_rates = [], audit.figure.panels if audit.figure else []
+    for panels in of_rates:
+        of_class = f"Class {panels[0].label} against all others: " if panels[0].label else ""
+        text = of_class + definition(panels[0].quantity.name)
+        figures.append(groups_figure(panels[:MOST_LINES], text, MOST_SHOWN, MOST_CROSSED))
     return rendered(
         "robust_fairness.auditing",
         "audit.html",
@@ -87,9 +89,9 @@ def audit_page(audit: AuditFindings) -> str:
         advice=advice(audit),
         who=who(audit),
         shapes=SHAPES,
-        figures=[*_figures(audit.figure)] if audit.figure else [],
+        figures=figures,
         estimated=audit.assumption and predictions.known is None,
-        limited=any(panel.limit is not None for panel in panels),
+        limited=any(panel.limit is not None for panels in of_rates for panel in panels),
         strata=of_strata(audit),
         searched=[str(worst) for worst in audit.worst],
         gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
@@ -107,14 +109,6 @@ def audit_page(audit: AuditFindings) -> str:
         followed=[] if audit.monitor is None else _followed(audit.monitor),
         said=[] if audit.monitor is None else audit.monitor.sentences(),
     )
-
-
-def _figures(figure: Figure) -> Iterator[Markup]:
-    """A figure for every rate of the first figure."""
-    for panels in figure.panels:
-        of_class = f"Class {panels[0].label} against all others: " if panels[0].label else ""
-        text = of_class + definition(panels[0].quantity.name)
-        yield groups_figure(panels[:MOST_LINES], text, MOST_SHOWN, MOST_CROSSED)
 
 
 def _why(why: Why) -> dict[str, Any]:
@@ -220,7 +214,8 @@ def _gate_line(judgement: Judgement) -> dict[str, Any]:
     gate, row = judgement.gate, judgement.row
     drawn = ""
     if np.isfinite(row.value):
-        axis = axis_of(gate.limit, not gate.change and _is_share(gate.metric))
+        share = gate.metric in NO_METRICS or find_metric(gate.metric).better == "higher"
+        axis = axis_of(gate.limit, share and not gate.change)
         if gate.change:
             axis = (-axis[1], axis[1])
         drawn = interval_svg(
@@ -238,21 +233,36 @@ def _gate_line(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def _is_share(metric: str) -> bool:
-    """Whether 1 is the best value, or the value is a share of rows."""
-    return metric in NO_METRICS or find_metric(metric).better == "higher"
-
-
 def _section(table: pd.DataFrame, name: str) -> dict[str, Any]:
     """Measures between the groups of an attribute, rates within them, and their shares."""
     rows = table[table["attribute"] == name]
-    between = rows[(rows["group"] == "") & (rows["metric"] != MISSING)]
+    of_groups = rows[rows["group"] != ""]
     missing = rows[(rows["metric"] == MISSING) & (rows["value"] > 0)]
+    shares = of_groups[of_groups["metric"] == SHARE]
+    rates = [rate for rate in RATES if (of_groups["metric"] == rate).any()]
+    overall = table[table["attribute"] == ""].set_index("metric")["value"]
+    cells = {
+        (row["group"], row["metric"]): row
+        for row in of_groups[of_groups["metric"].isin(rates)].to_dict("records")
+    }
     return {
         "name": name,
-        "between": _lines(between),
-        "missing": [] if missing.empty else list(missing["note"]),
-        **_groups(table, rows[rows["group"] != ""]),
+        "between": _lines(rows[(rows["group"] == "") & (rows["metric"] != MISSING)]),
+        "missing": list(missing["note"]),
+        "rates": [{"name": rate, "definition": definition(rate)} for rate in rates],
+        "groups": [
+            {
+                "name": group["group"],
+                "n": f"{np.nan_to_num(group['n']):,.0f}",
+                "share": _texts(group),
+                "cells": [
+                    _rate(cells.get((group["group"], rate)), overall.get(RATES[rate]))
+                    for rate in rates
+                ],
+            }
+            for group in shares.head(MOST_GROUPS).to_dict("records")
+        ],
+        "further": max(0, len(shares) - MOST_GROUPS),
     }
 
 
@@ -275,33 +285,6 @@ def _texts(row: Mapping[Any, Any]) -> dict[str, Any]:
         "then": _estimate(row["then"], row["then_low"], row["then_high"]),
         "change": _change_text(row["change"], row["low_change"], row["high_change"]),
         "note": "; ".join(filter(None, (row["note"], row["note_change"]))),
-    }
-
-
-def _groups(table: pd.DataFrame, rows: pd.DataFrame) -> dict[str, Any]:
-    """Shares of the groups of an attribute, and rates within them."""
-    shares = rows[rows["metric"] == SHARE]
-    rates = [rate for rate in RATES if (rows["metric"] == rate).any()]
-    overall = table[table["attribute"] == ""].set_index("metric")["value"]
-    cells = {
-        (row["group"], row["metric"]): row
-        for row in rows[rows["metric"].isin(rates)].to_dict("records")
-    }
-    return {
-        "rates": [{"name": rate, "definition": definition(rate)} for rate in rates],
-        "groups": [
-            {
-                "name": group["group"],
-                "n": f"{np.nan_to_num(group['n']):,.0f}",
-                "share": _texts(group),
-                "cells": [
-                    _rate(cells.get((group["group"], rate)), overall.get(RATES[rate]))
-                    for rate in rates
-                ],
-            }
-            for group in shares.head(MOST_GROUPS).to_dict("records")
-        ],
-        "further": max(0, len(shares) - MOST_GROUPS),
     }
 
 

@@ -75,103 +75,56 @@ class Panel:
         crossed: whether it is an intersection that no option asked for.
         quantity: the rate.
         label: the class that is decided for, where there are more than two.
+        name: the rate in words.
         groups: by name: value, low, high, n and small as in the audit; then, the value of an
-            earlier period; least and most, bounds of the value that hold together.
+            earlier period; least and most, bounds of the value that hold together; merit, the
+            value, the larger the better; state, whether the difference from the best group is
+            surely ``good``, ``bad``, or ``unsure``.
         least: by how much the group of a row is surely above that of a column ``[groups,
             groups]``; -inf where nothing is known.
+        bound: the largest difference that is sure; not above 0 if none is.
+        pair: the places of both groups with this difference, the worse one first.
+        best: the place of the best group, of those that are not small where there are any.
+        worst: the place of the group that is furthest from the best one.
         gap: the largest difference with the bounds of its interval.
         limit: what the difference should not exceed; None without one.
+        within: what is within the limit from the best group on; None without a limit.
     """
 
     attribute: str
     crossed: bool
     quantity: Quantity
     label: str
+    name: str
     groups: pd.DataFrame
     least: np.ndarray
+    bound: float
+    pair: tuple[int, int]
+    best: int
+    worst: int
     gap: tuple[float, float, float]
     limit: float | None
-
-    @property
-    def name(self) -> str:
-        """The rate in words."""
-        return f"{self.quantity.words} of {self.label}" if self.label else self.quantity.words
-
-    @property
-    def bound(self) -> float:
-        """The largest difference that is sure; not above 0 if none is."""
-        return float(self.least.max())
-
-    @property
-    def direction(self) -> int:
-        """1 where higher values are better, -1 where lower ones are, 0 where those near 0 are."""
-        if self.quantity.name == "mean_error":
-            return 0
-        return 1 if self.quantity.better == "higher" or self.quantity.signed else -1
-
-    @property
-    def merit(self) -> pd.Series:
-        """The values, the larger the better."""
-        value = self.groups["value"]
-        return value * self.direction if self.direction else -value.abs()
-
-    @property
-    def best(self) -> int:
-        """The place of the best group, of those that are not small where there are any."""
-        merit = self.merit.where(~self.groups["small"])
-        merit = merit if merit.notna().any() else self.merit
-        return int(np.argmax(merit.fillna(-np.inf)))
-
-    @property
-    def worst(self) -> int:
-        """The place of the group that is furthest from the best one."""
-        away = (self.groups["value"] - self.groups["value"].iloc[self.best]).abs()
-        return int(np.argmax(away.fillna(-1.0)))
-
-    @property
-    def pair(self) -> tuple[int, int]:
-        """The places of both groups with the surest difference, the worse one first."""
-        places = np.unravel_index(self.least.argmax(), self.least.shape)
-        first, second = sorted(map(int, places), key=lambda place: self.merit.iloc[place])
-        return first, second
+    within: tuple[float, float] | None
 
     @property
     def lower(self) -> bool:
-        """Whether the worse group of this pair has the lower value."""
+        """Whether the worse group of the pair has the lower value."""
         worse, other = self.groups["value"].iloc[[*self.pair]]
         return bool(worse < other)
-
-    @property
-    def within(self) -> tuple[float, float] | None:
-        """What is within the limit from the best group on; None without a limit."""
-        if self.limit is None or np.isnan(best := self.groups["value"].iloc[self.best]):
-            return None
-        return best - self.limit * (self.direction >= 0), best + self.limit * (self.direction <= 0)
-
-    def state(self, place: int) -> str:
-        """Whether the difference from the best group is surely ``good``, ``bad``, or ``unsure``."""
-        if not np.isfinite(self.groups["value"].iloc[place]):
-            return "unsure"
-        if place == self.best:
-            return "good"
-        above, below = self.least[place, self.best], self.least[self.best, place]
-        limit = self.limit or 0.0
-        if max(above, below) > limit:
-            return "bad"
-        return "good" if max(-above, -below) <= limit else "unsure"
-
-    def shown(self, most: int) -> list[int]:
-        """Places of at most so many groups, the worst first: the worst ones and the best."""
-        order = [int(place) for place in np.argsort(self.merit.fillna(-np.inf), kind="stable")]
-        known = [place for place in order if np.isfinite(self.groups["value"].iloc[place])]
-        named = {*self.pair, self.best} if self.bound > 0 else {self.best}
-        kept = {*known[: max(most - len(named), 1)], *named} if len(order) > most else {*order}
-        return [place for place in order if place in kept]
 
     @property
     def is_share(self) -> bool:
         """Whether values are shares of rows."""
         return self.quantity.task != "regression"
+
+    def shown(self, most: int) -> list[int]:
+        """Places of at most so many groups, the worst first: the worst ones and the best."""
+        merit = self.groups["merit"].fillna(-np.inf)
+        order = [int(place) for place in np.argsort(merit, kind="stable")]
+        known = [place for place in order if np.isfinite(self.groups["value"].iloc[place])]
+        named = {*self.pair, self.best} if self.bound > 0 else {self.best}
+        kept = {*known[: max(most - len(named), 1)], *named} if len(order) > most else {*order}
+        return [place for place in order if place in kept]
 
     def said(self, value: float, others: pd.Series) -> str:
         """A value against the range of others: per cent, or numbers; unequal ones differ."""
@@ -368,14 +321,49 @@ def _panels(
         visible = pairs[np.isin(first, shown) & np.isin(second, shown)]
         lower, upper = interval(rates, LinearGap(visible))
         groups, surely = groups.iloc[shown], surely[np.ix_(shown, shown)]
-        label = quantity.options.get("label")
-        yield Panel(
-            name, name not in asked, quantity,
-            "" if label is None else predictions.samples.classes[int(label)],
-            groups, surely,
-            (float(np.ptp(groups["value"].dropna())), float(lower[0]), float(upper[0])),
-            _limit(audit, leading, name),
-        )  # fmt: skip
+        place = quantity.options.get("label")
+        label = "" if place is None else predictions.samples.classes[int(place)]
+        gap = (float(np.ptp(groups["value"].dropna())), float(lower[0]), float(upper[0]))
+        limit, crossed = _limit(audit, leading, name), name not in asked
+        yield _panel(name, crossed, quantity, label, groups, surely, gap, limit)
+
+
+def _panel(
+    attribute: str,
+    crossed: bool,
+    quantity: Quantity,
+    label: str,
+    groups: pd.DataFrame,
+    least: np.ndarray,
+    gap: tuple[float, float, float],
+    limit: float | None,
+) -> Panel:
+    """A panel with what follows from its values and bounds: the best, worst and surest groups."""
+    value, direction = groups["value"], 1 if quantity.better == "higher" or quantity.signed else -1
+    merit = value * direction
+    if quantity.name == "mean_error":  # those near 0 are the best
+        merit, direction = -value.abs(), 0
+    large = merit.where(~groups["small"])
+    best = int(np.argmax((large if large.notna().any() else merit).fillna(-np.inf)))
+    worst = int(np.argmax((value - value.iloc[best]).abs().fillna(-1.0)))
+    places = np.unravel_index(least.argmax(), least.shape)
+    worse, other = sorted(map(int, places), key=lambda place: merit.iloc[place])
+    allowed, from_best = limit or 0.0, np.stack([least[:, best], least[best]])
+    conditions = {
+        "unsure": ~np.isfinite(value), "good": np.arange(len(value)) == best,
+        "bad": from_best.max(0) > allowed,
+    }  # fmt: skip
+    otherwise = np.where(-from_best.min(0) <= allowed, "good", "unsure")
+    state = np.select([*conditions.values()], [*conditions], otherwise)
+    centre, within = value.iloc[best], None
+    if limit is not None and not np.isnan(centre):
+        within = centre - limit * (direction >= 0), centre + limit * (direction <= 0)
+    return Panel(
+        attribute, crossed, quantity, label,
+        f"{quantity.words} of {label}" if label else quantity.words,
+        groups.assign(merit=merit, state=state), least, float(least.max()), (worse, other), best,
+        worst, gap, limit, within,
+    )  # fmt: skip
 
 
 def _bounds(rates: Rates, functions: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
