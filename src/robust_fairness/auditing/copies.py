@@ -40,12 +40,10 @@ def copied(score: np.ndarray, y: np.ndarray) -> bool:
     block = first // BLOCK
     of_block, positive_of_block = np.bincount(block, n)[block], np.bincount(block, positive)[block]
     tied = (n > 1) & (of_block > n)
-    within = _spread(positive[tied], n[tied])
-    among = _spread(positive_of_block[tied], of_block[tied]) * n[tied] / of_block[tied]
+    # variances of the classes of equal scores, and of similar ones, times n
+    within, among = (
+        hits * (rows - hits) / (rows - 1) * n[tied] / rows
+        for hits, rows in ((positive[tied], n[tied]), (positive_of_block[tied], of_block[tied]))
+    )
     expected = among.sum()
     return bool(within.sum() <= expected / 2 and special.pdtr(within.sum(), expected) < LEVEL)
-
-
-def _spread(positive: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """The variance of n classes of which so many are positive, times n."""
-    return positive * (n - positive) / (n - 1)

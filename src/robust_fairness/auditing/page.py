@@ -1,10 +1,11 @@
 """The page of an audit: one file without scripts that needs no network."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
 from robust_fairness.auditing.changes import CHANGES, MIX, joined
@@ -32,6 +33,7 @@ from robust_fairness.auditing.verdict import (
     undefined,
     who,
 )
+from robust_fairness.auditing.who import Panel
 from robust_fairness.core import tables
 from robust_fairness.core.numbers import number, within
 from robust_fairness.core.rendering.forest import SHAPES
@@ -73,11 +75,7 @@ def audit_page(audit: AuditFindings) -> str:
     if predictions.labelled and len(predictions.score) and predictions.score.ndim == 1:
         samples, score, weight = predictions.samples, predictions.score, predictions.weight
         drawn = curves(samples.y, score, predictions.groups, weight)
-    figures, of_rates = [], audit.figure.panels if audit.figure else []
-    for panels in of_rates:
-        of_class = f"Class {panels[0].label} against all others: " if panels[0].label else ""
-        text = of_class + definition(panels[0].quantity.name)
-        figures.append(groups_figure(panels[:MOST_LINES], text, MOST_SHOWN, MOST_CROSSED))
+    of_rates = audit.figure.panels if audit.figure else []
     return rendered(
         "robust_fairness.auditing",
         "audit.html",
@@ -89,7 +87,7 @@ def audit_page(audit: AuditFindings) -> str:
         advice=advice(audit),
         who=who(audit),
         shapes=SHAPES,
-        figures=figures,
+        figures=[*_figures(of_rates)],
         estimated=audit.assumption and predictions.known is None,
         limited=any(panel.limit is not None for panels in of_rates for panel in panels),
         strata=of_strata(audit),
@@ -109,6 +107,14 @@ def audit_page(audit: AuditFindings) -> str:
         followed=[] if audit.monitor is None else _followed(audit.monitor),
         said=[] if audit.monitor is None else audit.monitor.sentences(),
     )
+
+
+def _figures(of_rates: Sequence[Sequence[Panel]]) -> Iterator[Markup]:
+    """A figure for every rate of the first figure."""
+    for panels in of_rates:
+        of_class = f"Class {panels[0].label} against all others: " if panels[0].label else ""
+        text = of_class + definition(panels[0].quantity.name)
+        yield groups_figure(panels[:MOST_LINES], text, MOST_SHOWN, MOST_CROSSED)
 
 
 def _why(why: Why) -> dict[str, Any]:

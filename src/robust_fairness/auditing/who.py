@@ -296,14 +296,8 @@ def _panels(
         if not rates.bounded and np.isnan(rates.variance).all():
             continue
         low, high, _ = mean_intervals(quantity, means)
-        columns = {
-            "value": means.value,
-            "low": low,
-            "high": high,
-            "n": means.shown.astype(int),
-            "then": np.nan,
-        }
-        groups = pd.DataFrame(columns, index=source.names)[present]
+        columns = {"value": means.value, "low": low, "high": high, "n": means.shown.astype(int)}
+        groups = pd.DataFrame(columns, index=source.names)[present].assign(then=np.nan)
         groups[["low", "high"]] = groups[["low", "high"]].mask(groups["value"].isna())
         if name in before:
             earlier = before[name].values(quantity)

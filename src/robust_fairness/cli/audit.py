@@ -28,22 +28,6 @@ class BadInput(click.ClickException):
     exit_code = 2
 
 
-class AuditCommand(click.Command):
-    """A command whose status 1 comes from a failed gate only.
-
-    It ends with 2 where the input is wrong, with ``FAULT`` after any other error, and with
-    ``INTERRUPTED`` after Ctrl-C.
-    """
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        with _statuses():
-            return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _statuses():
-            return super().invoke(ctx)
-
-
 @contextmanager
 def _statuses() -> Iterator[None]:
     from robust_fairness.auditing.naming import of_command
@@ -65,6 +49,17 @@ def _statuses() -> Iterator[None]:
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         raise fault(error) from None
+
+
+class AuditCommand(click.Command):
+    """A command whose status 1 comes from a failed gate only.
+
+    It ends with 2 where the input is wrong, with ``FAULT`` after any other error, and with
+    ``INTERRUPTED`` after Ctrl-C.
+    """
+
+    parse_args = _statuses()(click.Command.parse_args)
+    invoke = _statuses()(click.Command.invoke)
 
 
 def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:

@@ -70,11 +70,8 @@ def worst_group(means: Means, names: Names, higher: bool) -> Score:
     present = np.flatnonzero(means.shown)
     worst = present[((1 if higher else -1) * means.value[present]).argmin()]
     note = _note(means, names, f"group {names[worst]}")
-    variance = float(means.variance[worst])
-    return Score(
-        float(means.value[worst]), int(means.n[worst]), note,
-        variance=None if np.isnan(variance) else variance,
-    )  # fmt: skip
+    value, variance = float(means.value[worst]), float(means.variance[worst])
+    return Score(value, int(means.n[worst]), note, variance=variance)
 
 
 def mean_group(means: Means, names: Names) -> Score:
@@ -85,7 +82,7 @@ def mean_group(means: Means, names: Names) -> Score:
     """
     if absent := missing(means.shown, names) or _undefined(means, names, 1):
         return absent
-    variance = _variance_of_mean(means, range(len(names)))
+    variance = float(means.variance.sum() / len(names) ** 2)
     return Score(float(means.value.mean()), _rows(means, range(len(names))), variance=variance)
 
 
@@ -174,21 +171,14 @@ def _gap(
     value = means.value[first].mean() - means.value[second].mean()
     minuend, subtrahend = [names[place] for place in first], [names[place] for place in second]
     note = _note(means, names, f"{listed(minuend)} less {listed(subtrahend)}")
-    of_first, of_second = _variance_of_mean(means, first), _variance_of_mean(means, second)
-    variance = None if of_first is None or of_second is None else of_first + of_second
+    variances = [means.variance[[*side]].sum() / len(side) ** 2 for side in (first, second)]
     rows = _rows(means, [*first, *second])
-    return Score(float(sign * value), rows, note, variance=variance)
+    return Score(float(sign * value), rows, note, variance=float(sum(variances)))
 
 
 def _rows(means: Means, places: Sequence[int]) -> int:
     """Whole rows of some groups."""
     return int(means.n[[*places]].astype(np.int64).sum())
-
-
-def _variance_of_mean(means: Means, places: Sequence[int]) -> float | None:
-    """Variance of the mean of independent groups; None where one of theirs is not known."""
-    variance = means.variance[[*places]].sum() / len(places) ** 2
-    return None if np.isnan(variance) else float(variance)
 
 
 def _note(means: Means, names: Names, note: str) -> str:

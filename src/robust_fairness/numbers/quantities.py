@@ -54,7 +54,8 @@ class Score:
         n: number of rows that it rests on.
         note: why the value is missing, or what it leaves out.
         applies: whether the metric can have a value for such data.
-        variance: sampling variance of the value by its rows; None where it is not known.
+        variance: sampling variance of the value by its rows; None where it is not known, also if
+            NaN is given.
         rows: of a share, rows of equal weight that have to be enough for an interval; else NaN.
         low: lower bound of its 95 % interval; NaN without one.
         high: upper bound.
@@ -72,6 +73,8 @@ class Score:
     interval: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        if self.variance is not None and np.isnan(self.variance):
+            object.__setattr__(self, "variance", None)
         if self.value is not None and np.isnan(self.value):  # no worst group passes it over
             object.__setattr__(self, "value", None)
             object.__setattr__(self, "note", self.note or NO_WEIGHT)
@@ -184,8 +187,8 @@ class Means(NamedTuple):
             value, n, applies, variance, least, most = cells
             is_bounded = not (np.isnan(value) or np.isnan(least))
             bounds = (float(least), float(most), interval) if is_bounded else ()
-            spread = None if np.isnan(variance) else float(variance)
-            scores[name] = Score(float(value), int(n), note, bool(applies), spread, np.nan, *bounds)
+            spread = float(variance), np.nan
+            scores[name] = Score(float(value), int(n), note, bool(applies), *spread, *bounds)
         return scores
 
 

@@ -8,7 +8,8 @@ import codecs
 import csv
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -83,7 +84,8 @@ def read_columns(
     def collector(column: str) -> _Column:
         is_text = text is None or column in text
         place, of_column = f"{name}, column {column}", written.setdefault(column, [])
-        return _Column(place, missing, is_text, decimal, notes, of_column)
+        most = MOST_ROWS if is_text else MOST_TEXTS
+        return _Column(place, Cleaning(missing, decimal), most, notes, of_column)
 
     if is_parquet:
         for _ in blocks:  # notes the checksum
@@ -169,7 +171,7 @@ def read_cells(
         read = ((line, cells) for line, cells in every if not cells[0].startswith(comment))
     wanted = list(dict.fromkeys(header if columns is None else columns))
     _require_known(wanted, header, name)
-    table = _collected(read, name, header, wanted, lambda column: _Column(column, (), True))
+    table = _collected(read, name, header, wanted, lambda column: _Column(column, Cleaning()))
     if rows is not None and len(table) != rows:
         raise InputError(f"{name}: {len(table)} rows, expected {rows}; the file may be incomplete")
     return table
@@ -188,14 +190,12 @@ def delimiter_of(
     if name.endswith(PARQUET):
         return DELIMITERS[0]
 
-    def header(delimiter: str) -> list[str]:
-        lines = io.StringIO(first.decode(encoding or encoding_of(first), "replace"), newline="")
-        try:
-            return next(csv.reader(lines, delimiter=delimiter), [])
-        except csv.Error:  # a name of more characters than a cell may have: of another delimiter
-            return []
-
-    headers = {delimiter: header(delimiter) for delimiter in DELIMITERS}
+    text, headers = first.decode(encoding or encoding_of(first), "replace"), dict[str, list[str]]()
+    for delimiter in DELIMITERS:
+        headers[delimiter] = []
+        lines = io.StringIO(text, newline="")
+        with suppress(csv.Error):  # a name of more characters than a cell may have
+            headers[delimiter] += next(csv.reader(lines, delimiter=delimiter), [])
     return max(headers, key=lambda each: (len({*columns} & {*headers[each]}), len(headers[each])))
 
 
@@ -257,72 +257,71 @@ def _require_rows(rows: int, name: str) -> None:
         raise InputError(f"{name}: at least {rows:,} rows, allowed: {MOST_ROWS:,} rows; {FEWER}")
 
 
+@dataclass
 class _Column:
-    """Collects the cells of one column from blocks."""
+    """Collects the cells of one column from blocks.
 
-    def __init__(
-        self,
-        place: str,
-        missing: Sequence[str],
-        text: bool,
-        decimal: Decimals | None = None,
-        notes: list[str] | None = None,
-        written: list[str] | None = None,
-    ) -> None:
-        self.place, self.missing = place, frozenset(missing)
-        self.cleaning, self.notes, self.written = Cleaning(missing, decimal), notes, written
-        self.most_texts = MOST_ROWS if text else MOST_TEXTS
-        self.codes: dict[str, int] = dict.fromkeys(missing, -1)
-        self.texts: list[str] = []
-        self.parts: list[np.ndarray] = []  # of codes or of numbers
-        self.numeric = False
+    Attributes:
+        place: of the column, for messages.
+        cleaning: how its cells are written.
+        most_texts: distinct values of a column that is kept as text.
+        notes: how its numbers were read is added to them.
+        written: its telling texts.
+        texts: distinct texts so far.
+        parts: blocks of codes of texts, or of numbers where it is ``numeric``.
+    """
+
+    place: str
+    cleaning: Cleaning
+    most_texts: int = MOST_ROWS
+    notes: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    texts: dict[str, int] = field(default_factory=dict)
+    parts: list[np.ndarray] = field(default_factory=list)
+    numeric: bool = False
 
     def add(self, codes: np.ndarray, texts: Sequence[str]) -> None:
         """Add cells: the code of each in ``texts``, -1 for a missing one."""
-        values = self._numbers(texts) if self.numeric else self._codes(texts)
+        if self.numeric:
+            values = self._numbers(texts)
+        else:
+            known, missing = self.texts, self.cleaning.missing
+            of_text = [
+                -1 if text in missing else known.setdefault(text, len(known)) for text in texts
+            ]
+            values = np.array([*of_text, -1], np.min_scalar_type(-len(known) - 1))
         self.parts.append(values[codes])
         if len(self.texts) > self.most_texts:
-            values = self._numbers(self.texts)
+            values = self._numbers([*self.texts])
             self.parts = [values[part] for part in self.parts]
-            self.numeric, self.texts = True, []
+            self.numeric, self.texts = True, {}
 
     def series(self) -> pd.Series:
         """All cells."""
         cells, self.parts = np.concatenate(self.parts), []
         if self.numeric:
             return pd.Series(cells)
-        return pd.Series(pd.Categorical.from_codes(cells, pd.Index(self.texts, dtype=object)))
-
-    def _codes(self, texts: Sequence[str]) -> np.ndarray:
-        """Codes of the texts, and -1 at the end for an index of -1."""
-        for text in texts:
-            if text not in self.codes:
-                self.codes[text] = len(self.texts)
-                self.texts.append(text)
-        smallest = np.min_scalar_type(-len(self.texts) - 1)
-        return np.array([*map(self.codes.__getitem__, texts), -1], smallest)
+        return pd.Series(pd.Categorical.from_codes(cells, pd.Index([*self.texts], dtype=object)))
 
     def _numbers(self, texts: Sequence[str]) -> np.ndarray:
         """The texts as numbers, missing ones as NaN, and NaN at the end for an index of -1."""
-        values = parsed(texts)
-        if self.written is not None:
-            self.written[:] = telling([*self.written, *texts])
+        values, missing = parsed(texts), self.cleaning.missing
+        self.written[:] = telling([*self.written, *texts])
         if self.cleaning.decimal == "," or not np.isfinite(values).all():
             points, how = self.cleaning.names(texts, self.place, numbers=True)
             if how and not self.numeric:
                 comma = any("," in text for text in texts)
                 self.cleaning = replace(self.cleaning, decimal="," if comma else ".")
-                if self.notes is not None:
-                    self.notes.append(how)
+                self.notes.append(how)
             values = parsed(points)
         for text in (texts[int(number)] for number in np.flatnonzero(~np.isfinite(values))):
-            if text not in self.missing and not BLANK.fullmatch(text):
+            if text not in missing and not BLANK.fullmatch(text):
                 raise InputError(
                     f"{self.place}: more than {MOST_TEXTS:,} distinct values, of which {text!r} is "
                     "not a finite number, allowed: numbers, or at most 100 categories; merge rare "
                     "values, or declare missing values"
                 )
-        is_number = np.isfinite(values) & ~np.array([text in self.missing for text in texts], bool)
+        is_number = np.isfinite(values) & ~np.array([text in missing for text in texts], bool)
         return np.append(np.where(is_number, values, np.nan), np.nan)
 
 
