@@ -96,11 +96,10 @@ class AuditFindings:
             intervals: which intervals the audit has, in words.
         """
         judgements: list[Judgement] = []
-        groups = self.predictions.groups_by_column
         without = {
             name: f"{name} is taken for a number and has no groups; allowed: {as_category(name)}"
             for name in self.options.sensitive_features
-            if name not in groups and name not in self.options.types
+            if name not in self.predictions.categorical and name not in self.options.types
         }
         for gate in gates_of(conditions, self.options):
             rows = gates.as_values(self.changes()) if gate.change else self.rows

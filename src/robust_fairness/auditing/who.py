@@ -28,7 +28,6 @@ from robust_fairness.numbers.rates import (
     Rates,
     contrast,
     interval,
-    known_or,
     linear_gap,
     rates_of,
 )
@@ -364,7 +363,7 @@ def _bounds(rates: Rates, functions: np.ndarray, tail: float) -> tuple[np.ndarra
     """One-sided bounds of functions of rates, infinite where they are not known."""
     made = contrast(rates.corrected(), None, functions, None)
     half = made.critical(tail)
-    return known_or(made.value - half, -np.inf)[0], known_or(made.value + half, np.inf)[0]
+    return np.fmax(made.value - half, -np.inf)[0], np.fmin(made.value + half, np.inf)[0]
 
 
 def _title(panel: Panel, audit: Findings) -> str:

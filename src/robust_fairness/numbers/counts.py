@@ -184,17 +184,14 @@ class Counts:
     @cached_property
     def everyone(self) -> "Counts":
         """All rows as one group."""
-
-        def total(sums: Array) -> Array:
-            whole = sums.sum(-3, keepdims=True)
-            return np.concatenate([whole, np.zeros_like(whole)], axis=-3)
-
         units = None
         if self.units is not None:
             size = len(self.classes) ** 2
             into = sparse.vstack([sparse.eye_array(size, TWO * size)] * (len(self.groups) + 1))
             units = sparse.csr_array(self.units @ into)
-        return self._mapped(total, ("",), units)
+        return self._mapped(
+            lambda sums: np.insert(sums.sum(-3, keepdims=True), 1, 0, axis=-3), ("",), units
+        )
 
     def others(self) -> "Counts":
         """Those of all rows that are not in a group, for every group; units are left out."""

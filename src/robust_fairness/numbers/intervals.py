@@ -35,7 +35,6 @@ from robust_fairness.numbers.rates import (
     LinearGap,
     Rates,
     interval,
-    known_or,
     linear_gap,
     rates_of,
 )
@@ -129,8 +128,8 @@ class Compared:
         if self.groups != then.groups or self.gap.functions.shape != then.gap.functions.shape:
             return None
         tests = tested(then.rates, self.rates, self.gap, level=self.level)
-        change, low = tests["change"], known_or(tests["low"].to_numpy(), -np.inf).clip(-self.most)
-        high = known_or(tests["high"].to_numpy(), np.inf).clip(max=self.most)
+        change, low = tests["change"], np.fmax(tests["low"].to_numpy(), -self.most)
+        high = np.fmin(tests["high"].to_numpy(), self.most)
         if self.turned:
             change, low, high = -change, -high, -low
         without = ", ".join(dict.fromkeys([*self.unknown, *then.unknown]))

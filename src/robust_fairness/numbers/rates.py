@@ -153,20 +153,14 @@ class Rates:
         mean = self.mean
         centre, variance = small_counts(mean, self.variance, self.effective, added)
         value = self.value + (centre - mean)[..., None]
-        variance = np.where(self.counted, variance, 0.0)
-        covariance = self._scaled(variance)
+        variance, covariance = np.where(self.counted, variance, 0.0), self.covariance
+        if covariance is not None:  # with these variances and the same correlations
+            error, known = np.sqrt(variance), np.sqrt(self.variance)
+            factor = np.divide(error, known, out=np.zeros_like(error), where=known > 0)
+            covariance = covariance * factor[:, :, None] * factor[:, None]
+            size = np.arange(covariance.shape[-1])
+            covariance[:, size, size] = variance
         return Rates(value, variance, self.n, False, covariance=covariance, df=self.df)
-
-    def _scaled(self, variance: Array) -> Array | None:
-        """The covariance with these variances and the same correlations."""
-        if self.covariance is None:
-            return None
-        error, known = np.sqrt(variance), np.sqrt(self.variance)
-        factor = np.divide(error, known, out=np.zeros_like(error), where=known > 0)
-        scaled = self.covariance * factor[:, :, None] * factor[:, None]
-        size = np.arange(scaled.shape[-1])
-        scaled[:, size, size] = variance
-        return np.asarray(scaled)
 
     def first(self) -> "Rates":
         """Those of the first refit: the model that is used.
@@ -277,13 +271,8 @@ def interval(
     level = np.reshape(level, (-1, 1))
     tails = level / (len(of.functions) * (1 if symmetric else 2)), level / 2
     below, above = estimate.critical(np.stack(tails))
-    low = known_or(estimate.value - below, -np.inf).max(-1)
-    high = known_or(estimate.value + above, np.inf).max(-1)
+    low = np.fmax(estimate.value - below, -np.inf).max(-1)  # of one that is not known, no bound
+    high = np.fmin(estimate.value + above, np.inf).max(-1)
     if symmetric:
         low = np.maximum(low, 0.0)
     return of.constant + low, of.constant + high
-
-
-def known_or(values: Array, unknown: float) -> Array:
-    """The values, and what is taken where they are not known (NaN)."""
-    return np.where(np.isnan(values), unknown, values)

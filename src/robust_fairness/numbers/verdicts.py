@@ -33,7 +33,7 @@ from scipy import special
 
 from robust_fairness.numbers.adjust import false_discovery_rate, holm
 from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, SPLITS, Array, Estimate
-from robust_fairness.numbers.rates import LinearGap, Rates, contrast, known_or, with_moderated
+from robust_fairness.numbers.rates import LinearGap, Rates, contrast, with_moderated
 from robust_fairness.numbers.variance import FEWEST_REFITS, small_covariance
 
 Question = Literal["this model", "this method"]
@@ -214,7 +214,7 @@ class _Tests:
         p_less = np.where(self.known, less.p_above(), 1.0).max(-1)
         smallest = np.where(self.known, self.signed.p_above(), 1.0).min(-1)
         self.p = {
-            name: known_or(np.minimum(number * p, 1), 1.0)
+            name: np.fmin(number * p, 1.0)
             for name, p in (("grew", p_more), ("shrank", p_less), ("reversed", turned))
         }
         self.p_signed = np.minimum(number * smallest, 1)
