@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import robust_fairness as rf
-from robust_fairness.auditing.copies import copied
+from robust_fairness.auditing.door import copied
 from robust_fairness.cli.main import cli
 from robust_fairness.core.errors import InputError
 

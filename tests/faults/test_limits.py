@@ -16,8 +16,7 @@ from pyarrow import parquet
 
 from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import unzipped
-from robust_fairness.core.unpacking import unpack
+from robust_fairness.core.raw_files import unpack, unzipped
 from robust_fairness.runs import provenance
 from robust_fairness.runs.configuration import ConfigLoader
 from tests.faults.counting import report, silent_flips

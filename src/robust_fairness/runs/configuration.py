@@ -40,7 +40,7 @@ from robust_fairness.core.errors import (
     unknown_name,
 )
 from robust_fairness.core.files import CONF, require_plain
-from robust_fairness.core.unpacking import unpack
+from robust_fairness.core.raw_files import unpack
 
 OF_PACKAGE = ("robust_fairness", "conf")  # where the package's files are shown to be
 OF_MACHINE = ("credentials", "mlflow")  # which no manifest has

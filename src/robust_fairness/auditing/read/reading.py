@@ -29,8 +29,7 @@ from robust_fairness.auditing.read.columns import parsed
 from robust_fairness.core.errors import InputError, first_line, unknown_name
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.frames import as_pandas
-from robust_fairness.core.raw_files import BLOCK, Files
-from robust_fairness.core.unpacking import FEWER, MOST_BYTES, require_size
+from robust_fairness.core.raw_files import BLOCK, FEWER, MOST_BYTES, Files, require_size
 
 if TYPE_CHECKING:
     import pyarrow as pa

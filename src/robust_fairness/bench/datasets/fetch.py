@@ -14,8 +14,7 @@ import yaml
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.files import atomic_path, sha256_of
-from robust_fairness.core.raw_files import Files, default_root
-from robust_fairness.core.unpacking import member_of
+from robust_fairness.core.raw_files import Files, default_root, member_of
 
 
 @dataclass(frozen=True)

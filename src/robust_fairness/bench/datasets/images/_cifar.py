@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files, as_official
-from robust_fairness.core.unpacking import most_unpacked, require_size
+from robust_fairness.core.raw_files import Files, as_official, most_unpacked, require_size
 
 CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer",

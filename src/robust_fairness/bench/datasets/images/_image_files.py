@@ -17,8 +17,7 @@ from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, PositiveInt, field_validator
 
 from robust_fairness.core.errors import InputError
-from robust_fairness.core.raw_files import Files
-from robust_fairness.core.unpacking import ZIP_DAMAGE
+from robust_fairness.core.raw_files import ZIP_DAMAGE, Files
 
 JPEG = {".jpg": "JPEG"}
 # formats of users' images, by suffix in lower case
