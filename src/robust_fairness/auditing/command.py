@@ -22,7 +22,7 @@ from robust_fairness.auditing.monitor import Monitor, monitor_of
 from robust_fairness.auditing.naming import bins_of, option
 from robust_fairness.auditing.periods import Length, periods_of
 from robust_fairness.auditing.predictions import Options, Predictions
-from robust_fairness.auditing.read.reading import delimiter_of, read_columns
+from robust_fairness.auditing.read.reading import read_columns
 from robust_fairness.auditing.scores import scored
 from robust_fairness.auditing.who import gap_names
 from robust_fairness.core import tables
@@ -53,17 +53,15 @@ class TableFile:
             raise InputError(f"delimiter: {self.delimiter!r}, allowed: one character")
         if not self.path.is_file():
             raise InputError(f"{self.path}: no such file")
-        files, wanted = Files(self.path.absolute().parent), list(dict.fromkeys(names))
         try:
             encoding = self.encoding and codecs.lookup(self.encoding).name
         except LookupError:
             raise InputError(
                 f"encoding: {self.encoding!r}, allowed: a name such as utf-8, cp1252 or utf-16"
             ) from None
-        delimiter = self.delimiter or delimiter_of(files, self.path.name, wanted, encoding)
-        missing = ("", *options.missing)
         return read_columns(
-            files, self.path.name, wanted, delimiter, missing, text, encoding=encoding,
+            Files(self.path.absolute().parent), self.path.name, list(dict.fromkeys(names)),
+            self.delimiter, ("", *options.missing), text, encoding=encoding,
             decimal=options.decimal,
         )  # fmt: skip
 

@@ -67,9 +67,7 @@ def check(
     attributes = pd.DataFrame(
         {column: _attribute(checked, column) for column in options.sensitive_features}, rows
     )
-    control = pd.DataFrame(
-        {column: _stratum(checked, column) for column in options.control_features}
-    )
+    control = {column: _stratum(checked, column) for column in options.control_features}
     features = {
         column: typed(checked.table[column], checked.place(column), options.types.get(column))
         for column in options.features
@@ -98,7 +96,7 @@ def check(
         units=_units(checked),
         labelled=options.y_true is not None and known is None,
         features=pd.DataFrame(features),
-        control=control,
+        control=pd.DataFrame(control),
         known=known,
         label_probability=probability,
         intersections=options.intersections,

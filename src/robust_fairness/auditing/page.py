@@ -98,9 +98,7 @@ def audit_page(audit: AuditFindings) -> str:
         power=power_line(audit) if audit.power else "",
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),
         sections=[
-            _section(table, name)
-            | {"curve": _curve(drawn[name], predictions.threshold) if name in drawn else None}
-            for name in names
+            _section(table, name) | _curve(drawn.get(name), predictions.threshold) for name in names
         ],
         compared=changes is not None,
         why=None if audit.why is None else _why(audit.why),
@@ -199,8 +197,10 @@ def _followed(monitor: Monitor) -> list[dict[str, Any]]:
     return charts
 
 
-def _curve(drawn: Curve, threshold: float) -> dict[str, Any]:
+def _curve(drawn: Curve | None, threshold: float) -> dict[str, Any]:
     """Accuracy and gap over the threshold, drawn and in words."""
+    if drawn is None:
+        return {}
     at = drawn.fairest
     words = (
         f"The equalized odds difference is smallest, {drawn.gap[at]:.3f}, from a score of "
@@ -208,11 +208,8 @@ def _curve(drawn: Curve, threshold: float) -> dict[str, Any]:
         f"with {KEPT:.0%} of the best accuracy, {drawn.accuracy.max():.3f}, are considered."
     )
     lines = {"accuracy": drawn.accuracy, "gap": drawn.gap}
-    return {
-        "drawn": curves_svg(drawn.threshold, lines, threshold, words),
-        "words": words,
-        "threshold": f"{threshold:.3g}",
-    }
+    line = curves_svg(drawn.threshold, lines, threshold, words)
+    return {"curve": {"drawn": line, "words": words, "threshold": f"{threshold:.3g}"}}
 
 
 def _gate_line(judgement: Judgement) -> dict[str, Any]:

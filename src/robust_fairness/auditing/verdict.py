@@ -40,19 +40,15 @@ def answers(audit: AuditFindings) -> list[str]:
         said = [_of_gates(audit.judgements), *said, *_of_changes(audit)]
     else:
         said = [*said, *_of_changes(audit)] or [_without_gates(audit)]
-    return [*said, *_of_disagreement(audit)]
-
-
-def _of_disagreement(audit: AuditFindings) -> list[str]:
-    """What the first sentences hide where strata disagree: their largest gap."""
-    shown = [each for each in audit.strata if each.p < LEVEL]
-    if not shown:
-        return []
-    worst = max(shown, key=lambda each: each.low)
-    return [
-        f"But {worst.control} matters: {worst.rate} of {worst.groups[0]} less {worst.groups[1]} "
-        f"is {estimate(worst.value, worst.low, worst.high)} in {worst.stratum}"
-    ]
+    # what these sentences hide where strata disagree: their largest gap
+    if disagree := [each for each in audit.strata if each.p < LEVEL]:
+        worst = max(disagree, key=lambda each: each.low)
+        value = estimate(worst.value, worst.low, worst.high)
+        said.append(
+            f"But {worst.control} matters: {worst.rate} of {worst.groups[0]} less "
+            f"{worst.groups[1]} is {value} in {worst.stratum}"
+        )
+    return said
 
 
 def who(audit: AuditFindings) -> list[str]:

@@ -380,8 +380,7 @@ def audit(
         write_files(files, force, changed)
     lines = [(json.dumps(record(done), indent=1), False)]
     if form == "text":
-        further = [] if rows_to_label is None else str(rows_to_label).splitlines()
-        further.append(f"wrote {', '.join(map(str, files))}")
+        further = [*str(rows_to_label or "").splitlines(), f"wrote {', '.join(map(str, files))}"]
         lines = [*console(done), *((line, False) for line in further)]
         lines = [(for_console(line), failed) for line, failed in lines]
     try:

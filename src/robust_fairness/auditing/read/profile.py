@@ -11,7 +11,7 @@ import pandas as pd
 
 from robust_fairness.auditing.read.cleaning import MOST_CODES, Cleaning
 from robust_fairness.auditing.read.columns import FIRST_ROWS, MOST_CATEGORIES, canonical
-from robust_fairness.auditing.read.reading import UTF_8, delimiter_of, read_columns
+from robust_fairness.auditing.read.reading import UTF_8, read_columns
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import counted
 from robust_fairness.core.raw_files import Files
@@ -114,9 +114,7 @@ def profile(path: Path) -> Profile:
     """
     if not path.is_file():
         raise InputError(f"{path}: No such file or directory")
-    files = Files(path.parent)
-    delimiter = delimiter_of(files, path.name)
-    cells = read_columns(files, path.name, delimiter=delimiter, missing=(), text=None)
+    cells = read_columns(Files(path.parent), path.name, delimiter=None, missing=(), text=None)
     counts = {str(name): _counts(cells[name]) for name in cells}
     marks = tuple(
         mark for mark in MISSING if any(mark in values.index for values in counts.values())
@@ -127,8 +125,8 @@ def profile(path: Path) -> Profile:
     columns = {name: _column(name, values, len(cells)) for name, values in plain.items()}
     likely = cells.attrs.get("encoding", UTF_8)
     return Profile(
-        columns, len(cells), delimiter, marks or ("",), None if likely == UTF_8 else likely,
-        "," if commas else ".",
+        columns, len(cells), cells.attrs["delimiter"], marks or ("",),
+        None if likely == UTF_8 else likely, "," if commas else ".",
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ def read_columns(
     files: Files,
     name: str,
     columns: Sequence[str] | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = ",",
     missing: Sequence[str] = ("",),
     text: Collection[str] | None = (),
     *,
@@ -66,13 +66,15 @@ def read_columns(
     spaces included; empty lines are skipped. A text column with more than ``MOST_TEXTS`` distinct
     values must be numeric and becomes float64, unless it is one of ``text`` (None: every column).
     ``missing`` are texts of missing values, ``decimal`` is the decimal separator. Without an
-    ``encoding`` a file is UTF-8, UTF-16 or, if it is neither, Windows-1252, which ``attrs`` of the
-    table say.
+    ``encoding`` a file is UTF-8, UTF-16 or, if it is neither, Windows-1252, and without a
+    ``delimiter`` the header shows it; ``attrs`` of the table say which they are.
     """
     if not name.endswith((*CSV, PARQUET)):
         raise InputError(f"{name}: unknown format, allowed: .csv, .csv.gz, .tsv, .tsv.gz, .parquet")
     blocks, is_parquet = files.blocks(name), name.endswith(PARQUET)
     first = next(blocks, b"")
+    if not first:
+        raise InputError(f"{name}: is empty, allowed: a header and rows")
     if is_parquet != first.startswith(PARQUET_MAGIC):
         kind = "no Parquet file" if is_parquet else "a Parquet file"
         raise InputError(f"{name}: is {kind}, which does not match its name")
@@ -93,6 +95,7 @@ def read_columns(
             table = _parquet_columns(files, name, columns, collector)
     else:
         likely = encoding or encoding_of(first)
+        delimiter = delimiter or _delimiter_of(first.decode(likely, "replace"), columns or ())
         also = [WINDOWS] if encoding is None and likely == UTF_8 else []
         table = _csv_columns(files, name, columns, delimiter, collector, [likely, *also])
         tried = table.attrs["encoding"]
@@ -100,7 +103,7 @@ def read_columns(
             notes.append(f"{name}: is no UTF-8 text and read as {tried} (encoding)")
     if not len(table):
         raise InputError(f"{name}: has no rows")
-    table.attrs |= {READ_AS: notes, WRITTEN: written}
+    table.attrs |= {READ_AS: notes, WRITTEN: written, "delimiter": delimiter or DELIMITERS[0]}
     return table
 
 
@@ -176,20 +179,12 @@ def read_cells(
     return table
 
 
-def delimiter_of(
-    files: Files, name: str, columns: Sequence[str] = (), encoding: str | None = None
-) -> str:
-    """The column separator with which the header of a CSV file has most of the columns.
+def _delimiter_of(text: str, columns: Sequence[str]) -> str:
+    """The column separator with which the header of a CSV text has most of the columns.
 
     Of several, the one that gives the header most columns.
     """
-    first = next(files.blocks(name), b"")
-    if not first:
-        raise InputError(f"{name}: is empty, allowed: a header and rows")
-    if name.endswith(PARQUET):
-        return DELIMITERS[0]
-
-    text, headers = first.decode(encoding or encoding_of(first), "replace"), dict[str, list[str]]()
+    headers: dict[str, list[str]] = {}
     for delimiter in DELIMITERS:
         headers[delimiter] = []
         lines = io.StringIO(text, newline="")
