@@ -15,7 +15,6 @@ import pytest
 from robust_fairness.auditing.read import reading as module
 from robust_fairness.auditing.read.reading import read_cells, read_columns
 from robust_fairness.core import raw_files as _files
-from robust_fairness.core import unpacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
 from tests.datasets.loading import one_line
@@ -115,8 +114,7 @@ def test_too_many_rows_or_bytes_are_refused_with_the_limit(
     for name in ("t.csv", "t.parquet"):
         with pytest.raises(InputError, match=rf"{name}: .*500|400.* rows, allowed: .* 400 rows"):
             read_columns(Files(tmp_path), name, ["kind"])
-    for limited in (_files, unpacking):
-        monkeypatch.setattr(limited, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
+    monkeypatch.setattr(_files, "MOST_BYTES", (tmp_path / "t.csv").stat().st_size - 1)
     with pytest.raises(InputError, match=r"t\.csv\.gz: .* GiB or more, allowed: up to"):
         read_columns(Files(tmp_path), "t.csv.gz", ["kind"])
 
@@ -135,7 +133,7 @@ def test_what_is_small_packed_and_huge_unpacked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the bytes that memory would hold."""
-    for reader in (_files, module, unpacking):
+    for reader in (_files, module):
         monkeypatch.setattr(reader, "MOST_BYTES", 300_000)
     frame = pd.DataFrame({"a": np.arange(50_000), "b": "text"})
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
