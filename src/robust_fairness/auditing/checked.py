@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.auditing.naming import option
-from robust_fairness.auditing.predictions import Options
+from robust_fairness.auditing.predictions import WORDS, Options
 from robust_fairness.auditing.read.cleaning import (
     MOST_CODES,
     READ_AS,
@@ -115,12 +115,14 @@ def _require_columns(table: pd.DataFrame, options: Options, name: str) -> None:
             )
     attributes = [*options.sensitive_features, *options.control_features]
     typed_columns = [*attributes, *options.features]
-    for place, named, allowed in (
-        ("types", options.types, typed_columns), ("bins", options.bins, attributes)
-    ):  # fmt: skip
-        for column in named:
-            if column not in allowed:
-                raise unknown_name("attribute", column, allowed, place)
+    for place, what, named, allowed in (
+        ("types", "attribute", options.types, typed_columns),
+        ("bins", "attribute", options.bins, attributes),
+        ("words", "word", options.words, WORDS),
+    ):
+        for each in named:
+            if each not in allowed:
+                raise unknown_name(what, each, allowed, place)
     for column, kind in options.types.items():
         if kind not in get_args(Kind):
             raise InputError(f"types: {column} is {kind!r}, allowed: {' or '.join(get_args(Kind))}")

@@ -10,7 +10,6 @@ import pandas as pd
 
 from robust_fairness.auditing.read.cleaning import Decimals
 from robust_fairness.auditing.read.columns import Bins, Kind
-from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.groups import Groups, groups_of, shown
@@ -105,11 +104,6 @@ class Options:
     decimal: Decimals | None = None
     positive_prediction: str | None = None
     words: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name in self.words:
-            if name not in WORDS:
-                raise InputError(f"words: {unknown_name('word', name, WORDS)}")
 
     @property
     def predicted(self) -> Sequence[str]:

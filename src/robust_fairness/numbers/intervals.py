@@ -152,7 +152,11 @@ def estimated(
     compares = compared(metric, source, level)
     if compares is not None and not compares.rates.bounded and scores[""].value is None:
         compares = None
-    bound = compares.bound() if compares else ratio_of(metric.gap, source, level)
+    bound, gap = compares.bound() if compares else None, metric.gap
+    if gap is not None and gap.how == "ratio" and len(gap.of) == 1 and len(source.names) == TWO:
+        means = source.values(gap.of[0])
+        if means.bounded and means.n.all():
+            bound = ratio(means.value * means.effective, means.effective, level)
     return ({"": replace(scores[""], **bound._asdict())} if bound else scores), compares
 
 
@@ -289,13 +293,3 @@ def ratio(hits: np.ndarray, rows: np.ndarray, level: float = LEVEL) -> Interval:
     if most > 1:
         least, most = min(least, 1 / most), 1.0
     return Interval(float(least), float(most), kind)
-
-
-def ratio_of(gap: Gap | None, source: Source, level: float = LEVEL) -> Interval | None:
-    """Interval of a ratio of a rate of two groups; None for more."""
-    if gap is None or gap.how != "ratio" or len(gap.of) > 1 or len(source.names) != TWO:
-        return None
-    means = source.values(gap.of[0])
-    if not means.bounded or not means.n.all():
-        return None
-    return ratio(means.value * means.effective, means.effective, level)

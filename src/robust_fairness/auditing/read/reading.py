@@ -171,8 +171,7 @@ def read_cells(
         dialect = {"skipinitialspace": True, "quoting": csv.QUOTE_NONE}
         every = records(lines, name, delimiter=delimiter, **dialect)
         read = ((line, cells) for line, cells in every if not cells[0].startswith(comment))
-    wanted = list(dict.fromkeys(header if columns is None else columns))
-    _require_known(wanted, header, name)
+    wanted = _wanted([*dict.fromkeys(header)], columns and [*dict.fromkeys(columns)], name)
     table = _collected(read, name, header, wanted, lambda column: _Column(column, Cleaning()))
     if rows is not None and len(table) != rows:
         raise InputError(f"{name}: {len(table)} rows, expected {rows}; the file may be incomplete")
@@ -427,16 +426,11 @@ def _wanted(header: Sequence[str], columns: Sequence[str] | None, name: str) -> 
             f"{name}: the only column is {header[0]!r}, allowed: the right delimiter, here perhaps "
             f"{others[0]!r}"
         )
-    _require_known(wanted, header, name)
+    if not header:
+        raise InputError(f"{name}: is empty, allowed: a header and rows")
     for column in wanted:
+        if column not in header:
+            raise unknown_name("column", column, header, name)
         if list(header).count(column) > 1:
             raise InputError(f"{name}: several columns are named {column!r}; names must be unique")
     return wanted
-
-
-def _require_known(columns: Iterable[str], header: Sequence[str], name: str) -> None:
-    if not header:
-        raise InputError(f"{name}: is empty, allowed: a header and rows")
-    for column in columns:
-        if column not in header:
-            raise unknown_name("column", column, header, name)
