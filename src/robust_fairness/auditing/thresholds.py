@@ -1,6 +1,7 @@
 """``rf.Thresholds``: a classifier repaired, with a promise on new rows."""
 
 import warnings
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -56,6 +57,7 @@ from robust_fairness.numbers.variance import FEWEST_ROWS
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
 EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
 MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit
+DRAWS = 1000  # of the errors of rates
 
 
 class Scores(ClassifierMixin, BaseEstimator):
@@ -236,7 +238,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self.bound_: float | None = None
         self.report_: list[tuple[str, str, float, float]] = []
         if self.confidence is not None:
-            self._test(held_out, len(labels))
+            self._test(held_out, rows.take(np.flatnonzero(parts != TRAIN)), len(labels))
             self._note(held_out)
         return self
 
@@ -339,8 +341,11 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             before, after = (mean.tolist() for mean in means)
             self.report_ += zip(repeat(name), groups.names, before, after)
 
-    def _test(self, rows: _Rows, total: int) -> None:
-        """Test the promise; raise with the number of rows that would show it if it is not shown."""
+    def _test(self, rows: _Rows, decided: _Rows, total: int) -> None:
+        """Test the promise; raise with the number of rows that would show it if it is not shown.
+
+        ``rows`` are held out of those that are ``decided`` and not trained on.
+        """
         differences, level = self._differences(rows), 1 - self.confidence
         bounds = differences.bound(level)
         self.bound_ = float(np.minimum(bounds, 1.0).max())
@@ -358,35 +363,39 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 f" by {len(rows.y):,} held-out rows, which allow up to {self.bound_:.3f} at "
                 f"{self.confidence:.0%}"
             )
-        margin = np.nanmax(self._margins(differences), initial=0.0)
-        needed = total * max(self._growth(rows), float(margin / self.tolerance) ** 2)
-        size = 10 ** int(np.floor(np.log10(needed)))  # one digit, never less
+        needed = total * self._growth(decided, len(rows.y) / len(decided.y))
+        size = 10 ** (int(np.floor(np.log10(needed))) - 1)  # two digits, never less
         promised = f"{self.constraint}{' by a common mixture' if self.common else ''}"
         raise InputError(
             f"{type(self).__name__}: {promised} within {self.tolerance:g} is not shown{why}; about "
             f"{int(np.ceil(needed / size) * size):,} rows in fit would show it, here {total:,}"
         )
 
-    def _growth(self, rows: _Rows) -> float:
+    def _growth(self, rows: _Rows, held_out: float) -> float:
         """How many times as many rows show the promise with a power of 80 %.
 
-        Groups are taken to have the rates of all rows, whose variance is known where theirs is not.
+        With so many rows groups are alike on those that the rule is fitted on: differences vary by
+        these and by as many that are held out, a share of ``rows``. All have to be shown. Groups
+        are taken to have the rates of all rows, and decisions not to be drawn, which varies most.
         """
-        growth = np.geomspace(1, MOST_GROWTH, STEPS)[:, None]
-        positive, parts = self._positive(rows), []
+        positive, shares, counts = self._positive(rows), [], []
         for label in self._rule.among:
             used = (rows.weight > 0) & (True if label is None else rows.y == label)
-            every = means_of_rows(np.zeros(used.sum(), int), positive[used], 1, rows.weight[used])
-            codes, number = rows.groups.index[used], len(rows.groups.values)
-            by_group = means_of_rows(codes, positive[used], number, rows.weight[used])
-            n = growth * by_group.effective
-            parts.append((np.full_like(n, every.value[0]), every.variance * every.effective / n, n))
-        value, variance, n = (np.concatenate(part, 1) for part in zip(*parts, strict=True))
-        functions = linear_gap("largest", len(rows.groups.values), len(parts)).functions
-        pairs = contrast(Rates(value[..., None], variance, n).corrected(), None, functions, None)
-        furthest = (np.abs(pairs.value) + self._margins(pairs)).max(1)
-        shown = (furthest <= self.tolerance) & (n.min(1) >= EXPECTED_ROWS)
-        return float(growth[shown.argmax() if shown.any() else -1, 0])
+            of = rows.groups.index[used], positive[used], len(rows.groups.values)
+            counts.append(held_out * means_of_rows(*of, rows.weight[used]).effective)
+            shares.append(np.average(positive[used], weights=rows.weight[used]))
+        value, n = np.repeat(shares, len(rows.groups.values)), np.concatenate(counts)
+        pairs = linear_gap("largest", len(rows.groups.values), len(shares)).functions
+        errors = np.random.default_rng(0).normal(scale=np.sqrt(2), size=(DRAWS, len(n)))
+
+        def is_shown(growth: float) -> bool:
+            rates = Rates.of_counts(growth * n[None] * value, growth * n[None]).corrected()
+            critical = contrast(rates, None, pairs, None).critical(1 - self.confidence)
+            within = errors * np.sqrt(rates.variance) @ pairs.T + critical <= self.tolerance
+            return within.all(1).mean() >= POWER and growth * n.min() >= EXPECTED_ROWS
+
+        growths = np.geomspace(1, MOST_GROWTH, STEPS)
+        return float(growths[bisect_left(growths[:-1], True, key=is_shown)])
 
     def _margins(self, differences: Estimate) -> np.ndarray:
         """How far within the tolerance differences must be, all to be shown with a power of 80 %.
