@@ -138,7 +138,7 @@ def refusal(
     model = rf.Thresholds(**options, random_state=int(random.integers(1_000_000)))
     try:
         model.fit(score, y, sensitive_features=group)
-    except ValueError as error:
+    except InputError as error:
         return str(error)
     return ""
 

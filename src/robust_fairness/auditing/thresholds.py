@@ -1,9 +1,6 @@
 """``rf.Thresholds``: a classifier repaired, with a promise on new rows."""
 
 import warnings
-from bisect import bisect_left
-from dataclasses import dataclass
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -11,7 +8,6 @@ import pandas as pd
 from scipy import special
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import (
     Tags,
@@ -30,10 +26,11 @@ from sklearn.utils.validation import (
 )
 
 from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
+from robust_fairness.auditing.repair.needed import growth_needed
+from robust_fairness.auditing.repair.rows import Rows, drawn, groups_by_text, rates_of_both
 from robust_fairness.core.arrays import (
     as_rows,
     as_weights,
-    factorised,
     require_same_rows,
     require_unmasked,
 )
@@ -47,17 +44,12 @@ from robust_fairness.core.frames import (
 )
 from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.registry import find, names
-from robust_fairness.core.scikit_learn import weight_argument
+from robust_fairness.core.scikit_learn import is_fitted, weight_argument
 from robust_fairness.numbers.estimate import POWER, Estimate
-from robust_fairness.numbers.groups import Groups, everyone, intersection
-from robust_fairness.numbers.quantities import means_of_rows
-from robust_fairness.numbers.rates import Rates, contrast, linear_gap
+from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.variance import FEWEST_ROWS
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
-EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
-MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit
-DRAWS = 1000  # of the errors of rates
 
 
 class Scores(ClassifierMixin, BaseEstimator):
@@ -85,20 +77,6 @@ class Scores(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The second class from a score of 0.5 on ``[n]``."""
         return self.classes_[(self.decision_function(X) >= 0.5).astype(int)]  # noqa: PLR2004
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows with classes 0 and 1, groups and weights."""
-
-    X: Any
-    y: np.ndarray
-    groups: Groups
-    weight: np.ndarray
-
-    def take(self, rows: np.ndarray) -> "_Rows":
-        X = _safe_indexing(self.X, rows)
-        return _Rows(X, self.y[rows], self.groups.take(rows), self.weight[rows])
 
 
 class Thresholds(ClassifierMixin, BaseEstimator):
@@ -192,33 +170,26 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 arrays do not fit one another.
         """
         self._require_settings()
+        place = type(self).__name__
         given = {"X": X, "y": y, "sample_weight": sample_weight}
         given["sensitive_features"] = sensitive_features
-        require_unmasked(type(self).__name__, given)
+        require_unmasked(place, given)
         X, y = indexable(X, y)
         if _num_samples(X) < 2:
             raise ValueError(f"n_samples={_num_samples(X)}, allowed: two or more")
-        indexed = {name: values for name, values in given.items() if is_indexed(values)}
-        require_same_rows(type(self).__name__, indexed)
+        require_same_rows(place, {name: rows for name, rows in given.items() if is_indexed(rows)})
         validate_data(self, X, skip_check_array=True)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
         X, groups = self._rows(X, sensitive_features, "fit")
-        weight = np.ones(len(labels))
-        if sample_weight is not None:
-            weight = _check_sample_weight(
-                as_rows(sample_weight), labels, dtype=np.float64,
-                ensure_non_negative=True, allow_all_zero_weights=False,
-            )  # fmt: skip
-            weight = as_weights(type(self).__name__, weight)
-        place = type(self).__name__
+        weight = self._weights(sample_weight, labels)
         with naming_text(place, X):
             inner = self.estimator if self.estimator is not None else Scores().fit(X, labels)
         fitted = is_fitted(inner)
         self.classes_ = np.asarray(inner.classes_) if fitted else np.unique(labels)
         self._require_two(labels)
         codes = (labels == self.classes_[1]).astype(np.int64)
-        rows = _Rows(X, codes, groups, weight)
+        rows = Rows(X, codes, groups, weight)
         self._require_cells(rows, 1 + (not fitted) + (self.confidence is not None))
         parts = self._parts(rows, fitted)
         if not fitted:
@@ -239,7 +210,8 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         self.report_: list[tuple[str, str, float, float]] = []
         if self.confidence is not None:
             self._test(held_out, rows.take(np.flatnonzero(parts != TRAIN)), len(labels))
-            self._note(held_out)
+            decided = self.estimator_.predict(held_out.X) == self.classes_[1]
+            self.report_ = rates_of_both(held_out, decided.astype(float), self._positive(held_out))
         return self
 
     def predict(
@@ -284,11 +256,11 @@ class Thresholds(ClassifierMixin, BaseEstimator):
             raise InputError(f"constraint {self.constraint}: no thresholds, allowed: {allowed}")
         return rule
 
-    def _strata(self, rows: _Rows) -> np.ndarray:
+    def _strata(self, rows: Rows) -> np.ndarray:
         by_class = None not in self._rule.among
         return rows.groups.index + (rows.y * len(rows.groups.values) if by_class else 0)
 
-    def _learn(self, rows: _Rows, held_out: int) -> None:
+    def _learn(self, rows: Rows, held_out: int) -> None:
         self._fit_rule(rows, self.tolerance)
         if self.confidence is None or self.tolerance == 1:
             return
@@ -305,43 +277,22 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _fit_rule(self, rows: _Rows, tolerance: float) -> None:
+    def _fit_rule(self, rows: Rows, tolerance: float) -> None:
         rule = self._rule(self._rule.Parameters(tolerance=tolerance, common=self.common))
         fitted = rule.fit(rows.y, self._score(rows.X), rows.groups, rows.weight)
         keys = [()] if self.common else [tuple(values) for values in self.groups_]
         self.thresholds_ = [fitted.of_group[key][0] for key in keys]
         self.shares_ = [fitted.of_group[key][1] for key in keys]
 
-    def _positive(self, rows: _Rows) -> np.ndarray:
+    def _positive(self, rows: Rows) -> np.ndarray:
         codes = rows.groups.index
         return self._decided(self._score(rows.X), np.zeros_like(codes) if self.common else codes)
 
-    def _differences(self, rows: _Rows) -> Estimate:
+    def _differences(self, rows: Rows) -> Estimate:
         rule = self._rule(self._rule.Parameters())
         return rule.differences(self._positive(rows), rows.y, rows.groups, rows.weight)
 
-    def _note(self, rows: _Rows) -> None:
-        decided = (self.estimator_.predict(rows.X) == self.classes_[1]).astype(np.float64)
-        both = (decided, self._positive(rows))
-        for name, label, groups in (
-            ("accuracy", None, everyone(len(rows.y))),
-            ("selection_rate", None, rows.groups),
-            ("true_positive_rate", 1, rows.groups),
-            ("false_positive_rate", 0, rows.groups),
-        ):
-            of = slice(None) if label is None else rows.y == label
-            means = [
-                means_of_rows(
-                    groups.index[of],
-                    (np.where(rows.y == 1, p, 1 - p) if name == "accuracy" else p)[of],
-                    len(groups.values), rows.weight[of],
-                ).value
-                for p in both
-            ]  # fmt: skip
-            before, after = (mean.tolist() for mean in means)
-            self.report_ += zip(repeat(name), groups.names, before, after)
-
-    def _test(self, rows: _Rows, decided: _Rows, total: int) -> None:
+    def _test(self, rows: Rows, decided: Rows, total: int) -> None:
         """Test the promise; raise with the number of rows that would show it if it is not shown.
 
         ``rows`` are held out of those that are ``decided`` and not trained on.
@@ -363,39 +314,16 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 f" by {len(rows.y):,} held-out rows, which allow up to {self.bound_:.3f} at "
                 f"{self.confidence:.0%}"
             )
-        needed = total * self._growth(decided, len(rows.y) / len(decided.y))
+        needed = total * growth_needed(
+            decided, self._positive(decided), self._rule.among, len(rows.y) / len(decided.y),
+            self.tolerance, self.confidence,
+        )  # fmt: skip
         size = 10 ** (int(np.floor(np.log10(needed))) - 1)  # two digits, never less
         promised = f"{self.constraint}{' by a common mixture' if self.common else ''}"
         raise InputError(
             f"{type(self).__name__}: {promised} within {self.tolerance:g} is not shown{why}; about "
             f"{int(np.ceil(needed / size) * size):,} rows in fit would show it, here {total:,}"
         )
-
-    def _growth(self, rows: _Rows, held_out: float) -> float:
-        """How many times as many rows show the promise with a power of 80 %.
-
-        With so many rows groups are alike on those that the rule is fitted on: differences vary by
-        these and by as many that are held out, a share of ``rows``. All have to be shown. Groups
-        are taken to have the rates of all rows, and decisions not to be drawn, which varies most.
-        """
-        positive, shares, counts = self._positive(rows), [], []
-        for label in self._rule.among:
-            used = (rows.weight > 0) & (True if label is None else rows.y == label)
-            of = rows.groups.index[used], positive[used], len(rows.groups.values)
-            counts.append(held_out * means_of_rows(*of, rows.weight[used]).effective)
-            shares.append(np.average(positive[used], weights=rows.weight[used]))
-        value, n = np.repeat(shares, len(rows.groups.values)), np.concatenate(counts)
-        pairs = linear_gap("largest", len(rows.groups.values), len(shares)).functions
-        errors = np.random.default_rng(0).normal(scale=np.sqrt(2), size=(DRAWS, len(n)))
-
-        def is_shown(growth: float) -> bool:
-            rates = Rates.of_counts(growth * n[None] * value, growth * n[None]).corrected()
-            critical = contrast(rates, None, pairs, None).critical(1 - self.confidence)
-            within = errors * np.sqrt(rates.variance) @ pairs.T + critical <= self.tolerance
-            return within.all(1).mean() >= POWER and growth * n.min() >= EXPECTED_ROWS
-
-        growths = np.geomspace(1, MOST_GROWTH, STEPS)
-        return float(growths[bisect_left(growths[:-1], True, key=is_shown)])
 
     def _margins(self, differences: Estimate) -> np.ndarray:
         """How far within the tolerance differences must be, all to be shown with a power of 80 %.
@@ -406,6 +334,16 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         quantile = special.ndtri(1 - (1 - POWER) / limits)
         error = np.sqrt(2) * differences.error * quantile
         return np.asarray(differences.critical(1 - self.confidence) + error)
+
+    def _weights(self, sample_weight: Any, labels: np.ndarray) -> np.ndarray:
+        """Weights of rows, float64 ``[n]``; 1 if none are given."""
+        if sample_weight is None:
+            return np.ones(len(labels))
+        weight = _check_sample_weight(
+            as_rows(sample_weight), labels, dtype=np.float64,
+            ensure_non_negative=True, allow_all_zero_weights=False,
+        )  # fmt: skip
+        return as_weights(type(self).__name__, weight)
 
     def _require_settings(self) -> None:
         """Check what the constructor took, which checks nothing, as in scikit-learn."""
@@ -441,7 +379,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                 allowed = ", ".join(map(str, self.classes_))
                 raise InputError(f"y: class {label}, allowed: those of the estimator, {allowed}")
 
-    def _require_cells(self, rows: _Rows, fewest: int, among: str = "") -> None:
+    def _require_cells(self, rows: Rows, fewest: int, among: str = "") -> None:
         """Every group needs rows of both classes that have a weight, one for each part."""
         for label in (0, 1):
             used = (rows.y == label) & (rows.weight > 0)
@@ -453,7 +391,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
                     f"rows of class {self.classes_[label]}{among}, at least {fewest} are needed"
                 )
 
-    def _parts(self, rows: _Rows, fitted: bool) -> np.ndarray:
+    def _parts(self, rows: Rows, fitted: bool) -> np.ndarray:
         """The part of every row, drawn within the strata that rates are taken in."""
         random = check_random_state(self.random_state)
         cells = rows.groups.index + rows.y * len(rows.groups.values)
@@ -534,45 +472,3 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         else:
             tags.input_tags.one_d_array = True
         return tags
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Whether scikit-learn calls an estimator fitted."""
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def drawn(strata: np.ndarray, share: float, random: np.random.RandomState) -> np.ndarray:
-    """Which rows are drawn, bool ``[n]``: a share of every stratum, at least one row of two."""
-    order = random.permutation(len(strata))
-    order = order[np.argsort(strata[order], kind="stable")]
-    counts = np.bincount(strata)
-    rank = np.arange(len(strata)) - np.repeat(counts.cumsum() - counts, counts)
-    number = np.clip(np.round(share * counts), 1, np.maximum(counts - 1, 0))
-    result = np.zeros(len(strata), dtype=bool)
-    result[order] = rank < np.repeat(number, counts)
-    return result
-
-
-def groups_by_text(frame: pd.DataFrame) -> Groups:
-    """Groups of rows by columns: every combination of values that occurs, none missing.
-
-    A number has the same text whatever its type: 1 and 1.0 are one value.
-    """
-    parts = []
-    for name, column in frame.items():
-        codes, values = factorised(str(name), column)
-        texts = [
-            str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-            for value in values.tolist()
-        ]
-        if len({*texts}) < len(texts):
-            raise InputError(f"{name}: different labels have the same text, such as 1 and '1'")
-        order = np.argsort(texts)
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
-        parts.append(Groups.named(place[codes], [texts[code] for code in order]))
-    return intersection(parts)
