@@ -25,9 +25,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from robust_fairness.auditing.repair._needed import growth_needed
+from robust_fairness.auditing.repair._rows import Rows, drawn, groups_by_text, rates_of_both
 from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
-from robust_fairness.auditing.repair.needed import growth_needed
-from robust_fairness.auditing.repair.rows import Rows, drawn, groups_by_text, rates_of_both
 from robust_fairness.core.arrays import (
     as_rows,
     as_weights,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from robust_fairness.auditing.repair.rows import Rows
+from robust_fairness.auditing.repair._rows import Rows
 from robust_fairness.numbers.estimate import POWER
 from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.numbers.rates import Rates, contrast, linear_gap
