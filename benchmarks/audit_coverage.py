@@ -83,15 +83,9 @@ def together(name: str, cells: list[Counts]) -> tuple[Compared | None, np.ndarra
 
 def of_ratios(name: str, cells: list[Counts]) -> tuple[np.ndarray, ...]:
     """Ratios, lower and upper bounds ``[tables]`` each; NaN without any."""
-    ratios = []
-    for table in cells:
-        metric = find_metric(name)
-        assert metric.gap is not None
-        bound = intervals.ratio_of(metric.gap, table)
-        selected = table.values(metric.gap.of[0]).value
-        value = selected.min() / selected.max()
-        ratios.append((value, bound.low, bound.high) if bound else (np.nan,) * 3)
-    return tuple(np.array(ratios).T)
+    scores = [intervals.estimated(find_metric(name), table)[0][""] for table in cells]
+    ratios = [(score.value, score.low, score.high) for score in scores]
+    return tuple(np.array(ratios, dtype=np.float64).T)
 
 
 def coverage(name: str, true: float, now: list[Counts], then: list[Counts] | None = None) -> float:
