@@ -45,7 +45,7 @@ def bounds_in_counts(metric: Metric, cells: Counts) -> tuple[float, float]:
     gap, groups = metric.gap, np.flatnonzero(cells.known())
     if isinstance(cells, PartlyLabelled):
         return np.nan, np.nan
-    if gap is None or gap.how == "worst_gap" or len(groups) < TWO or not cells.weight[-1].any():
+    if gap is None or gap.how == "worst_gap" or len(groups) < TWO:
         return np.nan, np.nan
     of_rates = []
     for quantity in gap.of:

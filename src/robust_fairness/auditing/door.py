@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,17 +63,24 @@ def check(
     checked = Checked(table, options, name)
     dropped = checked.leave_out_incomplete()
     outcome = outcome_of(checked, like)
-    weight, replicates = _weights(checked)
-    rows = pd.RangeIndex(len(outcome.y))
-    attributes = pd.DataFrame(
-        {column: _attribute(checked, column) for column in options.sensitive_features}, rows
-    )
+    weight, further = None, dict[str, Any]()
+    if options.sample_weight is not None or options.replicate_weights:
+        weight, further["replicates"] = _weights(checked)
+    rows, sensitive = pd.RangeIndex(len(outcome.y)), options.sensitive_features
+    attributes = pd.DataFrame({column: _attribute(checked, column) for column in sensitive}, rows)
     control = {column: _stratum(checked, column) for column in options.control_features}
     features = {
         column: typed(checked.table[column], checked.place(column), options.types.get(column))
         for column in options.features
     }
-    known, probability = _labelled(checked, len(outcome.classes))
+    if options.labels == "some":
+        further["known"], further["label_probability"] = _labelled(checked, len(outcome.classes))
+    partly = weight is not None and not weight.all()
+    used = _rows_of_weight(checked, weight, further["replicates"]) if partly else None
+    if options.membership:
+        further["membership"] = _membership(checked)
+    if options.unit is not None:
+        further["units"] = _units(checked, options.unit)
     samples = Samples(
         x=np.empty((len(rows), 0), np.float32),
         y=outcome.y,
@@ -80,28 +88,19 @@ def check(
         id=np.broadcast_to(np.int64(0), len(rows)),
         splits=pd.DataFrame(index=rows),
         classes=outcome.classes,
-        sensitive=tuple(map(str, attributes)),
+        sensitive=tuple(map(str, sensitive)),
         sample_weight=weight,
     )
-    used = _rows_of_weight(checked, weight, replicates)
     predictions = Predictions(
-        samples=samples,
-        prediction=outcome.prediction,
-        kind=outcome.kind,
-        score=outcome.score,
-        threshold=outcome.threshold,
-        replicates=replicates,
-        membership=_membership(checked),
+        samples, outcome.prediction, outcome.kind, outcome.score, outcome.threshold,
         dropped=dropped,
-        units=_units(checked),
-        labelled=options.y_true is not None and known is None,
+        labelled=options.y_true is not None and further.get("known") is None,
         features=pd.DataFrame(features),
         control=pd.DataFrame(control),
-        known=known,
-        label_probability=probability,
         intersections=options.intersections,
         notes=(*checked.notes, *_hints(checked, attributes, outcome)),
-    )
+        **further,
+    )  # fmt: skip
     return predictions if used is None else predictions.take(used)
 
 
@@ -155,12 +154,8 @@ def _weights(checked: Checked) -> tuple[np.ndarray | None, np.ndarray | None]:
     return weight, replicates
 
 
-def _rows_of_weight(
-    checked: Checked, weight: np.ndarray | None, replicates: np.ndarray | None
-) -> np.ndarray | None:
-    """Numbers of the rows that have weight; None where every row has."""
-    if weight is None or weight.all():
-        return None
+def _rows_of_weight(checked: Checked, weight: Any, replicates: np.ndarray | None) -> np.ndarray:
+    """Numbers of the rows that have weight, where some have none."""
     zero = weight == 0
     if replicates is not None:
         zero &= (replicates == 0).all(1)
@@ -175,8 +170,6 @@ def _labelled(checked: Checked, classes: int) -> tuple[np.ndarray | None, np.nda
     ``classes`` is the number of classes.
     """
     options = checked.options
-    if options.labels != "some":
-        return None, None
     known = checked.table[options.y_true].notna().to_numpy()
     if known.all():
         return None, None
@@ -196,13 +189,10 @@ def _labelled(checked: Checked, classes: int) -> tuple[np.ndarray | None, np.nda
     return known, probability
 
 
-def _units(checked: Checked) -> np.ndarray | None:
-    """Numbers of the units ``[n]``, of which every row has one; None without a column of them."""
-    options = checked.options
-    if options.unit is None:
-        return None
-    codes, units = pd.factorize(checked.table[options.unit])
-    place = checked.place(options.unit)
+def _units(checked: Checked, unit: str) -> np.ndarray:
+    """Numbers of the units ``[n]`` in a column, of which every row has one."""
+    options, place = checked.options, checked.place(unit)
+    codes, units = pd.factorize(checked.table[unit])
     if (codes < 0).any():
         raise InputError(f"{place}, row {row_of(codes < 0)}: no unit; every row needs one")
     if len(units) < TWO:

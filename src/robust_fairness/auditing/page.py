@@ -8,7 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from robust_fairness.auditing.change_parts import ALL, COLUMN, OF_SHARE, PARTS, REGION, Why, name_of
-from robust_fairness.auditing.changes import CHANGES, MIX, joined
+from robust_fairness.auditing.changes import MIX, joined
 from robust_fairness.auditing.curves import KEPT, Curve, curves
 from robust_fairness.auditing.definitions import definition
 from robust_fairness.auditing.drawing import (
@@ -34,7 +34,6 @@ from robust_fairness.auditing.verdict import (
     who,
 )
 from robust_fairness.auditing.who import Panel
-from robust_fairness.core import tables
 from robust_fairness.core.numbers import number, within
 from robust_fairness.core.rendering.forest import SHAPES
 from robust_fairness.core.rendering.html import rendered
@@ -50,6 +49,8 @@ SHARES_OF = {"group_share": "share of {}", "positive_share": "positive class in 
 NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
 NO_CHANGE = {"text": "", "word": ""}
+OF_THEN = ("then", "then_low", "then_high", "change", "low_change", "high_change")
+UNCHANGED = {**dict.fromkeys(OF_THEN, np.nan), "note_change": ""}  # columns without a reference
 # Rates of groups, and what they are of all rows.
 RATES = {
     f"{rate}_by_group": rate
@@ -63,11 +64,12 @@ def audit_page(audit: AuditFindings) -> str:
     """The page as HTML; the same audit gives the same text."""
     rows, predictions, options = audit.rows, audit.predictions, audit.options
     judgements = audit.judgements
-    changes = audit.changed
-    compared = tables.table(CHANGES, []) if changes is None else changes
-    table = joined(rows[rows["applies"]], compared).fillna(
-        {"note": "", "note_change": "", "small": False}
-    )
+    changes, table = audit.changed, rows[rows["applies"]]
+    if changes is None:
+        table = table.assign(**UNCHANGED)
+    else:
+        empty = {"note": "", "note_change": "", "small": False}
+        table = joined(table, changes).fillna(empty)
     names = [str(name) for name in rows["attribute"].unique() if name]
     order = {name: number for number, name in enumerate(options.sensitive_features)}
     names.sort(key=lambda name: (order.get(name, len(order)), name))

@@ -213,10 +213,12 @@ def _rows(
         if isinstance(counts, PartlyLabelled) and gap is not None:
             rests_on = sum(int(counts.values(quantity).n.sum()) for quantity in gap.of)
             row["n"] = min(row["n"], max(rests_on, int(counts.n[:-1].sum())))
-    if row["applies"] and GROUPED in metric.needs:
-        row["lowest"], row["highest"] = (
-            bounds_in_counts(metric, counts) if strata is None else bounds_in_strata(metric, strata)
-        )
+    if not row["applies"] or GROUPED not in metric.needs:
+        return rows
+    if strata is not None:
+        row["lowest"], row["highest"] = bounds_in_strata(metric, strata)
+    elif counts.weight[-1].any():  # rows without a group
+        row["lowest"], row["highest"] = bounds_in_counts(metric, counts)
     return rows
 
 

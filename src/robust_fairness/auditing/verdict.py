@@ -36,10 +36,11 @@ def answers(audit: AuditFindings) -> list[str]:
     if audit.label_selection:
         return [f"Unknown: {NO_PART}: {audit.label_selection[0]}"]
     said = [grew_in(*alarm) for alarm in audit.monitor.alarms[:1]] if audit.monitor else []
+    changed = [] if audit.changed is None else _of_changes(audit, audit.changed)
     if audit.judgements:
-        said = [_of_gates(audit.judgements), *said, *_of_changes(audit)]
+        said = [_of_gates(audit.judgements), *said, *changed]
     else:
-        said = [*said, *_of_changes(audit)] or [_without_gates(audit)]
+        said = [*said, *changed] or [_without_gates(audit)]
     # what these sentences hide where strata disagree: their largest gap
     if disagree := [each for each in audit.strata if each.p < LEVEL]:
         worst = max(disagree, key=lambda each: each.low)
@@ -99,11 +100,8 @@ def _without_gates(audit: AuditFindings) -> str:
     return _of_gates(audit.judgements_of(gate, "evidence"))
 
 
-def _of_changes(audit: AuditFindings) -> list[str]:
+def _of_changes(audit: AuditFindings, changes: pd.DataFrame) -> list[str]:
     """The answer about the first gap between groups now and then, never Yes if another one grew."""
-    changes = audit.changed
-    if changes is None:
-        return []
     words = gap_names(audit.rows)
     known = changes[(changes["state"] != "") & changes["metric"].isin(list(words))]
     if known.empty:

@@ -4,11 +4,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.escaping import for_console, for_console_lines
 from robust_fairness.core.extras import needed_by
 from robust_fairness.core.locks import lock_of, locked
+
+if TYPE_CHECKING:
+    from robust_fairness.auditing.audit import Audit
 
 DATE_UNITS = ("decade", "year", "quarter", "month", "day")
 INTERRUPTED = 130  # exit status, as of a shell
@@ -62,73 +65,66 @@ class AuditCommand(click.Command):
     invoke = _statuses()(click.Command.invoke)
 
 
-def _names(_: click.Context, option: click.Parameter, text: str) -> list[str]:
+class Text(click.ParamType):
+    """A text that a function of the option's name and the text reads."""
+
+    name = "text"
+
+    def __init__(self, read: Callable[[str, str], Any]) -> None:
+        self.read = read
+
+    def convert(self, value: str, param: Any, ctx: click.Context | None) -> Any:
+        return self.read(param.opts[0], value)
+
+
+def _names(option: str, text: str) -> list[str]:
     """Names separated by commas, none of them empty or repeated."""
     names = [name.strip() for name in text.split(",")]
     if "" in names or len(set(names)) < len(names):
-        raise InputError(f"{option.opts[0]}: {text!r}, allowed: names, each once, as A,B")
+        raise InputError(f"{option}: {text!r}, allowed: names, each once, as A,B")
     return names
 
 
-def _optional_names(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
-    return _names(_, option, text) if text else []
+def _optional_names(option: str, text: str) -> list[str]:
+    """Names separated by commas, or none."""
+    return _names(option, text) if text else []
 
 
-def _one_or_more(_: click.Context, option: click.Parameter, text: str) -> str | list[str]:
-    names = _names(_, option, text)
-    return names if len(names) > 1 else names[0]
-
-
-def _numbered(_: click.Context, option: click.Parameter, text: str | None) -> list[str]:
+def _numbered(option: str, text: str) -> list[str]:
     """Columns ``A1`` to ``A80`` of ``A1..80``, or names separated by commas."""
-    series = re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text or "")
+    series = re.fullmatch(r"(.*?)(\d+)\.\.(\d+)", text)
     if series is None:
-        return _optional_names(_, option, text)
+        return _optional_names(option, text)
     return [f"{series[1]}{number}" for number in range(int(series[2]), int(series[3]) + 1)]
 
 
-def _memberships(
-    _: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, list[str]]:
-    """Columns by attribute, of ``sex=p_female,p_male``."""
-    parts = [text.partition("=") for text in texts]
-    return {name.strip(): _names(_, option, columns) for name, _equals, columns in parts}
+def _membership(option: str, text: str) -> tuple[str, list[str]]:
+    """An attribute and its columns, of ``sex=p_female,p_male``."""
+    name, _equals, columns = text.partition("=")
+    return name.strip(), _names(option, columns)
 
 
-def _cuts(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-    """Bin edges, or number of bins, by attribute, of ``age=30,60`` or ``age=4``."""
-    bins: dict[str, Any] = {}
-    for text in texts:
-        name, _equals, cuts = text.rpartition("=")
-        if cuts in DATE_UNITS:
-            bins[name] = cuts
-            continue
-        try:
-            number = "," not in cuts and cuts.strip().isdigit()
-            edges = () if number else tuple(float(cut) for cut in cuts.split(",") if cut.strip())
-            bins[name] = int(cuts) if number else edges
-        except ValueError:
-            raise InputError(
-                f"bins {text!r}, allowed: age=30,60, age=4 or, of dates, born=year"
-            ) from None
-    return bins
+def _cuts(_: str, text: str) -> tuple[str, Any]:
+    """An attribute and its bin edges, or number of bins, of ``age=30,60`` or ``age=4``."""
+    name, _equals, cuts = text.rpartition("=")
+    if cuts in DATE_UNITS:
+        return name, cuts
+    try:
+        number = "," not in cuts and cuts.strip().isdigit()
+        edges = () if number else tuple(float(cut) for cut in cuts.split(",") if cut.strip())
+        return name, int(cuts) if number else edges
+    except ValueError:
+        raise InputError(
+            f"bins {text!r}, allowed: age=30,60, age=4 or, of dates, born=year"
+        ) from None
 
 
-def _words(_: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Words by what they name, of ``rows=applicants``."""
-    parts = [text.partition("=") for text in texts]
-    for (name, equals, words), text in zip(parts, texts, strict=True):
-        if not (name.strip() and equals and words.strip()):
-            raise InputError(f"{option.opts[0]}: {text!r}, allowed: such as rows=applicants")
-    return {name.strip(): words.strip() for name, _equals, words in parts}
-
-
-def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, Any]:
-    """Declared types of attributes."""
-    for name in numbers:
-        if name in categories:
-            raise InputError(f"{name} is declared a number and a category, allowed: one of them")
-    return dict.fromkeys(numbers, "number") | dict.fromkeys(categories, "category")
+def _words(option: str, text: str) -> tuple[str, str]:
+    """What is named and its words, of ``rows=applicants``."""
+    name, equals, words = text.partition("=")
+    if not (name.strip() and equals and words.strip()):
+        raise InputError(f"{option}: {text!r}, allowed: such as rows=applicants")
+    return name.strip(), words.strip()
 
 
 @click.command(cls=AuditCommand)
@@ -138,13 +134,13 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
     "--prediction",
     "y_pred",
     required=True,
-    callback=_one_or_more,
+    type=Text(_names),
     help="Column of the predictions, or of the probabilities of each class: p_good,p_fair,p_bad.",
 )
 @click.option(
     "--attributes",
     "sensitive_features",
-    callback=_optional_names,
+    type=Text(_optional_names),
     help="Columns of sensitive attributes: A,B.",
 )
 @click.option(
@@ -155,7 +151,7 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--negative",
     "neg_labels",
-    callback=_optional_names,
+    type=Text(_optional_names),
     help="Other values of a binary target, needed if there are several: A,B or rest.",
 )
 @click.option(
@@ -164,25 +160,25 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option("--weight", "sample_weight", help="Column of sample or survey weights.")
 @click.option(
     "--features",
-    callback=_optional_names,
+    type=Text(_optional_names),
     help="Columns that the model predicts from: the page says why values changed between periods.",
 )
 @click.option(
     "--control",
     "control_features",
-    callback=_optional_names,
+    type=Text(_optional_names),
     help="Columns of strata, within which gaps are compared too: A,B.",
 )
 @click.option("--unit", help="Column of units whose rows belong together: households, patients.")
 @click.option(
     "--replicate-weights",
-    callback=_numbered,
+    type=Text(_numbered),
     help="Columns of replicate weights of the Census Bureau: PWGTP1..80.",
 )
 @click.option(
     "--membership",
     multiple=True,
-    callback=_memberships,
+    type=Text(_membership),
     help="Probabilities of an attribute's groups: sex=p_female,p_male.",
 )
 @click.option("--continuous", is_flag=True, help="The target is continuous.")
@@ -202,13 +198,13 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--bins",
     multiple=True,
-    callback=_cuts,
+    type=Text(_cuts),
     help="Bins of an attribute: age=30,60 (edges) or age=4 (quantiles); of dates born=year.",
 )
 @click.option(
     "--words",
     multiple=True,
-    callback=_words,
+    type=Text(_words),
     help="Words of the page: rows=applicants, positive='who repay', negative='who do not repay', "
     "predicted=approved.",
 )
@@ -297,7 +293,7 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 @click.option(
     "--metrics",
     default="conventional",
-    callback=_names,
+    type=Text(_names),
     show_default=True,
     help="Names of metrics A,B; also: conventional, all.",
 )
@@ -337,6 +333,8 @@ def _types(numbers: tuple[str, ...], categories: tuple[str, ...]) -> dict[str, A
 def audit(
     path: Path,
     *,
+    y_true: str | None,
+    y_pred: list[str],
     numbers: tuple[str, ...],
     categories: tuple[str, ...],
     output: Path | None,
@@ -356,19 +354,24 @@ def audit(
     (nothing is written); 3, a fault of this program, with the line "this is a bug".
     """
     from robust_fairness.auditing.command import Monitored, TableFile, audit_file, files_of
-    from robust_fairness.auditing.export import record
     from robust_fairness.auditing.predictions import Options
-    from robust_fairness.auditing.verdict import console
+
+    for name in {*numbers} & {*categories}:
+        raise InputError(f"{name} is declared a number and a category, allowed: one of them")
+    types = dict.fromkeys(numbers, "number") | dict.fromkeys(categories, "category")
+    options |= {name: dict(options[name]) for name in ("membership", "bins", "words")}
+    given = {name: value for name, value in options.items() if value is not None}
 
     def made_of(kind: type, **further: Any) -> Any:
-        names = {field.name for field in fields(kind)} & {*options}
-        return kind(**further, **{name: options.pop(name) for name in names})
+        names = {field.name for field in fields(kind)} & {*given}
+        return kind(**further, **{name: given.pop(name) for name in names})
 
-    columns = made_of(Options, types=_types(numbers, categories))
+    predicted = y_pred if len(y_pred) > 1 else y_pred[0]
+    columns = made_of(Options, y_true=y_true, y_pred=predicted, types=types)
     source, monitored = made_of(TableFile, path=path), made_of(Monitored)
     state = monitored.state and monitored.state.resolve()
     with locked(lock_of(state)) if state else nullcontext():  # from reading to writing
-        done = audit_file(source, columns, monitored=monitored, **options)
+        done = audit_file(source, columns, monitored=monitored, **given)
         if columns.features:
             with needed_by("--features", "features"):
                 from robust_fairness.auditing.why.periods import explained
@@ -378,9 +381,21 @@ def audit(
         files = {(output or Path.cwd()) / name: text for name, text in made.items()}
         changed = {state: done.monitor.to_json()} if state and done.monitor else {}
         write_files(files, force, changed)
-    lines = [(json.dumps(record(done), indent=1), False)]
-    if form == "text":
-        further = [*str(rows_to_label or "").splitlines(), f"wrote {', '.join(map(str, files))}"]
+    lines = [*str(rows_to_label or "").splitlines(), f"wrote {', '.join(map(str, files))}"]
+    _print(done, lines if form == "text" else None)
+    grown = done.monitor is not None and any(alarm for _, alarm in done.monitor.sentences())
+    if done.failed or (fail_on_growth and grown):
+        raise SystemExit(1)
+
+
+def _print(done: "Audit", further: list[str] | None) -> None:
+    """Print an audit in at most ten lines and further ones, or all its values without these."""
+    from robust_fairness.auditing.export import record
+    from robust_fairness.auditing.verdict import console
+
+    if further is None:
+        lines = [(json.dumps(record(done), indent=1), False)]
+    else:
         lines = [*console(done), *((line, False) for line in further)]
         lines = [(for_console(line), failed) for line, failed in lines]
     try:
@@ -388,6 +403,3 @@ def audit(
             click.echo(line, err=failed)
     except BrokenPipeError:  # a reader such as head has enough; the status is that of the gates
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    grown = done.monitor is not None and any(alarm for _, alarm in done.monitor.sentences())
-    if done.failed or (fail_on_growth and grown):
-        raise SystemExit(1)

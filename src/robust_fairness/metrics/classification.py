@@ -14,6 +14,7 @@ taken the usual way here.
 import numpy as np
 import pandas as pd
 
+from robust_fairness.numbers.gaps import quantity_of_counts
 from robust_fairness.numbers.quantities import (
     NO_ROWS,
     Array,
@@ -195,22 +196,16 @@ def macro_precision_present(y_true: np.ndarray, y_pred: np.ndarray) -> float:
     return _mean_share(y_true, y_pred, y_true)
 
 
-@quantity(better="higher")
-def balanced_accuracy(
-    y_true: np.ndarray, y_pred: np.ndarray, *, sample_weight: Weights = None
-) -> float:
+@quantity_of_counts(better="higher")
+def balanced_accuracy(weight: Array) -> Array:
     """Mean recall of the classes that the rows have (scikit-learn); rows of weight 0 are none."""
-    if sample_weight is not None:
-        weighty = sample_weight > 0
-        y_true, y_pred, sample_weight = y_true[weighty], y_pred[weighty], sample_weight[weighty]
-        if not len(y_true):
-            raise Undefined("no row has weight")
-    return _mean_share(y_pred, y_true, y_true, sample_weight)
+    of_class = weight.sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        recall = np.where(of_class > 0, np.einsum("...cc->...c", weight) / of_class, 0.0)
+        return np.asarray(recall.sum(-1) / (of_class > 0).sum(-1))
 
 
-def _mean_share(
-    predicted: np.ndarray, among: np.ndarray, counted: np.ndarray, sample_weight: Weights = None
-) -> float:
+def _mean_share(predicted: np.ndarray, among: np.ndarray, counted: np.ndarray) -> float:
     """Mean over classes of the share of rows of a class in ``among`` that have it in ``predicted``.
 
     ``among`` has predicted classes for precision, true ones for recall; ``counted`` names the
@@ -218,8 +213,7 @@ def _mean_share(
     """
     classes = np.sort(pd.unique(counted))  # hashed: np.unique sorts the rows
     number, occurring = pd.factorize(among, sort=True)
-    right = (predicted == among) * (1.0 if sample_weight is None else sample_weight)
-    hits = np.bincount(number, right) / np.bincount(number, sample_weight)
+    hits = np.bincount(number, predicted == among) / np.bincount(number)
     present = np.isin(classes, occurring)
     shares = np.zeros(len(classes))
     shares[present] = hits[np.searchsorted(occurring, classes[present])]

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from robust_fairness.numbers.groups import Groups, shown
 from robust_fairness.numbers.quantities import (
+    NO_ROWS,
     WEIGHTS,
     Array,
     Means,
@@ -218,16 +219,22 @@ class Counts:
         key = (quantity.name, *given.items())
         if key in self.made:
             return self.made[key]
-        if quantity.rows is None:
+        if quantity.of_counts is not None:
+            n, none = self.known().astype(np.int64), NO_ROWS
+            value = quantity.of_counts(self.weight[..., :-1, :, :])
+            means = Means(value, np.full(n.shape, np.nan), n, n, n)
+        elif quantity.rows is None:
             return self.cells.values(quantity, options)
-        try:
-            rows = quantity.rows(*self.grid(), **given)
-        except Undefined as reason:
-            means = Means.missing(reason, self.known())
         else:
+            try:
+                rows = quantity.rows(*self.grid(), **given)
+            except Undefined as reason:
+                self.made[key] = Means.missing(reason, self.known())
+                return self.made[key]
             means = self.means(np.asarray(rows.values, np.float64), rows.among)
-            if means.value.ndim == 1:
-                means = means.of_groups_with(self.known(), rows.none, self.classes)
+            none = rows.none
+        if means.value.ndim == 1:
+            means = means.of_groups_with(self.known(), none, self.classes)
         self.made[key] = means
         return means
 

@@ -13,17 +13,19 @@ from typing import Any
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.counts import Counts, Source
 from robust_fairness.numbers.forms import How, difference, missing, ratio
-from robust_fairness.numbers.groups import as_groups
+from robust_fairness.numbers.groups import Groups, as_groups, everyone
 from robust_fairness.numbers.quantities import (
     DEFINITIONS,
     GROUPED,
     WEIGHTS,
     Array,
     Definition,
+    Means,
     Measure,
     NotApplicable,
     Quantity,
     Score,
+    Undefined,
     Weights,
     registered,
 )
@@ -107,6 +109,49 @@ def gap(
             better="higher" if how == "ratio" else "lower", needs=("y_true", "y_pred", GROUPED),
             binary=any(item.binary for item in quantities),
             of=tuple(item for item in quantities if isinstance(item, Quantity)),
+        )  # fmt: skip
+        registered(definition)
+        return computed
+
+    return declared
+
+
+def quantity_of_counts(**facts: Any) -> Callable[[Callable[[Array], Array]], Callable[..., float]]:
+    """Register a function of weights as a quantity, with these fields of ``Quantity``.
+
+    It takes sums of weights ``[..., groups, classes, decisions]`` and returns a value of every
+    group, NaN where a group has none.
+
+    Returns:
+        A decorator. The function that it makes takes ``y_true``, ``y_pred`` and ``sample_weight``.
+    """
+
+    def declared(of_counts: Callable[[Array], Array]) -> Callable[..., float]:
+        def by_groups(
+            y_true: Array,
+            y_pred: Array,
+            *,
+            sensitive_features: Groups,
+            sample_weight: Weights = None,
+        ) -> Means:
+            number = 1 + max(int(y_true.max(initial=0)), int(y_pred.max(initial=0)))
+            classes = tuple(map(str, range(number)))
+            counts = Counts.of(sensitive_features, y_true, y_pred, classes, sample_weight)
+            return counts.values(definition)
+
+        @wraps(of_counts, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+        def computed(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
+            groups = everyone(len(y_true))
+            means = by_groups(
+                y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight
+            )
+            if means.notes[0]:
+                raise Undefined(means.notes[0])
+            return float(means.value[0])
+
+        definition = Quantity(
+            name=of_counts.__name__, function=computed, by_groups=by_groups, of_counts=of_counts,
+            **facts,
         )  # fmt: skip
         registered(definition)
         return computed

@@ -131,7 +131,7 @@ class Metric:
         if not OF_COUNTS.issuperset(self.needs) or self.task == "regression":
             return False
         if isinstance(definition, Quantity) and definition.by_groups is not None:
-            return False
+            return definition.of_counts is not None
         return definition.takes_weights
 
     def of(self, source: Source) -> dict[str, Score]:

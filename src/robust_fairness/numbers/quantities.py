@@ -290,11 +290,14 @@ class Quantity(Definition):
         rows: from the same arrays to the row values whose mean it is, where it is a mean.
         by_groups: from the same arrays and ``sensitive_features`` to the values of groups, where
             those depend on the other rows too.
+        of_counts: from weights of rows ``[..., groups, classes, decisions]`` to the values of
+            groups, where they are a function of these, see ``gaps.quantity_of_counts``.
         signed: whether values may be on either side of 0, of which neither end is better.
     """
 
     rows: Callable[..., RowValues] | None = None
     by_groups: Callable[..., Means] | None = None
+    of_counts: Callable[[Array], Array] | None = None
     signed: bool = False
 
 
