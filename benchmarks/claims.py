@@ -17,8 +17,15 @@ import numpy as np
 from _results import FOLDER, save
 
 from robust_fairness.numbers.claims import Decided, decided
-from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, Component, Estimate
-from robust_fairness.numbers.variance import FEWEST_REFITS, between_refits
+from robust_fairness.numbers.estimate import (
+    FEWEST_REFITS,
+    LEVEL,
+    REFITS,
+    ROWS,
+    Component,
+    Estimate,
+    between_refits,
+)
 
 SEEDS, POOL, TESTED = 10, 300, 60
 RATIO = TESTED / (POOL - TESTED)

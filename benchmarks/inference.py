@@ -15,9 +15,19 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import Counts
-from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
+from robust_fairness.numbers.estimate import (
+    LEVEL,
+    POWER,
+    REFITS,
+    ROWS,
+    Component,
+    Estimate,
+    between_refits,
+    covariance_of_copies,
+    moderated,
+    over_domains,
+)
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.rates import (
     LinearGap,
@@ -25,13 +35,7 @@ from robust_fairness.numbers.rates import (
     interval,
     linear_gap,
 )
-from robust_fairness.numbers.variance import (
-    between_refits,
-    covariance_of_copies,
-    moderated,
-    over_domains,
-)
-from robust_fairness.numbers.verdicts import Question, concluded, judged, tested
+from robust_fairness.numbers.verdicts import Question, concluded, holm, judged, tested
 
 RESULTS = Path(__file__).resolve().parent / "results"
 UNEQUAL = (0.5, 1.0, 2.0)  # factors of the standard deviation between refits

@@ -18,7 +18,7 @@ from robust_fairness.core import tables
 from robust_fairness.core.samples import Samples
 from robust_fairness.metrics import RowValues, evaluate, gap, quantity
 from robust_fairness.metrics.classification import selection_rate
-from robust_fairness.numbers.names import find_metric
+from robust_fairness.numbers.metrics import find_metric
 from robust_fairness.numbers.quantities import DEFINITIONS
 from robust_fairness.report.matrix import matrices
 from robust_fairness.report.results import Results

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.adjust import holm
-from robust_fairness.numbers.estimate import DOMAINS, LEVEL, Component, Estimate
-from robust_fairness.numbers.variance import over_domains
+from robust_fairness.numbers.estimate import DOMAINS, LEVEL, Component, Estimate, over_domains
+from robust_fairness.numbers.verdicts import holm
 from robust_fairness.report.statistics import kendall_tau
 
 Array = np.ndarray

@@ -24,10 +24,10 @@ from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import estimate
 from robust_fairness.metrics import Score, evaluate, find_metric
 from robust_fairness.numbers import intervals
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import Counts
 from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.numbers.groups import Groups, groups_of
+from robust_fairness.numbers.verdicts import holm
 from tests.auditing.tables import audit, failures
 
 ROOT = Path(__file__).parents[2]

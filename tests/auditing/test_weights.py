@@ -14,11 +14,11 @@ from robust_fairness.auditing.verdict import console, lacking
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import by_replicates
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import mean_intervals
 from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.numbers.rates import rates_of
-from robust_fairness.numbers.variance import by_replicates
 
 RNG = np.random.default_rng(0)
 ROWS = 400

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import Score, evaluate, find_metric
-from robust_fairness.numbers.forms import (
+from robust_fairness.numbers.gaps import (
     halves_gap,
     light_dark_gap,
     majority_gap,

@@ -7,8 +7,8 @@ from scipy import stats
 
 from robust_fairness.metrics import RowValues, find_metric
 from robust_fairness.metrics.classification import roc_auc, true_positive_rate
+from robust_fairness.numbers.counts import Rows
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.rows import Rows
 
 from .helpers import score_of
 

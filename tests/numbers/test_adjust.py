@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import stats
 
-from robust_fairness.numbers.adjust import false_discovery_rate, holm
+from robust_fairness.numbers.verdicts import false_discovery_rate, holm
 
 
 def test_holm_is_its_definition():

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.numbers.adjust import hochberg, holm
 from robust_fairness.numbers.claims import decided
 from robust_fairness.numbers.estimate import REFITS, ROWS, Component, Estimate
+from robust_fairness.numbers.verdicts import hochberg, holm
 from tests.modules import module
 from tests.project import ROOT
 

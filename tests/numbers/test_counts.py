@@ -6,9 +6,9 @@ import pytest
 
 from robust_fairness.metrics import count, find_metric
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import covariance_of_copies
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.rates import rates_of
-from robust_fairness.numbers.variance import covariance_of_copies
 from tests.metrics.helpers import samples_of
 
 RATES = (

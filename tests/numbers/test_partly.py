@@ -9,11 +9,10 @@ from scipy.optimize import minimize_scalar
 
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.counts import Counts
-from robust_fairness.numbers.estimate import wilson_interval
+from robust_fairness.numbers.estimate import student_factor, wilson_interval
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import compared
 from robust_fairness.numbers.partly import PartlyLabelled, partly_labelled
-from robust_fairness.numbers.variance import student_factor
 from tests.auditing.tables import few, people
 
 CLASSES = ("0", "1")

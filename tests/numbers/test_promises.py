@@ -12,12 +12,11 @@ from robust_fairness.auditing.audit import Audit
 from robust_fairness.auditing.functions import metrics_of_functions
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import verdicts
-from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.counts import Counts, Rows
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.intervals import estimated
 from robust_fairness.numbers.rates import Rates, contrast, linear_gap
-from robust_fairness.numbers.rows import Rows
 
 Draw = Callable[[np.random.Generator], tuple[bool, ...]]  # whether intervals cover
 CLASSES = ("0", "1")

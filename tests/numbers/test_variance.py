@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, Component, Estimate
-from robust_fairness.numbers.variance import (
+from robust_fairness.numbers.estimate import (
+    LEVEL,
+    REFITS,
+    ROWS,
+    Component,
+    Estimate,
     between_domains,
     between_refits,
     moderated,

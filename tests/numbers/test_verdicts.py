@@ -8,11 +8,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from robust_fairness.numbers.adjust import false_discovery_rate, holm
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import (
+    LEVEL,
+    covariance_of_copies,
+    over_refits,
+    small_covariance,
+)
 from robust_fairness.numbers.rates import Rates, contrast, interval, linear_gap
-from robust_fairness.numbers.variance import covariance_of_copies, over_refits, small_covariance
-from robust_fairness.numbers.verdicts import concluded, judged
+from robust_fairness.numbers.verdicts import concluded, false_discovery_rate, holm, judged
 from robust_fairness.numbers.verdicts import tested as unadjusted
 
 # of 8 states, made by scikit-learn and scipy alone

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.numbers.estimate import REFITS, Component, Estimate
-from robust_fairness.numbers.variance import over_domains
+from robust_fairness.numbers.estimate import REFITS, Component, Estimate, over_domains
 from robust_fairness.report import Results
 from robust_fairness.report.effective_robustness import fitted_line
 from robust_fairness.report.gaps import at_equal_sizes

@@ -25,12 +25,11 @@ from robust_fairness.auditing.predictions import Predictions, attribute_name
 from robust_fairness.core.numbers import number
 from robust_fairness.metrics import Gap
 from robust_fairness.numbers.counts import TWO, Source
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import LEVEL, student_factor
 from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.intervals import Compared, Interval, ratio
 from robust_fairness.numbers.quantities import Means
 from robust_fairness.numbers.rates import LinearGap, Rates, linear_gap
-from robust_fairness.numbers.variance import student_factor
 
 MOST_GROUPS = 30  # that are compared in pairs
 COMBINED = ("largest", "sum", "ratio")  # kinds of gaps

@@ -8,7 +8,7 @@ import numpy as np
 
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.metrics import Metric, Score, find_metric
-from robust_fairness.numbers.forms import FORMS, OVERALL
+from robust_fairness.numbers.gaps import FORMS, OVERALL
 from robust_fairness.numbers.groups import Groups, everyone
 from robust_fairness.numbers.quantities import WEIGHTS, Array, Means, Quantity, Weights
 

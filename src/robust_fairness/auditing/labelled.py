@@ -20,8 +20,8 @@ from scipy import special
 
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core.numbers import number, p_value
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.verdicts import holm
 
 FEWEST = 5  # expected labels of a group that is compared alone
 NO_PART = "the labelled rows are no random part of the table"

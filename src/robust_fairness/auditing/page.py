@@ -50,7 +50,10 @@ NO_METRICS = (MISSING, SHARE, MIX)
 SHARES = (0.0, 1.0)
 NO_CHANGE = {"text": "", "word": ""}
 OF_THEN = ("then", "then_low", "then_high", "change", "low_change", "high_change")
-UNCHANGED = {**dict.fromkeys(OF_THEN, np.nan), "note_change": ""}  # columns without a reference
+UNCHANGED: dict[str, Any] = {
+    **dict.fromkeys(OF_THEN, np.nan),
+    "note_change": "",
+}  # columns without a reference
 # Rates of groups, and what they are of all rows.
 RATES = {
     f"{rate}_by_group": rate

@@ -11,11 +11,10 @@ import pandas as pd
 from robust_fairness.auditing.read.cleaning import Decimals
 from robust_fairness.auditing.read.columns import Bins, Kind
 from robust_fairness.core.samples import Samples
-from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.counts import Counts, Rows
 from robust_fairness.numbers.groups import Groups, groups_of, shown
 from robust_fairness.numbers.partly import partly_labelled
 from robust_fairness.numbers.quantities import WEIGHTS
-from robust_fairness.numbers.rows import Rows
 
 THRESHOLD = 0.5  # of a probability
 WORDS = ("rows", "positive", "negative", "predicted")

@@ -32,17 +32,15 @@ from robust_fairness.core.draws import subset
 from robust_fairness.core.numbers import counted, estimate
 from robust_fairness.metrics import Metric, NotApplicable, evaluate, find_metric
 from robust_fairness.metrics.evaluation import sources
-from robust_fairness.numbers.adjust import holm
-from robust_fairness.numbers.counts import TWO, Counts
-from robust_fairness.numbers.estimate import LEVEL, wilson_interval
+from robust_fairness.numbers.counts import TWO, Counts, Rows
+from robust_fairness.numbers.estimate import FEWEST_OF_MEAN, FEWEST_ROWS, LEVEL, wilson_interval
 from robust_fairness.numbers.groups import Groups
 from robust_fairness.numbers.groups import everyone as all_rows
 from robust_fairness.numbers.intervals import Compared, estimated
 from robust_fairness.numbers.metrics import rows_of
 from robust_fairness.numbers.partly import PartlyLabelled
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS
-from robust_fairness.numbers.rows import Rows
-from robust_fairness.numbers.variance import FEWEST_OF_MEAN, FEWEST_ROWS
+from robust_fairness.numbers.verdicts import holm
 
 NAMED = 3  # groups of which a note says why they are not known
 WORST = ("worst_group", "worst_subgroup")  # aggregations that leave small groups out

@@ -21,11 +21,11 @@ from robust_fairness.auditing.predictions import Options, Predictions
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import counted, number, p_value
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO, Counts
 from robust_fairness.numbers.estimate import LEVEL, exact_bounds
 from robust_fairness.numbers.groups import groups_of
 from robust_fairness.numbers.quantities import Quantity
+from robust_fairness.numbers.verdicts import holm
 
 RATES = ("accuracy", "true_positive_rate", "false_positive_rate")
 MOST_ATTRIBUTES = 3  # of a subgroup

@@ -23,11 +23,10 @@ from robust_fairness.auditing.control import MOST_GROUPS, ControlStrata, strata_
 from robust_fairness.auditing.predictions import Predictions
 from robust_fairness.core.numbers import estimate, p_value
 from robust_fairness.metrics import Gap, find_metric
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.counts import TWO
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import LEVEL, small_counts
 from robust_fairness.numbers.groups import groups_of, shown
-from robust_fairness.numbers.variance import small_counts
+from robust_fairness.numbers.verdicts import holm
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,8 @@ from robust_fairness.core.frames import (
 from robust_fairness.core.numbers import CONSTANT
 from robust_fairness.core.registry import find, names
 from robust_fairness.core.scikit_learn import is_fitted, weight_argument
-from robust_fairness.numbers.estimate import POWER, Estimate
+from robust_fairness.numbers.estimate import FEWEST_ROWS, POWER, Estimate
 from robust_fairness.numbers.groups import Groups, everyone
-from robust_fairness.numbers.variance import FEWEST_ROWS
 
 TRAIN, FIT, HELD_OUT = range(3)  # parts of the rows
 

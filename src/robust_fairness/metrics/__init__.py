@@ -15,11 +15,11 @@ from robust_fairness.metrics.evaluation import evaluate as evaluate
 from robust_fairness.numbers.gaps import Gap as Gap
 from robust_fairness.numbers.gaps import gap as gap
 from robust_fairness.numbers.metrics import Metric as Metric
-from robust_fairness.numbers.names import all_metrics as all_metrics
-from robust_fairness.numbers.names import find_metric as find_metric
-from robust_fairness.numbers.names import metric_function as metric_function
-from robust_fairness.numbers.names import metric_names as metric_names
-from robust_fairness.numbers.names import parse_metrics as parse_metrics
+from robust_fairness.numbers.metrics import all_metrics as all_metrics
+from robust_fairness.numbers.metrics import find_metric as find_metric
+from robust_fairness.numbers.metrics import metric_function as metric_function
+from robust_fairness.numbers.metrics import metric_names as metric_names
+from robust_fairness.numbers.metrics import parse_metrics as parse_metrics
 from robust_fairness.numbers.quantities import NotApplicable as NotApplicable
 from robust_fairness.numbers.quantities import RowValues as RowValues
 from robust_fairness.numbers.quantities import Score as Score

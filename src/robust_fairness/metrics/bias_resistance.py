@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.metrics.evaluation import by_attribute
-from robust_fairness.numbers.forms import missing
+from robust_fairness.numbers.gaps import missing
 from robust_fairness.numbers.groups import Groups, as_groups, as_groups_of_both, subgroups
 from robust_fairness.numbers.quantities import (
     NO_ROWS,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import exact
-from robust_fairness.numbers.names import find_metric
+from robust_fairness.numbers.metrics import find_metric
 
 EVERY = "every"
 VALIDATION = "val"

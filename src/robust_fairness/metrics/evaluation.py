@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.samples import Samples
+from robust_fairness.numbers.counts import Rows
 from robust_fairness.numbers.groups import Groups, everyone, groups_of, numbers_of, shown, width_of
-from robust_fairness.numbers.metrics import MOST_GROUPS, Metric, rows_of
-from robust_fairness.numbers.names import find_metric
+from robust_fairness.numbers.metrics import MOST_GROUPS, Metric, find_metric, rows_of
 from robust_fairness.numbers.quantities import GROUPED, WEIGHTS, Array, NotApplicable
-from robust_fairness.numbers.rows import Rows
 
 # What arrays are of that not every prediction has.
 OF = {

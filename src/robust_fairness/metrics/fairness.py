@@ -15,8 +15,7 @@ from robust_fairness.metrics.classification import (
     true_positive_rate,
 )
 from robust_fairness.numbers.counts import Counts
-from robust_fairness.numbers.forms import missing
-from robust_fairness.numbers.gaps import gap, measure_of_counts
+from robust_fairness.numbers.gaps import gap, measure_of_counts, missing
 from robust_fairness.numbers.intervals import to_rest
 from robust_fairness.numbers.quantities import Score
 

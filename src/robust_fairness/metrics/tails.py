@@ -11,7 +11,7 @@ import numpy as np
 
 from robust_fairness.core.questions import in_tail
 from robust_fairness.numbers.estimate import wilson_interval
-from robust_fairness.numbers.forms import missing
+from robust_fairness.numbers.gaps import missing
 from robust_fairness.numbers.groups import Groups, as_groups
 from robust_fairness.numbers.quantities import RowValues, Score, means_of, measure
 

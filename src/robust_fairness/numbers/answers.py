@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.variance import FEWEST_REFITS
+from robust_fairness.numbers.estimate import FEWEST_REFITS
 
 NOTHING = "Unknown: no gap was measured both at home and in another test set"
 NAMED = 2  # test sets, methods or gaps that a sentence names

@@ -26,8 +26,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robust_fairness.numbers.adjust import hochberg, holm
 from robust_fairness.numbers.estimate import LEVEL, Array, Estimate
+from robust_fairness.numbers.verdicts import hochberg, holm
 
 Says = Literal["above", "below", "within", "not below", "not above"]
 State = Literal[

@@ -26,7 +26,13 @@ import pandas as pd
 from scipy import sparse
 
 from robust_fairness.numbers.counts import TWO, Counts, Source
-from robust_fairness.numbers.estimate import LEVEL, half_width, wilson_interval
+from robust_fairness.numbers.estimate import (
+    FEWEST_ROWS,
+    LEVEL,
+    half_width,
+    rows_of_mean,
+    wilson_interval,
+)
 from robust_fairness.numbers.gaps import Gap
 from robust_fairness.numbers.metrics import Metric
 from robust_fairness.numbers.quantities import Array, Means, Quantity, Score
@@ -38,7 +44,6 @@ from robust_fairness.numbers.rates import (
     linear_gap,
     rates_of,
 )
-from robust_fairness.numbers.variance import FEWEST_ROWS, rows_of_mean
 from robust_fairness.numbers.verdicts import tested
 
 ALL_VALUES = "all possible values"  # an interval of what is not known

@@ -22,9 +22,8 @@ from typing import Any
 import numpy as np
 
 from robust_fairness.numbers.counts import TWO, Counts, Means
-from robust_fairness.numbers.estimate import Array
+from robust_fairness.numbers.estimate import FEWEST_ROWS, Array, independent_rows, student_factor
 from robust_fairness.numbers.groups import Groups
-from robust_fairness.numbers.variance import FEWEST_ROWS, independent_rows, student_factor
 
 PARAMETERS = 2  # estimated from the labelled rows: the mean and lambda
 

@@ -3,7 +3,7 @@
 A *quantity* is a number of a set of rows, declared by ``@quantity``: a pure function with
 scikit-learn's signature that returns a number, or ``RowValues`` whose mean it is. From row values
 follow the value of all rows and of every group in one pass, ``sample_weight``, ``n`` and the
-variance. Every form (``robust_fairness.numbers.forms``) applies to every
+variance. Every form (``robust_fairness.numbers.gaps``) applies to every
 quantity. A *named measure* is a function of its own, declared by ``@measure``.
 
 Both say by ``needs`` which arrays they are called with, by keyword. ``n`` is the number of rows:
@@ -28,8 +28,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 import numpy as np
 
 from robust_fairness.core.errors import InputError
+from robust_fairness.numbers.estimate import independent_rows
 from robust_fairness.numbers.groups import Groups, everyone
-from robust_fairness.numbers.variance import independent_rows
 
 NO_ROWS = "no rows"
 NO_WEIGHT = "a value is not finite, or no row has weight"

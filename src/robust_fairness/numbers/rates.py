@@ -23,17 +23,23 @@ from typing import Literal
 
 import numpy as np
 
-from robust_fairness.numbers.estimate import LEVEL, REFITS, ROWS, SPLITS, Array, Component, Estimate
-from robust_fairness.numbers.quantities import Means
-from robust_fairness.numbers.variance import (
+from robust_fairness.numbers.estimate import (
     ADDED,
     ADDED_ALONE,
+    LEVEL,
+    REFITS,
+    ROWS,
+    SPLITS,
+    Array,
+    Component,
+    Estimate,
     moderated,
     over_refits,
     rows_of_mean,
     small_counts,
     student_factor,
 )
+from robust_fairness.numbers.quantities import Means
 
 MOST_FUNCTIONS = 20_000  # of a gap
 PAIR = 2  # groups

@@ -25,9 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from robust_fairness.numbers.estimate import LEVEL, Array, exact_bounds
+from robust_fairness.numbers.estimate import ADDED, LEVEL, Array, exact_bounds
 from robust_fairness.numbers.rates import LinearGap
-from robust_fairness.numbers.variance import ADDED
 
 GROWTH = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32])  # of the alternatives, over the bound
 FEWEST_PERIODS = 6  # from which the variation of a gap between periods is estimated

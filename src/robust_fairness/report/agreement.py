@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.core.rendering.figures import Panel, Trace, in_panel, panelled
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.variance import over_refits
+from robust_fairness.numbers.estimate import over_refits
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report.ranks import FEWEST, compared, comparison_of
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where

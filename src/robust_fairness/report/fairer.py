@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.numbers.variance import FEWEST_REFITS, over_refits
+from robust_fairness.numbers.estimate import FEWEST_REFITS, LEVEL, over_refits
 from robust_fairness.report.matrix import PLACE, is_plain
 from robust_fairness.report.results import Results, where
 

@@ -22,8 +22,7 @@ from robust_fairness.core.rendering.figures import (
     style,
 )
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.estimate import half_width
-from robust_fairness.numbers.variance import FEWEST_REFITS
+from robust_fairness.numbers.estimate import FEWEST_REFITS, half_width
 from robust_fairness.report.ranks import Comparison
 from robust_fairness.report.results import UNSHIFTED, distinct, where
 from robust_fairness.report.statistics import over_seeds

@@ -10,8 +10,7 @@ from robust_fairness.core.numbers import counted
 from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import also, answer, fairer, in_points, limit, worst_first
-from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.numbers.variance import FEWEST_REFITS
+from robust_fairness.numbers.estimate import FEWEST_REFITS, LEVEL
 from robust_fairness.report.fairer import advantages
 from robust_fairness.report.matrix import (
     PAIR,

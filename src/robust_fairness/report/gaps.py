@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from robust_fairness.numbers.variance import of_rate
+from robust_fairness.numbers.estimate import of_rate
 from robust_fairness.report.ranks import compared
 
 # Rates of single groups in the tidy table, and what their difference is called.

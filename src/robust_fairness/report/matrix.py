@@ -29,11 +29,10 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.metrics import Gap, find_metric
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.numbers.rates import LinearGap, contrast
-from robust_fairness.numbers.verdicts import VERDICTS, Question, judged
+from robust_fairness.numbers.verdicts import VERDICTS, Question, holm, judged
 from robust_fairness.report.agreement import PLAIN
 from robust_fairness.report.pairs import BOUNDS, METHOD_QUESTION, MOST_GROUPS, Pairs, tests_of
 from robust_fairness.report.rates import (

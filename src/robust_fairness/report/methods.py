@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.core.errors import unknown_name
-from robust_fairness.numbers.variance import over_refits
+from robust_fairness.numbers.estimate import over_refits
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report.figures import FAIRNESS, QUALITY
 from robust_fairness.report.results import UNSHIFTED, Results, where

@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.adjust import holm
-from robust_fairness.numbers.estimate import LEVEL
-from robust_fairness.numbers.variance import over_domains
-from robust_fairness.numbers.verdicts import concluded
+from robust_fairness.numbers.estimate import LEVEL, over_domains
+from robust_fairness.numbers.verdicts import concluded, holm
 from robust_fairness.report import methods, natural_figures
 from robust_fairness.report.effective_robustness import fitted_line, within
 from robust_fairness.report.gaps import at_equal_sizes, signed_differences

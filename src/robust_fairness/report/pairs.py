@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from robust_fairness.metrics import find_metric
-from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.estimate import FEWEST_REFITS, LEVEL, of_rate
 from robust_fairness.numbers.rates import LinearGap, Rates, contrast, interval, linear_gap
-from robust_fairness.numbers.variance import FEWEST_REFITS, of_rate
 from robust_fairness.numbers.verdicts import Question, tested
 from robust_fairness.report.rates import (
     Measured,

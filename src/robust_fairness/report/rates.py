@@ -9,8 +9,8 @@ import pandas as pd
 
 from robust_fairness.core.numbers import exact
 from robust_fairness.numbers.counts import Counts
+from robust_fairness.numbers.estimate import covariance_of_copies
 from robust_fairness.numbers.quantities import Quantity
-from robust_fairness.numbers.variance import covariance_of_copies
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once
 
 MARGIN = 0.05  # within which a change is called immaterial, where the experiment has none

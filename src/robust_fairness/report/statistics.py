@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.estimate import REFITS, Component, Estimate
-from robust_fairness.numbers.variance import over_refits, resampled
+from robust_fairness.numbers.estimate import REFITS, Component, Estimate, over_refits, resampled
 
 TIE = 12  # decimals
 DRAWS = 2000  # of a bootstrap

@@ -7,10 +7,9 @@ import numpy as np
 from scipy import special
 
 from robust_fairness.auditing.repair._rows import Rows
-from robust_fairness.numbers.estimate import POWER
+from robust_fairness.numbers.estimate import FEWEST_ROWS, POWER
 from robust_fairness.numbers.quantities import means_of_rows
 from robust_fairness.numbers.rates import Rates, contrast, linear_gap
-from robust_fairness.numbers.variance import FEWEST_ROWS
 
 EXPECTED_ROWS = float(special.gammaincinv(FEWEST_ROWS, POWER))  # of which 80 % have enough
 MOST_GROWTH, STEPS = 1e5, 500  # of the rows of a refused fit

@@ -15,8 +15,8 @@ import pandas as pd
 
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.metrics.criteria import EVERY, Criterion
-from robust_fairness.numbers.adjust import holm
 from robust_fairness.numbers.estimate import LEVEL
+from robust_fairness.numbers.verdicts import holm
 from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.figures import QUALITY
 from robust_fairness.report.results import (

@@ -22,8 +22,7 @@ import plotly.graph_objects as go
 
 from robust_fairness.bench.maths import robustness_slope
 from robust_fairness.core.rendering.figures import drawn
-from robust_fairness.numbers.estimate import wilson_interval
-from robust_fairness.numbers.variance import covariance_of_copies, small_covariance
+from robust_fairness.numbers.estimate import covariance_of_copies, small_covariance, wilson_interval
 from robust_fairness.report.claims.row_variances import of_small
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
 from robust_fairness.report.statistics import with_intervals

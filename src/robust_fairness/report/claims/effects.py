@@ -27,9 +27,14 @@ from scipy import special
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.claims import BOUNDS, Says, decided
-from robust_fairness.numbers.estimate import LEVEL, POWER, REFITS, ROWS, Component, Estimate
-from robust_fairness.numbers.variance import (
+from robust_fairness.numbers.estimate import (
     FEWEST_REFITS,
+    LEVEL,
+    POWER,
+    REFITS,
+    ROWS,
+    Component,
+    Estimate,
     between_refits,
     of_rows,
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.variance import (
+from robust_fairness.numbers.estimate import (
     of_rate,
     small_counts,
 )
