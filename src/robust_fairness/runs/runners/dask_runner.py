@@ -15,14 +15,13 @@ from typing import Any
 
 from kedro.io import CatalogProtocol
 from kedro.pipeline import Pipeline
-from kedro.pipeline.node import Node
+from kedro.runner.task import Task
 from pluggy import PluginManager
 
 from robust_fairness.core.errors import Failure, InputError, unknown_name
 from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
     GPU,
-    Calls,
     FaultTolerantRunner,
     ThisThread,
     Unreachable,
@@ -102,7 +101,6 @@ class DaskRunner(FaultTolerantRunner):
         _require_dask()
         self._address = None if address is None else str(address)
         self._workers, self._threads, self._timeout = workers, threads, float(timeout)
-        self._in_memory: set[str] = set()  # outputs that are no files
         if self._address is not None:  # checked before the run starts
             with connected(self._address, self._timeout) as client:
                 require_fit(client, self._address, self._timeout)
@@ -119,39 +117,33 @@ class DaskRunner(FaultTolerantRunner):
         cluster = local_cluster(count, self._threads, devices)
         return Workers(connected(cluster, self._timeout), cluster, self._timeout)
 
-    def _submitted(self, executor: Executor, node: Node, call: Callable[[], Any]) -> Future[Any]:
+    def _submit(
+        self, executor: Executor, task: Task, missing: Mapping[str, Failure]
+    ) -> Future[Any]:
         assert isinstance(executor, Workers)
-        if self._stays(node):
-            return ThisThread().submit(call)
-        return executor.submit_to(GPU in node.tags, call)
-
-    def _stays(self, node: Node) -> bool:
-        """Whether a node runs in this process."""
+        node = task.node
         touched = (*node.inputs, *node.outputs)
-        return FAN_IN in node.tags and not self._in_memory.isdisjoint(touched)
+        if FAN_IN in node.tags and not self._in_memory.isdisjoint(touched):
+            return ThisThread().submit(task.execute)
+        job = Job.of(node, self._files, task.catalog, missing, task.run_id, self._setup())
+        return executor.submit_to(GPU in node.tags, job.run)
 
     def _capacity(self, executor: Executor) -> int:
         assert isinstance(executor, Workers)
         return executor.capacity
 
-    def _calls(
+    def _run(
         self,
         pipeline: Pipeline,
         catalog: CatalogProtocol,
-        hooks: PluginManager | None,
-        run_id: str | None,
-    ) -> Calls:
-        files, setup = CatalogFiles.of(catalog), cache(self._worker_setup)
-        require_sendable(pipeline, catalog, files)
-        self._in_memory = pipeline.all_outputs() - files.catalog.keys()
-        here = super()._calls(pipeline, catalog, hooks, run_id)
-
-        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
-            if self._stays(node):
-                return here(node, missing)
-            return Job.of(node, files, catalog, missing, run_id, setup()).run
-
-        return call
+        hook_manager: PluginManager | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        self._files, self._setup = CatalogFiles.of(catalog), cache(self._worker_setup)
+        require_sendable(pipeline, catalog, self._files)
+        # outputs that are no files
+        self._in_memory = pipeline.all_outputs() - self._files.catalog.keys()
+        super()._run(pipeline, catalog, hook_manager, run_id)
 
     def _worker_setup(self) -> WorkerSetup:
         from kedro.framework.project import PACKAGE_NAME

@@ -35,8 +35,6 @@ tracebacks = logging.getLogger(f"{__name__}.tracebacks")
 tracebacks.setLevel(logging.DEBUG)  # for the log file of a run, whatever the console shows
 
 POLL_SECONDS = 1.0
-# A node and the failures of its missing inputs become the call that runs it.
-Calls = Callable[[Node, Mapping[str, Failure]], Callable[[], Any]]
 GPU = "gpu"  # tag of nodes that train networks
 FAN_IN = "fan_in"  # tag of nodes that accept failed inputs and name them
 
@@ -112,33 +110,6 @@ def remove(dataset: Any) -> None:
         path.unlink(missing_ok=True)
 
 
-class Failures:
-    """The failures of a run so far, and the outputs that are missing because of them.
-
-    They are only in memory: a file instead of an output would look like a finished one.
-    """
-
-    def __init__(self, run_id: str | None) -> None:
-        self._run_id = run_id
-        self.failures: list[Failure] = []
-        self._outputs: dict[str, Failure] = {}
-
-    def inputs(self, node: Node) -> dict[str, Failure]:
-        return {name: self._outputs[name] for name in node.inputs if name in self._outputs}
-
-    def failed(self, node: Node, error: BaseException) -> None:
-        failure = Failure(node.name, hidden(reason_of(error)), node.namespace or "")
-        self.failures.append(failure)
-        provenance.record(str(self._run_id), failed=[str(failure)])
-        self.skipped(node, failure)
-        logger.error("%s", failure)
-        tracebacks.debug("%s", node.name, exc_info=error)
-
-    def skipped(self, node: Node, failure: Failure) -> None:
-        """Mark the outputs of a node as missing because of a failure."""
-        self._outputs |= dict.fromkeys(node.outputs, failure)
-
-
 class CatalogWithFailures:
     """A catalog that returns a failure instead of each missing dataset."""
 
@@ -154,59 +125,14 @@ class CatalogWithFailures:
         return getattr(self._catalog, name)
 
 
-class Queue:
-    """The nodes of a pipeline whose dependencies have run, in the order of the pipeline."""
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._positions = {node.name: position for position, node in enumerate(pipeline.nodes)}
-        self._sorter = TopologicalSorter(pipeline.node_dependencies)
-        self._sorter.prepare()
-        self.ready: list[tuple[int, Node]] = []
-        self._add()
-
-    def _add(self) -> None:
-        for node in self._sorter.get_ready():
-            heappush(self.ready, (self._positions[node.name], node))
-
-    def take(self) -> Node:
-        return heappop(self.ready)[1]
-
-    def done(self, node: Node) -> None:
-        """Add the nodes that were waiting only for this one."""
-        self._sorter.done(node)
-        self._add()
-
-
-class Uses:
-    """Reference counts of the datasets within a pipeline.
-
-    Kedro's own looks through all inputs of the pipeline after each node: minutes with thousands
-    of nodes.
-    """
-
-    def __init__(self, pipeline: Pipeline) -> None:
-        self._counts = Counter(chain.from_iterable(node.inputs for node in pipeline.nodes))
-        self._kept = pipeline.inputs() | pipeline.outputs()
-
-    def released_by(self, node: Node) -> list[str]:
-        """Datasets that no node reads after this one."""
-        self._counts.subtract(node.inputs)
-        names = (*node.inputs, *node.outputs)
-        return [name for name in names if self._counts[name] < 1 and name not in self._kept]
-
-
 class FaultTolerantRunner(AbstractRunner):
     """Runs every node that does not depend on a failed one, on any executor.
 
     Subclasses define the executor (``_get_executor``), how many nodes run at the same time
-    (``_capacity``) and the calls that run nodes (``_calls``).
+    (``_capacity``) and how the executor gets a node (``_submit``).
     """
 
     workers = 1
-
-    def __init__(self, is_async: bool = False) -> None:
-        super().__init__(is_async)
-        self.is_async = is_async
 
     def run(
         self,
@@ -229,28 +155,37 @@ class FaultTolerantRunner(AbstractRunner):
                 remove(catalog.get(name))  # Kedro makes what is missing only
         return super().run(pipeline, catalog, hook_manager, run_id, only_missing_outputs)
 
-    def _submitted(self, executor: Executor, node: Node, call: Callable[[], Any]) -> Future[Any]:
-        """The call of a node, handed to the executor."""
-        return executor.submit(call)
+    def _submit(
+        self, executor: Executor, task: Task, missing: Mapping[str, Failure]
+    ) -> Future[Any]:
+        """Hand a node to the executor, with failures instead of its missing inputs."""
+        return executor.submit(task.execute)
 
     def _capacity(self, executor: Executor) -> int:
         """How many nodes may be submitted; read again before each one."""
         return self.workers
 
-    def _calls(
-        self,
-        pipeline: Pipeline,
-        catalog: CatalogProtocol,
-        hooks: PluginManager | None,
-        run_id: str | None,
-    ) -> Calls:
-        """What makes the call that runs a node, with failures instead of its missing inputs."""
+    def _failure(self, node: Node, error: BaseException, run_id: str | None) -> Failure:
+        """The failure of a node, which is recorded and logged."""
+        failure = Failure(node.name, hidden(reason_of(error)), node.namespace or "")
+        provenance.record(str(run_id), failed=[str(failure)])
+        logger.error("%s", failure)
+        tracebacks.debug("%s", node.name, exc_info=error)
+        return failure
 
-        def call(node: Node, missing: Mapping[str, Failure]) -> Callable[[], Any]:
-            inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
-            return Task(node, inputs, self.is_async, hooks, run_id).execute
+    @staticmethod
+    def _release_datasets(
+        node: Node, catalog: CatalogProtocol, load_counts: dict[str, int], pipeline: Pipeline
+    ) -> None:
+        """Release what no other node reads; inputs and outputs of the pipeline count once more.
 
-        return call
+        Kedro's own looks through all inputs of the pipeline: minutes with thousands of nodes.
+        """
+        for name in node.inputs:
+            load_counts[name] -= 1
+        for name in (*node.inputs, *node.outputs):
+            if load_counts[name] < 1:
+                catalog.release(name)
 
     def _run(
         self,
@@ -259,41 +194,50 @@ class FaultTolerantRunner(AbstractRunner):
         hook_manager: PluginManager | None = None,
         run_id: str | None = None,
     ) -> None:
-        calls, failures = self._calls(pipeline, catalog, hook_manager, run_id), Failures(run_id)
-        queue, uses = Queue(pipeline), Uses(pipeline)
+        places = {node.name: place for place, node in enumerate(pipeline.nodes)}
+        waiting = TopologicalSorter(pipeline.node_dependencies)
+        waiting.prepare()
+        inputs_of_nodes = chain.from_iterable(node.inputs for node in pipeline.nodes)
+        uses = Counter([*inputs_of_nodes, *pipeline.inputs(), *pipeline.outputs()])
+        failures: list[Failure] = []
+        lost: dict[str, Failure] = {}  # missing outputs; files of them would look finished
         forecast = Forecast(pipeline, catalog)
+        ready: list[tuple[int, Node]] = []
         running: dict[Future[Any], Node] = {}
         executor = self._get_executor(self.workers)
         assert executor is not None
         with executor:
-            while queue.ready or running:
-                capacity = self._capacity(executor)
-                if queue.ready and len(running) < capacity:
-                    node = queue.take()
-                    missing = failures.inputs(node)
+            while waiting.is_active():
+                for node in waiting.get_ready():
+                    heappush(ready, (places[node.name], node))
+                if len(running) < self._capacity(executor) and ready:
+                    _, node = heappop(ready)
+                    missing = {name: lost[name] for name in node.inputs if name in lost}
                     if missing and FAN_IN not in node.tags:
-                        failures.skipped(node, next(iter(missing.values())))
-                        queue.done(node)
+                        lost |= dict.fromkeys(node.outputs, next(iter(missing.values())))
+                        waiting.done(node)
                         forecast.after(node)
                         continue
                     forecast.before(node, self.workers)
-                    running[self._submitted(executor, node, calls(node, missing))] = node
+                    inputs: Any = CatalogWithFailures(catalog, missing) if missing else catalog
+                    task = Task(node, inputs, self._is_async, hook_manager, run_id)
+                    running[self._submit(executor, task, missing)] = node
                     continue
                 for future in wait(running, POLL_SECONDS, FIRST_COMPLETED).done:
                     node = running.pop(future)
-                    queue.done(node)
+                    waiting.done(node)
                     error = future.exception()
                     if isinstance(error, Unreachable):
-                        raise Stopped(failures.failures, run_id, str(error))
+                        raise Stopped(failures, run_id, str(error))
                     if error is None:
                         logger.info("%s done", node.name)
                     else:
-                        failures.failed(node, error)
+                        failures.append(self._failure(node, error, run_id))
+                        lost |= dict.fromkeys(node.outputs, failures[-1])
                     forecast.after(node)
-                    for name in uses.released_by(node):
-                        catalog.release(name)
-        if failures.failures:
-            raise RunFailed(failures.failures, run_id)
+                    self._release_datasets(node, catalog, uses, pipeline)
+        if failures:
+            raise RunFailed(failures, run_id)
 
 
 class ThisThread(Executor):
