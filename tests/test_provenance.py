@@ -20,12 +20,12 @@ from robust_fairness.bench.experiment.experiment import Experiment
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core import code
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.escaping import hidden
 from robust_fairness.core.files import HOST, sha256_of
 from robust_fairness.core.samples import Samples
 from robust_fairness.runs import hooks, provenance, rerun, session
 from robust_fairness.runs.hooks import RunRecord
 from robust_fairness.runs.runners import RunFailed, SequentialRunner
-from robust_fairness.runs.secrets import hidden
 from tests.files import text_file
 
 CELL = {"dataset": "toy", "label": "erm", "method": "erm", "network": "mlp", "seeds": [0]}
@@ -390,7 +390,7 @@ def test_what_an_unfinished_run_collected_is_collected_again():
     Path("data/metrics/one/metrics").write_text(
         "made by another process, without this cell", encoding="utf-8"
     )
-    provenance.update_manifest("one", state="running")
+    provenance.write_manifest(provenance.load_manifest("one") | {"state": "running"})
     run("one", Pipeline(nodes), only_missing=True)
     assert Path("data/metrics/one/metrics").read_text(encoding="utf-8") == "Model Of 2 Rows"
 

@@ -140,7 +140,7 @@ from pathlib import Path
 from kedro.framework.project import settings
 from kedro.framework.startup import bootstrap_project
 bootstrap_project(Path.cwd())
-from robust_fairness.runs.ownership import RunInProgress, owned
+from robust_fairness.runs.session import RunInProgress, owned
 from robust_fairness.runs.runners import RunFailed
 session = settings.SESSION_CLASS.create(env="smoke")
 try:

@@ -14,8 +14,8 @@ from kedro_viz.integrations.kedro.hooks_utils import hash_node
 from robust_fairness.catalog import files
 from robust_fairness.core.errors import Failure
 from robust_fairness.runs import provenance
+from robust_fairness.runs.hooks import VizFiles
 from robust_fairness.runs.runners import RunFailed
-from robust_fairness.runs.viz import VizFiles
 from tests.files import text_file
 
 with warnings.catch_warnings():

@@ -1,12 +1,10 @@
 """Settings of the Kedro project."""
 
-from robust_fairness.runs.checked_catalog import CheckedCatalog, Context
 from robust_fairness.runs.configuration import ConfigLoader
-from robust_fairness.runs.hooks import RunRecord
-from robust_fairness.runs.session import Session
+from robust_fairness.runs.hooks import RunRecord, VizFiles
+from robust_fairness.runs.session import CheckedCatalog, Context, Session
 from robust_fairness.runs.session import change_server as change_kedro_server
 from robust_fairness.runs.tracking import MlflowTracking
-from robust_fairness.runs.viz import VizFiles
 
 change_kedro_server()
 # VizFiles replaces the hooks of Kedro-Viz, which record runs of Kedro's sequential runner only.

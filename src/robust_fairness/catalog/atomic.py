@@ -85,10 +85,6 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         """Path or URL of the version to load."""
         return self._shown(self._get_load_path())
 
-    def size(self) -> int | None:
-        """Bytes of the version to load; None where there is none."""
-        return self.system.size(str(self._get_load_path())) if self._exists() else None
-
     @contextmanager
     def local(self) -> Iterator[Path]:
         """The version to load as a file of this machine: itself, or a copy for the block.

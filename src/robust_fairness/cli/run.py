@@ -15,9 +15,8 @@ from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.cli.commands import GRID, ProjectCommand
 from robust_fairness.cli.finished_run import closing_lines, open_report
 from robust_fairness.core.errors import InputError, first_line, unknown_name
-from robust_fairness.core.escaping import for_console
+from robust_fairness.core.escaping import HIDDEN, for_console
 from robust_fairness.runs.provenance import load_manifest, new_run_id, newest_unfinished_run, root
-from robust_fairness.runs.secrets import HIDDEN
 
 RUNNER = "robust_fairness.runs.runners.SequentialRunner"
 

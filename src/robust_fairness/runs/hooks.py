@@ -1,5 +1,6 @@
-"""The hook that keeps manifests and pins versions."""
+"""The hooks that keep manifests, pin versions, and write what Kedro-Viz shows of a run."""
 
+import json
 import logging
 import os
 import time
@@ -18,17 +19,20 @@ from kedro.io import (
 )
 from kedro.io.core import Version, VersionNotFoundError
 from kedro.pipeline import Node, Pipeline
+from kedro_viz.integrations.kedro.hooks import DatasetStatsHook
+from kedro_viz.integrations.kedro.hooks_utils import EVENTS_DIR, hash_node, write_events
 
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
+from robust_fairness.catalog.files import FileDataset
 from robust_fairness.catalog.raw import RawDataset
 from robust_fairness.core.code import code_id
 from robust_fairness.core.errors import InputError, unknown_name
-from robust_fairness.core.files import sha256_of
+from robust_fairness.core.files import atomic_path, sha256_of
 from robust_fairness.runs import provenance
-from robust_fairness.runs.checked_catalog import CheckedCatalog
 from robust_fairness.runs.configuration import ConfigLoader, loader, loader_of_run
 from robust_fairness.runs.runners import FAN_IN, reason_of, remove
+from robust_fairness.runs.session import CheckedCatalog
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +69,7 @@ class RunRecord:
             configured.require_raw_files({name.dataset for name in read if name.part == "raw"})
         self._recorded.clear()
         run_id = run_params["run_id"]
-        _require_read(run_params["load_versions"] or (), pipeline)
-        _require_made(pipeline, catalog)
+        _require_inputs(run_params["load_versions"] or (), pipeline, catalog)
         manifest = provenance.new_manifest(run_params, configured)
         for name in pipeline.all_outputs():
             if dataset := _versioned(catalog, name):
@@ -129,10 +132,20 @@ class RunRecord:
 
     @hook_impl
     def after_dataset_saved(self, dataset_name: str) -> None:
-        """Record the file; delete the checkpoints of models and chunks of images."""
+        """Record path or URL, checksum and code; delete checkpoints of models and images.
+
+        A folder, or another machine's file of a type that is not ours, is not recorded.
+        """
         run_id, catalog = self._run
-        dataset = _versioned(catalog, dataset_name)
-        if dataset and (recorded := _recorded(dataset)):
+        dataset, place = _versioned(catalog, dataset_name), ""
+        if isinstance(dataset, AtomicDataset):
+            place, sha256 = dataset.place, dataset.sha256
+        elif dataset and Path(dataset._get_load_path()).is_file():
+            place = str(dataset._get_load_path())
+            sha256 = sha256_of(Path(place))
+        if place:
+            path = place if "://" in place else provenance.relative(Path(place))
+            recorded = {"path": path, "sha256": sha256, "code": code_id()}
             provenance.record(run_id, outputs={dataset_name: recorded})
         parsed = names.parse(dataset_name)
         if parsed.part in CHECKPOINTED:
@@ -172,6 +185,30 @@ class RunRecord:
             self._recorded |= new
 
 
+class VizFiles:
+    """Writes sizes of files and times of nodes for Kedro-Viz, of a run by any runner.
+
+    Kedro-Viz itself does so in the process that runs the nodes, for Kedro's sequential runner only.
+    """
+
+    @hook_impl
+    def after_pipeline_run(
+        self, run_params: Mapping[str, Any], pipeline: Pipeline, catalog: CatalogProtocol
+    ) -> None:
+        _write_for_viz(run_params["run_id"], pipeline, catalog)
+
+    @hook_impl
+    def on_pipeline_error(
+        self,
+        error: Exception,
+        run_params: Mapping[str, Any],
+        pipeline: Pipeline,
+        catalog: CatalogProtocol,
+    ) -> None:
+        if provenance.manifest_path(run_params["run_id"]).exists():
+            _write_for_viz(run_params["run_id"], pipeline, catalog, error)
+
+
 def _versioned(catalog: CatalogProtocol, name: str) -> AbstractVersionedDataset | None:
     dataset = catalog.get(name)
     is_versioned = isinstance(dataset, AbstractVersionedDataset) and dataset._version is not None
@@ -182,12 +219,13 @@ def _pin_inputs(
     pinned: Mapping[str, str], pipeline: Pipeline, catalog: CatalogProtocol
 ) -> dict[str, str]:
     """Versions of inputs from other runs: pinned before, by ``--load-versions``, or the newest."""
+    datasets = {name: _versioned(catalog, name) for name in sorted(pipeline.inputs())}
+    saved = {name: dataset for name, dataset in datasets.items() if dataset is not None}
+    if not saved:
+        return {}
     versions = {}
     ended = {run["run_id"]: run["ended"] or run["started"] for run in provenance.manifests()}
-    for name in sorted(pipeline.inputs()):
-        dataset = _versioned(catalog, name)
-        if dataset is None:
-            continue
+    for name, dataset in saved.items():
         try:
             version = pinned.get(name) or _newest(dataset, ended)
         except VersionNotFoundError:
@@ -204,8 +242,11 @@ def _pin_inputs(
     return versions
 
 
-def _require_read(chosen: Iterable[str], pipeline: Pipeline) -> None:
-    """Require that the run reads what ``--load-versions`` names from other runs."""
+def _require_inputs(chosen: Iterable[str], pipeline: Pipeline, catalog: CatalogProtocol) -> None:
+    """Require that the run reads what ``--load-versions`` names from other runs.
+
+    Nodes of the run have to make what is in memory only.
+    """
     for name in chosen:
         if name in pipeline.all_outputs():
             raise InputError(
@@ -213,10 +254,6 @@ def _require_read(chosen: Iterable[str], pipeline: Pipeline) -> None:
             )
         if name not in pipeline.inputs():
             raise unknown_name("input of --load-versions", name, pipeline.inputs())
-
-
-def _require_made(pipeline: Pipeline, catalog: CatalogProtocol) -> None:
-    """Require that nodes of the run make what is in memory only."""
     missing = sorted(name for name in pipeline.inputs() if name not in catalog)
     if missing:
         raise InputError(
@@ -289,31 +326,15 @@ def _close(
         for name in unrecorded
         if name in catalog and not isinstance(catalog.get(name), OF_A_RUN)
     )
-    provenance.update_manifest(
-        run_id,
-        state=state,
-        ended=provenance.now(),
-        failed=failed,
-        outputs=dict(sorted(outputs.items())),
-        unchecked=sorted(unchecked),
-    )
+    ending = {
+        "state": state,
+        "ended": provenance.now(),
+        "failed": failed,
+        "outputs": dict(sorted(outputs.items())),
+        "unchecked": sorted(unchecked),
+    }
+    provenance.write_manifest(manifest | ending)
     provenance.journal_path(run_id).unlink(missing_ok=True)
-
-
-def _recorded(dataset: AbstractVersionedDataset) -> dict[str, str]:
-    """Path relative to the project or URL, checksum, and code of an output that was just saved.
-
-    Empty for a folder or another machine's file of a type that is not ours.
-    """
-    if isinstance(dataset, AtomicDataset):
-        place, sha256 = dataset.place, dataset.sha256
-    else:
-        place = str(dataset._get_load_path())
-        if not Path(place).is_file():
-            return {}
-        sha256 = sha256_of(Path(place))
-    place = place if "://" in place else provenance.relative(Path(place))
-    return {"path": place, "sha256": sha256, "code": code_id()}
 
 
 def _changed(
@@ -345,3 +366,58 @@ def _remove_unrecorded(
     for name in pipeline.all_outputs() - recorded.keys():
         if dataset := _versioned(catalog, name):
             remove(dataset)
+
+
+def _write_for_viz(
+    run_id: str, pipeline: Pipeline, catalog: CatalogProtocol, error: Exception | None = None
+) -> None:
+    """Write what Kedro-Viz shows of datasets (``stats.json``) and of the run (its events)."""
+    manifest = provenance.load_manifest(run_id)
+    stats = {name: _facts(catalog.get(name)) for name in sorted(pipeline.datasets())}
+    stats = {name: facts for name, facts in stats.items() if facts}
+    with atomic_path(provenance.root() / EVENTS_DIR / "stats.json") as path:
+        path.write_text(json.dumps(stats), encoding="utf-8")
+    seconds, nodes = manifest["seconds"], {node.name: node for node in pipeline.nodes}
+    failures = {failure.node: failure for failure in getattr(error, "failures", ())}
+    events: list[dict[str, Any]] = [
+        {"event": "before_pipeline_run", "timestamp": manifest["started"]},
+        *(
+            {"event": "after_node_run", "node": name, "node_id": hash_node(node)}
+            | {"duration": seconds[name], "status": "success"}
+            for name, node in nodes.items()
+            if name in seconds and name not in failures
+        ),
+        *(
+            {"event": "on_node_error", "node": name, "node_id": hash_node(nodes[name])}
+            | {"error": str(failure), "timestamp": provenance.now(), "traceback": ""}
+            for name, failure in failures.items()
+            if name in nodes
+        ),
+        *(
+            {"event": "after_dataset_saved", "dataset": name, "node_id": hash_node(name)}
+            | {"status": "Available", "size": facts["file_size"]}
+            for name, facts in stats.items()
+        ),
+    ]
+    end = {"event": "after_pipeline_run", "timestamp": provenance.now()}
+    if error is not None:
+        end |= {"event": "on_pipeline_error", "error": str(error), "traceback": ""}
+    write_events([*events, end])
+
+
+def _facts(dataset: Any) -> dict[str, int]:
+    """Bytes of a file, and rows and columns of a Parquet file of this machine."""
+    if not isinstance(dataset, AtomicDataset):
+        size = DatasetStatsHook().get_file_size(dataset)
+        return {"file_size": size} if size else {}
+    if not dataset._exists():
+        return {}
+    size = dataset.system.size(str(dataset._get_load_path()))
+    if not isinstance(dataset, FileDataset) or Path(dataset.filepath).suffix != ".parquet":
+        return {"file_size": size}
+    from pyarrow.parquet import read_metadata
+
+    with dataset.local() as path:
+        table = read_metadata(path)
+    columns = len(table.schema.to_arrow_schema())
+    return {"rows": table.num_rows, "columns": columns, "file_size": size}

@@ -23,9 +23,9 @@ from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.escaping import hidden
 from robust_fairness.core.files import atomic_path, checksum, sha256_of
 from robust_fairness.core.locks import LOCK, locked
-from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
 
@@ -58,11 +58,6 @@ def manifest_path(run_id: str) -> Path:
     return root() / FOLDER / f"{run_id}.json"
 
 
-def log_path(run_id: str) -> Path:
-    """File of a run's messages and tracebacks."""
-    return root() / FOLDER / f"{run_id}.log"
-
-
 def manifests() -> list[dict[str, Any]]:
     """All manifests, oldest first; a corrupted one is skipped with a warning."""
     readable = []
@@ -80,12 +75,21 @@ def manifests() -> list[dict[str, Any]]:
 
 
 def load_manifest(run_id: str) -> dict[str, Any]:
-    """The manifest of a run, of one in progress with its outputs and failures so far."""
+    """The manifest of a run, of one in progress with its outputs and failures so far.
+
+    A killed process leaves half a line in the journal.
+    """
     path = manifest_path(run_id)
     if not path.exists():
         raise unknown_name("run", run_id, (file.stem for file in path.parent.glob("*.json")))
     manifest = read_manifest(path)
-    for entry in _journal(run_id):
+    journal = journal_path(run_id)
+    for line in journal.read_bytes().splitlines() if journal.exists() else ():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            logger.warning("%s: a line is cut off; its output will be made again", journal)
+            continue
         manifest["outputs"] |= entry.get("outputs", {})
         manifest["seconds"] = manifest.get("seconds", {}) | entry.get("seconds", {})
         failed = [*manifest["failed"], *entry.get("failed", ())]
@@ -117,16 +121,6 @@ def record(run_id: str, **entry: Any) -> None:
             os.fsync(file.fileno())
 
 
-def _journal(run_id: str) -> Iterator[dict[str, Any]]:
-    """Entries of the journal; a killed process leaves half a line."""
-    path = journal_path(run_id)
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            yield json.loads(line)
-        except ValueError:
-            logger.warning("%s: a line is cut off; its output will be made again", path)
-
-
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest in a file, named by its run; earlier versions wrote no checksum.
 
@@ -152,11 +146,6 @@ def write_manifest(manifest: Mapping[str, Any]) -> None:
     with atomic_path(manifest_path(manifest["run_id"])) as file:
         text = json.dumps(content, indent=2, allow_nan=False) + "\n"
         file.write_text(text, encoding="utf-8")
-
-
-def update_manifest(run_id: str, **fields: Any) -> None:
-    """Change fields of the manifest of a run."""
-    write_manifest(load_manifest(run_id) | fields)
 
 
 def newest_finished_run() -> str:
@@ -457,14 +446,12 @@ def git_state() -> dict[str, Any]:
 
     Both are None outside of Git and where Git refuses the folder. ``code`` says what the code was.
     """
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=root(), capture_output=True, check=True, text=True
-        )
-        return done.stdout.strip()
-
+    state = []
     try:
-        return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain"))}
+        for words in ("rev-parse HEAD", "status --porcelain"):
+            command = ["git", *words.split()]
+            done = subprocess.run(command, cwd=root(), capture_output=True, check=True, text=True)
+            state.append(done.stdout.strip())
     except (OSError, subprocess.CalledProcessError):
         return {"commit": None, "dirty": None}
+    return {"commit": state[0], "dirty": bool(state[1])}

@@ -11,8 +11,8 @@ from typing import Any
 from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.escaping import HIDDEN
 from robust_fairness.runs import provenance
-from robust_fairness.runs.secrets import HIDDEN
 from robust_fairness.runs.session import Session, environment
 
 logger = logging.getLogger(__name__)

@@ -1,27 +1,34 @@
-"""The session that Kedro's commands run in, and its environment variables."""
+"""The session that Kedro's commands run in: its catalog, its lock, its log and its environment."""
 
+import json
 import logging
 import os
+import platform
 import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, runtime_checkable
 
+from filelock import FileLock, Timeout
+from kedro.framework.context import CatalogCommandsMixin, KedroContext, compose_classes
 from kedro.framework.project import pipelines, settings
 from kedro.framework.session import KedroServiceSession
+from kedro.io import DataCatalog
+from kedro.io.core import Version
 from kedro.runner import ParallelRunner
 
+from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError, unknown_name
+from robust_fairness.core.escaping import hidden
+from robust_fairness.core.files import boot, namespace
 from robust_fairness.runs import provenance
-from robust_fairness.runs.ownership import owned
 from robust_fairness.runs.runners import FaultTolerantRunner, SequentialRunner, reason_of
 from robust_fairness.runs.runners.fault_tolerant import completion, tracebacks
-from robust_fairness.runs.secrets import hidden
 
 # Options of ``run``, and the environment variables by which every process of a run knows them.
 SWITCHES = {
@@ -36,6 +43,43 @@ FOLDERS = {
 # Environment variables, the current folder and torch's threads belong to the process.
 ONE_RUN = threading.RLock()
 RUN_ID = re.compile(r"\w[\w.-]*", re.ASCII)  # part of file names
+
+
+class CheckedCatalog(DataCatalog):
+    """Kedro's catalog that compares a file with its checksum in the manifest of its run.
+
+    Attributes:
+        is_checked: whether a run has compared its inputs before its first node.
+    """
+
+    is_checked = False
+
+    def load(self, ds_name: str, version: str | None = None) -> Any:
+        if not self.is_checked:
+            self._require_unchanged(ds_name, version)
+        return super().load(ds_name, version)
+
+    def _require_unchanged(self, name: str, version: str | None) -> None:
+        dataset = self.get(name, version=Version(version, None) if version else None)
+        if not isinstance(dataset, AtomicDataset) or not dataset.exists():
+            return
+        run_id = dataset.resolve_load_version()
+        if run_id is None or not provenance.manifest_path(run_id).exists():
+            return
+        recorded = provenance.load_manifest(run_id)["outputs"].get(name)
+        if recorded:
+            with dataset.local() as path:
+                provenance.require_unchanged(run_id, recorded, path)
+
+
+class Context(KedroContext):
+    """Kedro's context with such a catalog, which Kedro's setting gives to runs only."""
+
+    @property
+    def catalog(self) -> Any:
+        catalog = super().catalog
+        catalog.__class__ = compose_classes(CheckedCatalog, CatalogCommandsMixin)
+        return catalog
 
 
 class Session(KedroServiceSession):
@@ -110,12 +154,68 @@ class Session(KedroServiceSession):
         except KeyboardInterrupt:  # Kedro calls no hook for it
             if not provenance.manifest_path(run_id).exists():
                 raise
-            provenance.update_manifest(run_id, state="interrupted", ended=provenance.now())
+            ended = {"state": "interrupted", "ended": provenance.now()}
+            provenance.write_manifest(provenance.load_manifest(run_id) | ended)
             note = f"Continue with: {completion(run_id)}"
             for hook in settings.HOOKS:
                 if isinstance(hook, ClosesInterrupted):
                     hook.interrupted(run_id, note)
             raise KeyboardInterrupt(note) from None
+
+
+class RunInProgress(InputError):
+    """Another process owns the run."""
+
+
+@contextmanager
+def owned(run_id: str) -> Iterator[None]:
+    """Own a run id until the block or this process ends, however it ends.
+
+    The lock is one of the kernel; its file names the holder. A file system that does not pass
+    locks on to other machines is recognised by a holder elsewhere whose lock is free.
+
+    Raises:
+        InputError: another process owns it, or the file cannot be written or locked.
+    """
+    path = provenance.manifest_path(run_id).with_name(f".{run_id}.lock")
+    lock = FileLock(path, timeout=0.1, poll_interval=0.01, fallback_to_soft=False)
+    here: dict[str, Any] = {"host": platform.node(), "boot": boot(), "namespace": namespace()}
+    here |= {"process": os.getpid(), "started": provenance.now()}
+    with ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(lock)
+        except Timeout:
+            raise RunInProgress(
+                f"run {run_id} is in progress: {_described(_holder(path))}; wait for it, or choose "
+                "another --run-id"
+            ) from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be locked: {error.strerror}") from error
+        holder = _holder(path)
+        # the same kernel would still hold the lock, and an earlier one has ended
+        if holder and not any(holder.get(name) == here[name] for name in ("boot", "host")):
+            raise RunInProgress(
+                f"run {run_id} is in progress, or ended without notice: {_described(holder)}; if "
+                f"that process has ended, delete {provenance.relative(path)}"
+            )
+        path.write_text(json.dumps(here), encoding="utf-8")
+        stack.callback(path.unlink, missing_ok=True)  # while it is locked
+        yield
+
+
+def _holder(path: Path) -> dict[str, Any]:
+    """The process that a lock file names; empty if it names none."""
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, FileNotFoundError):  # of a process that was killed, or has just ended
+        return {}
+    return holder if isinstance(holder, dict) else {}
+
+
+def _described(holder: dict[str, Any]) -> str:
+    known = {"process": "?", "host": "?", "started": "?", **holder}
+    return "process {process} on {host}, since {started}".format(**known)
 
 
 @runtime_checkable
@@ -175,7 +275,8 @@ class _WithoutSecrets(logging.Formatter):
 @contextmanager
 def logged(run_id: str) -> Iterator[None]:
     """Write the messages of the block, with tracebacks of failed nodes, into the run's log file."""
-    handler = logging.FileHandler(provenance.log_path(run_id), encoding="utf-8", delay=True)
+    path = provenance.manifest_path(run_id).with_name(f"{run_id}.log")
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
     handler.setFormatter(_WithoutSecrets("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("robust_fairness")
     logger.addHandler(handler)

@@ -25,10 +25,10 @@ from kedro.framework.hooks import hook_impl
 
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.escaping import hidden
 from robust_fairness.core.registry import find
 from robust_fairness.runs import provenance
 from robust_fairness.runs.runners import reason_of
-from robust_fairness.runs.secrets import hidden
 from robust_fairness.runs.tracked_values import answers_of, headlines
 from robust_fairness.runs.tracking_record import (
     EXPERIMENT,

@@ -19,6 +19,7 @@ from kedro.runner.task import Task
 from pluggy import PluginManager
 
 from robust_fairness.core.errors import Failure, InputError, unknown_name
+from robust_fairness.core.escaping import without_credentials
 from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
     GPU,
@@ -39,7 +40,6 @@ from robust_fairness.runs.runners.jobs import (
     require_same_versions,
     require_sendable,
 )
-from robust_fairness.runs.secrets import without_credentials
 
 logger = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ from pluggy import PluginManager
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core import errors
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.escaping import hidden
 from robust_fairness.core.registry import is_outside
 from robust_fairness.runs import provenance
 from robust_fairness.runs.forecast import Forecast
-from robust_fairness.runs.secrets import hidden
 
 logger = logging.getLogger(__name__)
 tracebacks = logging.getLogger(f"{__name__}.tracebacks")

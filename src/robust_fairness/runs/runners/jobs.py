@@ -25,13 +25,13 @@ from pluggy import PluginManager
 
 from robust_fairness.core.code import code
 from robust_fairness.core.errors import Failure, InputError
+from robust_fairness.core.escaping import without_credentials
 from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
     CatalogWithFailures,
     reason_of,
     remove,
 )
-from robust_fairness.runs.secrets import without_credentials
 
 # Environment variables of the process that starts a run, passed on to workers.
 SETTINGS = (
