@@ -110,7 +110,8 @@ def scored(
         row.update(_small_group(row, predictions, options.small, is_worst))
     if kernel.intersection(names):
         rows += _dependence(predictions, options.small)
-    rows = _without_small(rows, predictions.groups, options.suppress)
+    if options.suppress:
+        rows = _without_small(rows, predictions.groups, options.suppress)
     empty = {"small": False, "applies": True}
     table = tables.table(AUDIT, [{**empty, **row, "dataset": name} for row in rows])
     return Scored(table, compared, between)
@@ -203,7 +204,8 @@ def _rows(
     row, *others = rows
     if comparison is not None:
         compared[attribute, metric.name] = comparison
-        row["note"] = "; ".join(filter(None, (row["note"], _lacking(comparison, metric))))
+        if not comparison.known.all():
+            row["note"] = "; ".join(filter(None, (row["note"], _lacking(comparison, metric))))
     if counts is None or others or row["group"]:
         return rows
     if metric.is_measure and row["n"]:
@@ -251,7 +253,7 @@ def _without_small(
     note = f"groups with fewer than {fewest} rows are hidden"
     kept = [row for row in rows if not row["group"] or row["n"] >= fewest]
     for row in kept:
-        if fewest and not row["group"] and (row["attribute"] in hiding or row.get("small")):
+        if not row["group"] and (row["attribute"] in hiding or row.get("small")):
             row["note"] = note
     return kept
 

@@ -140,11 +140,6 @@ def _of_text(text: str) -> Criterion:
     if subject:
         share, _, scored = rest.partition(OF_BEST)
         return Criterion(ScoredPart.parse(objective), _constraint(share, scored))
-    objective, old, rest = text.partition(" with ")
-    if old:
-        share, _, scored = rest.partition(" of ")
-        form = f"{{objective: {objective}, subject_to: {{{scored}: {share}}}}}"
-        raise InputError(f"criterion {text!r} is written as {form} now")
     return Criterion(ScoredPart.parse(text))
 
 

@@ -391,15 +391,16 @@ def quantity_of_counts(**facts: Any) -> Callable[[Callable[[Array], Array]], Cal
 
     Returns:
         A decorator. The function that it makes takes ``y_true``, ``y_pred`` and ``sample_weight``.
+
+    >>> import numpy as np
+    >>> from robust_fairness.metrics.classification import balanced_accuracy
+    >>> balanced_accuracy(np.array([1, 0, 1, 1]), np.array([1, 1, 1, 1]))
+    0.5
     """
 
     def declared(of_counts: Callable[[Array], Array]) -> Callable[..., float]:
         def by_groups(
-            y_true: Array,
-            y_pred: Array,
-            *,
-            sensitive_features: Groups,
-            sample_weight: Weights = None,
+            y_true: Array, y_pred: Array, sensitive_features: Groups, sample_weight: Weights = None
         ) -> Means:
             number = 1 + max(int(y_true.max(initial=0)), int(y_pred.max(initial=0)))
             classes = tuple(map(str, range(number)))
@@ -408,10 +409,7 @@ def quantity_of_counts(**facts: Any) -> Callable[[Callable[[Array], Array]], Cal
 
         @wraps(of_counts, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
         def computed(y_true: Array, y_pred: Array, *, sample_weight: Weights = None) -> float:
-            groups = everyone(len(y_true))
-            means = by_groups(
-                y_true, y_pred, sensitive_features=groups, sample_weight=sample_weight
-            )
+            means = by_groups(y_true, y_pred, everyone(len(y_true)), sample_weight)
             if means.notes[0]:
                 raise Undefined(means.notes[0])
             return float(means.value[0])
