@@ -66,7 +66,6 @@ RATES = {
 def audit_page(audit: AuditFindings) -> str:
     """The page as HTML; the same audit gives the same text."""
     rows, predictions, options = audit.rows, audit.predictions, audit.options
-    judgements = audit.judgements
     changes, table = audit.changed, rows[rows["applies"]]
     if changes is None:
         table = table.assign(**UNCHANGED)
@@ -97,8 +96,8 @@ def audit_page(audit: AuditFindings) -> str:
         limited=any(panel.limit is not None for panels in of_rates for panel in panels),
         strata=of_strata(audit),
         searched=[str(worst) for worst in audit.worst],
-        gates=[_gate_line(judgement) for judgement in judgements[:MOST_GATES]],
-        hidden_gates=max(0, len(judgements) - MOST_GATES),
+        gates=[_gate_line(judgement) for judgement in audit.judgements[:MOST_GATES]],
+        hidden_gates=max(0, len(audit.judgements) - MOST_GATES),
         lacking=[*undefined(rows), *map(Lack, [*uncertain(rows), *lacking(audit)])],
         power=power_line(audit) if audit.power else "",
         overall=_lines(table[(table["attribute"] == "") & (table["group"] == "")]),

@@ -187,8 +187,7 @@ class Thresholds(ClassifierMixin, BaseEstimator):
         fitted = is_fitted(inner)
         self.classes_ = np.asarray(inner.classes_) if fitted else np.unique(labels)
         self._require_two(labels)
-        codes = (labels == self.classes_[1]).astype(np.int64)
-        rows = Rows(X, codes, groups, weight)
+        rows = Rows(X, (labels == self.classes_[1]).astype(np.int64), groups, weight)
         self._require_cells(rows, 1 + (not fitted) + (self.confidence is not None))
         parts = self._parts(rows, fitted)
         if not fitted:

@@ -36,61 +36,48 @@ METRICS = {
 
 def parameters(table: Profile, roles: Roles, name: str, file: str) -> str:
     """YAML that says what the columns of a table are."""
-    columns = table.columns
-    lines: dict[str, tuple[object, str]] = {
-        "source": ("table", ""),
-        "file": (file, "below the data root"),
-        "target": (roles.target, ""),
-    }
-    written = {
-        "delimiter": (table.delimiter, ",", ""),
-        "encoding": (table.encoding, None, "found out"),
-        "decimal": (table.decimal, ".", "of numbers in text"),
-    }
-    lines |= {
-        name: (value, comment)
-        for name, (value, default, comment) in written.items()
-        if value != default
-    }
+    columns, lacks = table.columns, any(column.missing for column in table.columns.values())
     outcome = outcome_of(columns[roles.target])
-    if outcome == "binary":
-        lines["positive"] = (roles.positive, "class 1; all other values are class 0")
-    else:
-        lines["outcome"] = (outcome, "")
-    lines["sensitive"] = (roles.sensitive, "attributes that methods mitigate")
     numbers = [
         name
         for name in roles.sensitive
         if columns[name].type == "number" and len(columns[name].counts) > MOST_CODES
     ]
-    if numbers:
-        lines["bins"] = (dict.fromkeys(numbers, BINS), "groups of equal size; or edges: [30, 60]")
-    if roles.domain:
-        lines["domain"] = (roles.domain, "not a feature")
-    if roles.unit:
-        lines["unit"] = (roles.unit, "all its rows are in one part")
-    if roles.id:
-        lines["id"] = (roles.id, "names of rows")
     dates = {
         column.name: "quarter" if column.name == roles.domain else "number"
         for column in columns.values()
         if column.type == "date"
     }
-    if dates:
-        lines["dates"] = (dates, "year, quarter, month, day, or number (days since 1970)")
-    used = [column for column in columns.values() if column.name not in roles.ignored]
-    measures = {column.name: column.suffix for column in used if column.type == "measure"}
-    if measures:
-        lines["suffixes"] = (measures, "numbers with a unit")
+    measures = {
+        column.name: column.suffix
+        for column in columns.values()
+        if column.type == "measure" and column.name not in roles.ignored
+    }
     mixed = {column.name: "category" for column in columns.values() if _is_mixed(column, roles)}
-    if mixed:
-        lines["types"] = (mixed, "numbers and text: or declare the text missing, and a number")
-    if any(column.missing for column in columns.values()):
-        lines["missing"] = (list(table.missing), "texts of missing values")
-        lines["incomplete"] = ("impute", "median and indicator; or drop rows, or refuse")
-    if roles.ignored:
-        lines["drop"] = (roles.ignored, "not features")
-    return _section(f"What the columns of {file} are.", {name: lines})
+    positive = roles.positive if outcome == "binary" else ""
+    lines: dict[str, tuple[object, str]] = {
+        "source": ("table", ""),
+        "file": (file, "below the data root"),
+        "target": (roles.target, ""),
+        "delimiter": ("" if table.delimiter == "," else table.delimiter, ""),
+        "encoding": (table.encoding, "found out"),
+        "decimal": ("" if table.decimal == "." else table.decimal, "of numbers in text"),
+        "positive": (positive, "class 1; all other values are class 0"),
+        "outcome": ("" if outcome == "binary" else outcome, ""),
+        "sensitive": (roles.sensitive, "attributes that methods mitigate"),
+        "bins": (dict.fromkeys(numbers, BINS), "groups of equal size; or edges: [30, 60]"),
+        "domain": (roles.domain, "not a feature"),
+        "unit": (roles.unit, "all its rows are in one part"),
+        "id": (roles.id, "names of rows"),
+        "dates": (dates, "year, quarter, month, day, or number (days since 1970)"),
+        "suffixes": (measures, "numbers with a unit"),
+        "types": (mixed, "numbers and text: or declare the text missing, and a number"),
+        "missing": (list(table.missing) if lacks else [], "texts of missing values"),
+        "incomplete": ("impute" * lacks, "median and indicator; or drop rows, or refuse"),
+        "drop": (roles.ignored, "not features"),
+    }
+    used = {name: lines[name] for name in lines if lines[name][0] or name == "sensitive"}
+    return _section(f"What the columns of {file} are.", {name: used})
 
 
 def protocol(table: Profile, name: str) -> str:
