@@ -10,7 +10,7 @@ from kedro.io.core import Version
 
 from robust_fairness.bench.training.records import Prediction
 from robust_fairness.catalog.arrays import PredictionsDataset, SamplesDataset
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.questions import Boxes, Questions
 from robust_fairness.core.samples import Samples
 from robust_fairness.runs import provenance

@@ -14,7 +14,7 @@ from kedro.io.core import Version
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.catalog.atomic import LOCAL, OBJECT_STORES
 from robust_fairness.catalog.files import FileDataset, PictureDataset, table
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.samples import Samples
 from robust_fairness.runs import provenance

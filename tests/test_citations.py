@@ -14,7 +14,7 @@ from robust_fairness.bench.citations import (
     source_of,
     sources,
 )
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core import registry
 from robust_fairness.metrics import metric_names
 from robust_fairness.runs import provenance

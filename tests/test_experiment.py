@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from robust_fairness.bench.datasets.fetch import command
-from robust_fairness.bench.experiment.experiment import Experiment
+from robust_fairness.bench.experiment.experiment import Experiment, used_by
 from robust_fairness.bench.experiment.reading import layered, read, require_files
 from robust_fairness.bench.experiment.yaml_source import parse
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files
-from robust_fairness.runs.configuration import ConfigLoader, node_parameters
+from robust_fairness.runs.configuration import ConfigLoader
 from robust_fairness.settings import CONFIG_LOADER_ARGS
 
 ROOT = Path(__file__).parents[1]
@@ -506,7 +506,7 @@ def test_runtime_parameters_reach_the_cells():
 
 def test_what_is_used_is_known_by_kind():
     """Trials and networks within networks count; nothing that the run does not use."""
-    used = shipped("smoke").used
+    used = used_by(shipped("smoke").validated_experiment)
     assert used["dataset"] == [
         "biased_mnist", "diabetes", "digits", "generated", "generated_scenes", "imbalanced",
     ]  # fmt: skip
@@ -516,19 +516,21 @@ def test_what_is_used_is_known_by_kind():
     assert (used["objective"], used["miner"]) == (["margin"], ["distance_weighted"])
     assert used["generator"] == ["edm"]
     assert "unbiased_accuracy" in used["metric"]
-    small = load("smoke", grid={"datasets": "diabetes", "methods": "erm"}).used
+    plain = load("smoke", grid={"datasets": "diabetes", "methods": "erm"})
+    small = used_by(plain.validated_experiment)
     assert {"delta_eo", "accuracy"} <= set(small.pop("metric"))
     assert small == {
         "dataset": ["diabetes"], "method": ["erm"], "network": ["mlp"], "shift": ["gaussian_noise"]
     }  # fmt: skip
-    assert load("base", grid={"datasets": "digits_extend"}).used["augmentation"] == ["randaugment"]
+    augmented = load("base", grid={"datasets": "digits_extend"})
+    assert used_by(augmented.validated_experiment)["augmentation"] == ["randaugment"]
 
 
 def test_questions_are_trained_with_the_published_hyperparameters():
     """Every value of Table A6 for GQA-OOD; those common to all methods stand with the first."""
     from robust_fairness.report.views import published
 
-    parameters = node_parameters(shipped("paper").validated_experiment)["gqa_ood"]
+    parameters = shipped("paper").of_nodes()["gqa_ood"]
     table = published("bias_mitigation", "hyperparameters").query("dataset == 'gqa_ood'")
     assert set(table["method"]) == parameters.keys() - {"dataset", "shifted"}
     for label, name, value in table[["method", "field", "published"]].to_numpy():

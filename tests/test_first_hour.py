@@ -22,7 +22,7 @@ from kedro.framework.startup import bootstrap_project
 
 from robust_fairness import __version__
 from robust_fairness.bench.datasets.tables.table import TableOfColumns
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.files import CONF
 from robust_fairness.core.raw_files import Files
 from robust_fairness.runs import configuration

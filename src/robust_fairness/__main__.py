@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from robust_fairness.cli.main import COMMANDS, CORE, cli
+from robust_fairness.cli.commands import COMMANDS, CORE, cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.extras import needed_by, require_versions
 from robust_fairness.core.files import CONF
@@ -36,26 +36,21 @@ def main(args: Sequence[str] | None = None, **options: Any) -> Any:
         try:
             with needed_by(name, "all"):
                 require_versions(name, "all")
-                _set_up()
+                from kedro.framework.project import configure_project
+                from kedro.framework.startup import bootstrap_project
+                from kedro.utils import find_kedro_project
+
+                root = find_kedro_project(Path.cwd())
+                if root is None:
+                    configure_project("robust_fairness")
+                else:
+                    bootstrap_project(root)
         except InputError as error:
             sys.exit(f"Error: {error}")
     try:
         return cli.main(words, **options)
     except BrokenPipeError:  # nobody reads the error; status 1 of an audit is a failed gate
         sys.exit(2 if words[:1] == ["audit"] else 1)
-
-
-def _set_up() -> None:
-    """Set up the project around the current folder, or else the package alone."""
-    from kedro.framework.project import configure_project
-    from kedro.framework.startup import bootstrap_project
-    from kedro.utils import find_kedro_project
-
-    root = find_kedro_project(Path.cwd())
-    if root is None:
-        configure_project("robust_fairness")
-    else:
-        bootstrap_project(root)
 
 
 if __name__ == "__main__":

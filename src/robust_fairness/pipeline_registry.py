@@ -39,20 +39,17 @@ class Registered(Mapping[str, Pipeline]):
     def __getitem__(self, name: str) -> Pipeline:
         made = loader().pipelines
         if name not in made:
-            made[name] = self._made(name)
+            if name == DEFAULT:
+                made[name] = self[END_TO_END]
+            elif name == END_TO_END:
+                made[name] = Pipeline([self[part] for part in PARTS])
+            elif name in PARTS:
+                made[name] = PARTS[name].create_pipeline()
+            elif name in _added():
+                added = import_module(f"{project.PACKAGE_NAME}.pipelines.{name}")
+                made[name] = added.create_pipeline()
         pipeline: Pipeline = made[name]
         return pipeline
-
-    def _made(self, name: str) -> Pipeline:
-        if name == DEFAULT:
-            return self[END_TO_END]
-        if name == END_TO_END:
-            return Pipeline([self[part] for part in PARTS])
-        if name in PARTS:
-            return PARTS[name].create_pipeline()
-        if name not in _added():
-            raise KeyError(name)
-        return import_module(f"{project.PACKAGE_NAME}.pipelines.{name}").create_pipeline()
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -12,7 +12,7 @@ import robust_fairness as rf
 from robust_fairness.auditing.command import TableFile, audit_file
 from robust_fairness.auditing.door import check
 from robust_fairness.auditing.predictions import Options
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 
 

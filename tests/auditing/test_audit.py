@@ -19,7 +19,7 @@ from robust_fairness.auditing.gates import parse
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.scores import AUDIT
 from robust_fairness.auditing.verdict import gaps
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import estimate
 from robust_fairness.metrics import Score, evaluate, find_metric

@@ -15,7 +15,7 @@ from robust_fairness.auditing.command import Monitored, TableFile, audit_file
 from robust_fairness.auditing.gates import as_values, parse
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.verdict import answers, console
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers import intervals

@@ -18,7 +18,7 @@ from robust_fairness.auditing.export import record
 from robust_fairness.auditing.predictions import Options
 from robust_fairness.auditing.strata import in_strata
 from robust_fairness.auditing.verdict import answers, of_strata
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.intervals import compared

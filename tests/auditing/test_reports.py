@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 import robust_fairness as rf
 from robust_fairness.auditing import estimates
 from robust_fairness.auditing.export import SCHEMA, record
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 
 RNG = np.random.default_rng(0)
 ROWS = 1000

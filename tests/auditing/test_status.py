@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from robust_fairness.auditing import command
-from robust_fairness.cli.commands import Command
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import Command, cli
 from robust_fairness.core.errors import InputError
 
 BUG = "this is a bug; please report it"

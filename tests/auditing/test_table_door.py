@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import robust_fairness as rf
 from robust_fairness.auditing.door import copied
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core.errors import InputError
 
 RNG = np.random.default_rng(3)

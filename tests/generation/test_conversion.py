@@ -275,7 +275,7 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path, plain, request) 
 
 
 def test_command_takes_a_configuration_and_shows_errors_as_one_line(tmp_path, plain) -> None:
-    from robust_fairness.cli.main import cli
+    from robust_fairness.cli.commands import cli
 
     torch.save(dict(plain[0]), tmp_path / "edm.pt")
     configuration = tmp_path / "edm.json"

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 from robust_fairness.core import tables
 from robust_fairness.report import Results, comparison
 from robust_fairness.report.first_screen import answers

@@ -19,17 +19,6 @@ LOCAL = "file"
 OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "oss", "hf"}
 
 
-def file_system(protocol: str, options: dict[str, Any]) -> Any:
-    """The file system of fsspec of a protocol, such as ``s3`` of ``s3://bucket/key``."""
-    if protocol not in fsspec.available_protocols():
-        raise unknown_name("protocol", protocol, fsspec.available_protocols())
-    try:
-        # other processes write as well, so listings are not cached
-        return fsspec.filesystem(protocol, use_listings_cache=False, **options)
-    except (ImportError, TypeError, ValueError) as error:
-        raise InputError(f"{protocol}://: {error}") from error
-
-
 class AtomicDataset(AbstractVersionedDataset[Any, Any]):
     """A file with Kedro's versions, saved atomically.
 
@@ -63,7 +52,14 @@ class AtomicDataset(AbstractVersionedDataset[Any, Any]):
         self.sha256 = ""
         protocol, divider, path = filepath.partition("://")
         self.protocol = protocol if divider else LOCAL
-        self.system = file_system(self.protocol, {**(fs_args or {}), **(credentials or {})})
+        if self.protocol not in fsspec.available_protocols():
+            raise unknown_name("protocol", self.protocol, fsspec.available_protocols())
+        options = {**(fs_args or {}), **(credentials or {})}
+        try:
+            # other processes write as well, so listings are not cached
+            self.system = fsspec.filesystem(self.protocol, use_listings_cache=False, **options)
+        except (ImportError, TypeError, ValueError) as error:
+            raise InputError(f"{self.protocol}://: {error}") from error
         if self.protocol == LOCAL:
             inside = PurePosixPath(path if divider else filepath)
             super().__init__(inside, version)

@@ -11,6 +11,8 @@ from kedro.io import AbstractDataset, DatasetError, Version
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.errors import InputError
 
+__all__ = ["FileDataset", "PictureDataset"]  # the types of a catalog
+
 # Kedro-Viz knows previews by the names of these types.
 TablePreview = NewType("TablePreview", dict)
 ImagePreview = NewType("ImagePreview", str)

@@ -55,14 +55,13 @@ def mapped(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     header = json.loads(content[LENGTH.itemsize : start].tobytes())
     header.pop(METADATA, None)
     data = content[start:]
-    return {name: _view(data, entry, f"{path}: {name}") for name, entry in header.items()}, metadata
-
-
-def _view(data: np.ndarray, entry: dict[str, Any], where: str) -> np.ndarray:
-    """The array of an entry of the header."""
-    if entry["dtype"] not in TYPES:
-        raise InputError(f"{where}: numbers of type {entry['dtype']}, allowed: {', '.join(TYPES)}")
-    first, behind = entry["data_offsets"]
-    array = data[first:behind].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
-    # torch cannot read unaligned addresses, which files of other writers may have
-    return array if array.flags.aligned else array.copy()
+    arrays = {}
+    for name, entry in header.items():
+        kind = entry["dtype"]
+        if kind not in TYPES:
+            raise InputError(f"{path}: {name}: numbers of type {kind}, allowed: {', '.join(TYPES)}")
+        first, behind = entry["data_offsets"]
+        array = data[first:behind].view(TYPES[kind]).reshape(entry["shape"])
+        # torch cannot read unaligned addresses, which files of other writers may have
+        arrays[name] = array if array.flags.aligned else array.copy()
+    return arrays, metadata

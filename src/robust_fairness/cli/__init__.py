@@ -1,5 +1,5 @@
 """The commands of the project; Kedro looks for ``cli`` here."""
 
-from robust_fairness.cli.main import cli
+from robust_fairness.cli.commands import cli
 
 __all__ = ["cli"]

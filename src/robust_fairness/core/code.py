@@ -22,14 +22,19 @@ PACKAGES = (
 
 
 def code() -> dict[str, str]:
-    """SHA-256 of the sources of this package, of all plug-ins outside of it and of the project."""
-    folder = plugins_folder()
-    plugins = _sources(folder)
-    plugins.update(path for kind in KINDS for path in outside_files(kind))
+    """SHA-256 of the sources of this package, of all plug-ins outside of it and of the project.
+
+    The project is that of the current folder, unless it is this package's own.
+    """
+    plugins = [path for kind in KINDS for path in outside_files(kind)]
+    file = Path("pyproject.toml")
+    tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}) if file.exists() else {}
+    project = Path(tools.get("kedro", {}).get("source_dir", "src")).resolve()
+    is_others = "kedro" in tools and not ROOT.is_relative_to(project)
     return {
         "package": _imported(ROOT),
-        "plugins": _digest(folder, plugins),
-        "project": _imported(_project_folder()),
+        "plugins": _digest(plugins_folder(), plugins),
+        "project": _imported(project) if is_others else "",
     }
 
 
@@ -51,27 +56,14 @@ def packages() -> dict[str, str]:
 
 
 @cache
-def _imported(folder: Path | None) -> str:
+def _imported(folder: Path) -> str:
     """The sources that this process imports; later changes of the files change nothing."""
-    return _digest(folder, _sources(folder)) if folder else ""
+    return _digest(folder)
 
 
-def _project_folder() -> Path | None:
-    """The sources of the Kedro project in the current folder, unless it is this package's own."""
-    file = Path("pyproject.toml")
-    tools = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}) if file.exists() else {}
-    if "kedro" not in tools:
-        return None
-    folder = Path(tools["kedro"].get("source_dir", "src")).resolve()
-    return None if ROOT.is_relative_to(folder) else folder
-
-
-def _sources(folder: Path) -> set[Path]:
-    return {path for kind in SOURCES for path in folder.rglob(kind)}
-
-
-def _digest(folder: Path, paths: Iterable[Path]) -> str:
-    """SHA-256 of the names and contents of files."""
+def _digest(folder: Path, others: Iterable[Path] = ()) -> str:
+    """SHA-256 of the names and contents of the sources in a folder, and of other files."""
+    paths = {*others, *(path for kind in SOURCES for path in folder.rglob(kind))}
     files = (path for path in sorted(paths) if path.is_file())  # editors leave dangling links
     lines = [f"{os.path.relpath(path, folder)} {sha256_of(path)}" for path in files]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -28,7 +28,6 @@ from omegaconf.errors import OmegaConfBaseException
 
 from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
 from robust_fairness.bench.experiment.reading import layered, read, require_files
-from robust_fairness.bench.experiment.used import used_by
 from robust_fairness.bench.experiment.yaml_source import Node, deep_merged, located, parse
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import (
@@ -95,6 +94,7 @@ class ConfigLoader(OmegaConfigLoader):
         if env is not None and env not in known:
             raise unknown_name("environment", env, known)
         super().__init__(folder, env, ignore_hidden=False, **options)
+        self._grid: Mapping[str, Any] = (self.runtime_params or {}).get("grid") or {}
         self.pipelines: dict[str, Any] = {}  # made of this configuration, by name
         _loader.set(self)
 
@@ -177,24 +177,33 @@ class ConfigLoader(OmegaConfigLoader):
             return super().__getitem__(key)
         with self._resolving(key):
             catalog: dict[str, Any] = super().__getitem__(key)
-        return self._raw_entries(catalog) | catalog
-
-    def _raw_entries(self, catalog: Mapping[str, Any]) -> dict[str, Any]:
-        """The entry of raw files for every dataset and generator, with the source it reads."""
         if RAW not in catalog or "experiment" not in self.config_patterns:
-            return {}
-        pattern, experiment = catalog[RAW], self.selected_experiment
+            return catalog
+        # an entry of raw files for every dataset and generator, with the source that it reads
+        experiment = self.selected_experiment
         sources = {dataset.base: dataset.source for dataset in experiment.datasets}
         sources |= {made.name: made.source for made in experiment.generators if made.source}
-        return {
-            names.of_dataset(name, "raw"): pattern
+        entries = {
+            names.of_dataset(name, "raw"): catalog[RAW]
             | {"source": {"name": source.name, **source.options}}
             for name, source in sources.items()
         }
+        return entries | catalog
 
     def of_nodes(self) -> dict[str, Any]:
-        """The models that nodes get."""
-        return node_parameters(self.validated_experiment) | {"experiment": self.full_experiment}
+        """The models that nodes get, by dataset and generator."""
+        experiment = self.validated_experiment
+        parameters: dict[str, Any] = {
+            generator.name: {"generator": generator, "reference": generator.reference}
+            for generator in experiment.generators
+        }
+        for dataset in experiment.datasets:
+            parameters[dataset.name] = {
+                "dataset": dataset.model_copy(update={"cells": ()}),
+                "shifted": {test_set.name: test_set for test_set in dataset.test_sets},
+                **{cell.label: {"cell": cell} for cell in dataset.cells},
+            }
+        return parameters | {"experiment": self.full_experiment}
 
     @contextmanager
     def _resolving(self, key: str) -> Iterator[None]:
@@ -202,9 +211,8 @@ class ConfigLoader(OmegaConfigLoader):
         try:
             yield
         except OmegaConfBaseException as error:
-            files = [file for layer in self._layers(key) for file in layer]
             field = str(error.full_key)
-            place = reduce(deep_merged, files, Node({})).place_of(field.split("."))
+            place = self._merged(key).place_of(field.split("."))
             hint = (
                 "Kedro reads environment variables in credentials.yml only, unless the settings "
                 "have a resolver of that name."
@@ -221,41 +229,40 @@ class ConfigLoader(OmegaConfigLoader):
 
     def _layers(self, key: str) -> list[list[Node]]:
         """The files of a kind: those of the base, of the environment, and of ``local``."""
-        return [
-            [parse(text, name) for name, text in self._files(key, environment)]
-            for environment in self._environments
+        return [[parse(text, name) for name, text in layer] for layer in self._files(key)]
+
+    def _merged(self, key: str) -> Node:
+        """What the files of a kind have together, without what Kedro resolves."""
+        return reduce(deep_merged, chain.from_iterable(self._layers(key)), Node({}))
+
+    def _files(self, key: str) -> list[list[tuple[str, bytes]]]:
+        """Shown name and content of the files of a kind: of base, environment and ``local``."""
+        base, local = self.base_env, self.default_run_env
+        environments = [
+            base,
+            self.env if self.env not in (base, local) else None,
+            local if local != base else None,
         ]
-
-    @property
-    def _environments(self) -> tuple[str | None, str | None, str | None]:
-        environment = self.env if self.env not in (self.base_env, self.default_run_env) else None
-        added = self.default_run_env if self.default_run_env != self.base_env else None
-        return self.base_env, environment, added
-
-    def _files(self, key: str, environment: str | None) -> Iterator[tuple[str, bytes]]:
-        """Shown name and content of each file of a kind in an environment."""
-        if environment is None:
-            return
-        layers = [[*self._files_in(folder, key)] for folder in self._folders(environment)]
-        if key == "experiment":  # a grid replaces that of the package
-            layers = [layer for layer in layers if layer][-1:]
-        yield from chain.from_iterable(layers)
-
-    def _files_in(self, folder: Path, key: str) -> Iterator[tuple[str, bytes]]:
-        for path in self._paths(folder, self.config_patterns[key]):
-            is_packages = (
-                folder.is_relative_to(self._package)
-                and self._package.resolve() != self._conf.resolve()
-            )
-            parents = OF_PACKAGE if is_packages else (folder.parent.name,)
-            shown = Path(*parents, folder.name, path.relative_to(folder))
-            yield str(shown), path.read_bytes()
+        is_apart = self._package.resolve() != self._conf.resolve()
+        layers = []
+        for environment in environments:
+            files: list[tuple[str, bytes]] = []
+            for folder in self._folders(environment) if environment else ():
+                paths = self._paths(folder, self.config_patterns[key])
+                if paths and key == "experiment":  # a grid replaces that of the package
+                    files.clear()
+                is_packages = is_apart and folder.is_relative_to(self._package)
+                shown = Path(*(OF_PACKAGE if is_packages else (folder.parent.name,)), folder.name)
+                files += [
+                    (str(shown / path.relative_to(folder)), path.read_bytes()) for path in paths
+                ]
+            layers.append(files)
+        return layers
 
     def _all_files(self) -> Iterator[tuple[str, bytes]]:
         """Shown name and content of every file that the configuration is read from."""
         for key in ("globals", "catalog", "parameters", "experiment"):
-            for environment in self._environments:
-                yield from self._files(key, environment)
+            yield from chain.from_iterable(self._files(key))
 
     def texts(self) -> dict[str, str]:
         """Texts of all files that the configuration is read from, by their shown names."""
@@ -269,12 +276,6 @@ class ConfigLoader(OmegaConfigLoader):
                 parse(content, name)
         return collected.mistakes
 
-    @cached_property
-    def _files_of_parameters(self) -> Node:
-        """The parameters as the files have them, without what Kedro resolves."""
-        files = (file for layer in self._layers("parameters") for file in layer)
-        return reduce(deep_merged, files, Node({}))
-
     @property
     def written_experiment(self) -> dict[str, Any]:
         """The sections of the experiment as they are written, joined over files and layers."""
@@ -285,7 +286,7 @@ class ConfigLoader(OmegaConfigLoader):
     def _written(self) -> tuple[Node, Node]:
         """The sections of the experiment, and the parameters with their lines."""
         experiment = layered(*self._layers("experiment"))
-        return experiment, located(self.written_parameters, self._files_of_parameters)
+        return experiment, located(self.written_parameters, self._merged("parameters"))
 
     @cached_property
     @_shown_by_all_commands()
@@ -296,20 +297,16 @@ class ConfigLoader(OmegaConfigLoader):
             InputError: a mistake in it, or a runtime parameter that changes nothing of it.
         """
         experiment, parameters = self._written
-        allowed = {*self._files_of_parameters.fields, "grid", "run_id"}
+        allowed = {*self._merged("parameters").fields, "grid", "run_id"}
         for name in sorted({*(self.runtime_params or {})} - allowed):
             raise unknown_name("runtime parameter", name, allowed)
         return read(experiment, parameters, fully=False)
-
-    @property
-    def _selection(self) -> dict[str, Any]:
-        return (self.runtime_params or {}).get("grid") or {}
 
     @cached_property
     @_shown_by_all_commands()
     def selected_experiment(self) -> Experiment:
         """The part of the experiment that the runtime parameter ``grid`` selects, in outline."""
-        return self.full_experiment.narrowed(self._selection)
+        return self.full_experiment.narrowed(self._grid)
 
     @cached_property
     @_shown_by_all_commands()
@@ -326,7 +323,7 @@ class ConfigLoader(OmegaConfigLoader):
             if name in selected
         }
         part = Node({**experiment.fields, "datasets": Node(datasets)})
-        return read(part, parameters, fully=True).narrowed(self._selection)
+        return read(part, parameters, fully=True).narrowed(self._grid)
 
     @_shown_by_all_commands()
     def require_raw_files(self, names: Collection[str]) -> None:
@@ -357,11 +354,6 @@ class ConfigLoader(OmegaConfigLoader):
         places = {str(node.plain): node.place for nodes in listed for node in nodes}
         return places.get(name, domains.place)
 
-    @property
-    def used(self) -> dict[str, list[str]]:
-        """Names of everything that this run uses, by kind."""
-        return used_by(self.validated_experiment)
-
 
 def _temporary_folder() -> Path:
     """A folder that exists until the process ends."""
@@ -390,21 +382,6 @@ def _apart(source: Path, environment: str | None, parameters: Mapping[str, Any])
 
     options = {"runtime_params": parameters, **settings.CONFIG_LOADER_ARGS}
     return copy_context().run(ConfigLoader, source, environment, **options)
-
-
-def node_parameters(experiment: Experiment) -> dict[str, Any]:
-    """The models that nodes get, by dataset and generator."""
-    parameters: dict[str, Any] = {
-        generator.name: {"generator": generator, "reference": generator.reference}
-        for generator in experiment.generators
-    }
-    for dataset in experiment.datasets:
-        parameters[dataset.name] = {
-            "dataset": dataset.model_copy(update={"cells": ()}),
-            "shifted": {test_set.name: test_set for test_set in dataset.test_sets},
-            **{cell.label: {"cell": cell} for cell in dataset.cells},
-        }
-    return parameters
 
 
 _loader: ContextVar[ConfigLoader | None] = ContextVar("loader", default=None)

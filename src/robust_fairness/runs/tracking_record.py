@@ -295,6 +295,7 @@ class Record:
         ``of`` are the dataset and the logged model that the metrics belong to.
         """
         from mlflow.entities import Metric, Param, RunTag
+        from mlflow.utils import chunk_list
         from mlflow.utils.time import get_current_time_millis
 
         now = get_current_time_millis()
@@ -316,9 +317,9 @@ class Record:
             ]
         tagged = [RunTag(name, value[:LONGEST_TAG]) for name, value in tags.items()]
         requests = zip_longest(
-            batches(scored, METRICS_PER_REQUEST),
-            batches(logged, PARAMETERS_PER_REQUEST),
-            batches(tagged, PARAMETERS_PER_REQUEST),
+            chunk_list(scored, METRICS_PER_REQUEST),
+            chunk_list(logged, PARAMETERS_PER_REQUEST),
+            chunk_list(tagged, PARAMETERS_PER_REQUEST),
             fillvalue=(),
         )
         for some_metrics, some_params, some_tags in requests:
@@ -342,8 +343,3 @@ def locked_store(store: str) -> Iterator[None]:
         return
     with locked(Path(f"{path}.lock")):
         yield
-
-
-def batches(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Parts of at most ``size`` items."""
-    return (items[start : start + size] for start in range(0, len(items), size))

@@ -82,11 +82,6 @@ class Design(Settings):
     test: Names = ()
     rows: Literal["all", "test"] = "all"
 
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the order of the domains matters, such as that of years."""
-        return self.train == "before_each"
-
     @model_validator(mode="after")
     def _complete(self) -> "Design":
         _require_each_once(self.names)

@@ -4,9 +4,9 @@ Validated in outline, importing this module and its models imports no plug-in; v
 plug-ins check their own parameters.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +26,7 @@ from robust_fairness.bench.experiment.plugins import Named, Settings, is_outline
 from robust_fairness.bench.experiment.search import Stage
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.numbers import MOST_COUNT, exact
-from robust_fairness.core.registry import Hyperparameters, find
+from robust_fairness.core.registry import Hyperparameters, find, names
 
 AXES = ("datasets", "methods", "shifts", "seeds")
 MOST_SEEDS = 10_000
@@ -236,31 +236,23 @@ class Cell(Scoring):
         """Replicas of overrides, by default of all configured trials, each with every seed."""
         if overrides is None:
             overrides = [{}, *(trial for trial in self.trials if trial)]
-        trials = [self._trial(override) for override in overrides]
-        return [replace(trial, seed=seed) for trial in trials for seed in self.seeds]
-
-    def _trial(self, override: Mapping[str, Any]) -> "Replica":
-        """The replica of an override with seed 0."""
-        parts: dict[str, Hyperparameters] = {
-            "method": self.method.parameters,
-            "network": self.network.parameters,
-            "protocol": self.protocol,
-        }
-        for name, value in {**self.settings, **override}.items():
-            owner = self._owner(name, parts)
-            try:
-                parts[owner] = parts[owner].changed(name, value)
-            except ValidationError as error:
-                where = f"trial of {self.dataset}.{self.label}"
-                raise InputError(f"{where}: {one_line(error, {name: value})}") from None
-        return Replica(
-            trial_name(override),
-            0,
-            parts["method"],
-            parts["network"],
-            parts["protocol"],  # type: ignore[arg-type]
-            override,
-        )
+        replicas = []
+        for override in overrides:
+            parts: dict[str, Any] = {
+                "method": self.method.parameters,
+                "network": self.network.parameters,
+                "protocol": self.protocol,
+            }
+            for name, value in {**self.settings, **override}.items():
+                owner = self._owner(name, parts)
+                try:
+                    parts[owner] = parts[owner].changed(name, value)
+                except ValidationError as error:
+                    where = f"trial of {self.dataset}.{self.label}"
+                    raise InputError(f"{where}: {one_line(error, {name: value})}") from None
+            named = trial_name(override)
+            replicas += [Replica(named, seed, **parts, changes=override) for seed in self.seeds]
+        return replicas
 
     def _owner(self, name: str, parts: Mapping[str, Hyperparameters]) -> str:
         """The one part that a field of a trial belongs to."""
@@ -432,22 +424,33 @@ class Experiment(Settings):
         for axis in selected:
             if axis not in AXES:
                 raise unknown_name("axis of the grid", axis, AXES)
-        names = [name for d in self.datasets for name in (d.name, d.base)]
-        datasets = _selected("dataset", selected.get("datasets"), names)
+        known = [name for d in self.datasets for name in (d.name, d.base)]
+        datasets = _selected("dataset", selected.get("datasets"), known)
         methods = _selected("method", selected.get("methods"), [c.label for c in self.cells])
         shifts = _selected(
             "shift", selected.get("shifts"), [t.called for d in self.datasets for t in d.test_sets]
         )
-        seeds = selected.get("seeds")
-        result = [
-            _narrowed(dataset, methods, shifts, None if seeds is None else _number(seeds))
-            for dataset in self.datasets
-            if {dataset.name, dataset.base} & datasets
-        ]
-        kept = tuple(dataset for dataset in result if dataset.cells)
+        number, digits = str(selected.get("seeds", 1)), len(str(MOST_SEEDS))
+        is_number = number.isdigit() and len(number) <= digits
+        if selected.get("seeds") is not None and not (is_number and 1 <= int(number) <= MOST_SEEDS):
+            raise InputError(
+                f"seeds: {number[:80]}, allowed: a whole number from 1 to {MOST_SEEDS:,}"
+            )
+        kept = []
+        for dataset in self.datasets:
+            cells = [cell for cell in dataset.cells if cell.label in methods]
+            if not cells or not {dataset.name, dataset.base} & datasets:
+                continue
+            test_sets = tuple(item for item in dataset.test_sets if item.called in shifts)
+            seeds = dataset.seeds if selected.get("seeds") is None else int(number)
+            places = {item.name: (item.called, item.severity) for item in test_sets}
+            changes = {"test_sets": places, "seeds": tuple(range(seeds))}
+            changed = [cell.model_copy(update=changes) for cell in cells]
+            parts = {"seeds": seeds, "test_sets": test_sets, "cells": tuple(changed)}
+            kept.append(dataset.model_copy(update=parts))
         if not kept:
             raise InputError("grid: none of the selected datasets has a selected method")
-        return self.model_copy(update={"datasets": kept})
+        return self.model_copy(update={"datasets": tuple(kept)})
 
 
 def _selected(kind: str, selected: Any, allowed: list[str]) -> set[str]:
@@ -459,28 +462,6 @@ def _selected(kind: str, selected: Any, allowed: list[str]) -> set[str]:
         if name not in allowed:
             raise unknown_name(f"{kind} of the grid", name, set(allowed))
     return set(chosen)
-
-
-def _number(value: Any) -> int:
-    text = str(value)
-    digits = len(str(MOST_SEEDS))
-    if not text.isdigit() or len(text) > digits or not 1 <= int(text) <= MOST_SEEDS:
-        raise InputError(f"seeds: {text[:80]}, allowed: a whole number from 1 to {MOST_SEEDS:,}")
-    return int(text)
-
-
-def _narrowed(
-    dataset: DatasetConfig, methods: set[str], shifts: set[str], seeds: int | None
-) -> DatasetConfig:
-    """The dataset with some of its cells and shifts, and another number of seeds."""
-    test_sets = tuple(item for item in dataset.test_sets if item.called in shifts)
-    seeds = seeds or dataset.seeds
-    places = {item.name: (item.called, item.severity) for item in test_sets}
-    changes = {"test_sets": places, "seeds": tuple(range(seeds))}
-    cells = [cell.model_copy(update=changes) for cell in dataset.cells if cell.label in methods]
-    return dataset.model_copy(
-        update={"seeds": seeds, "test_sets": test_sets, "cells": tuple(cells)}
-    )
 
 
 def trial_name(override: Mapping[str, Any]) -> str:
@@ -514,3 +495,53 @@ def require_replicas(replicas: Sequence[Replica]) -> None:
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise InputError(f"trials: defined twice: {', '.join(twice)}; each must be defined once")
+
+
+def used_by(experiment: Experiment) -> dict[str, list[str]]:
+    """Sorted names of datasets, shifts, methods, networks, metrics and so on, by kind.
+
+    Trials count; ``augmentation`` is that of training, and ``generator`` the kind of generator.
+    """
+    from robust_fairness.metrics.criteria import scored_by
+
+    used: defaultdict[str, set[str]] = defaultdict(set)
+    cells = list(experiment.cells)
+    for dataset in experiment.datasets:
+        _note_plugins([dataset.source, *dataset.test_sets], used)
+    for generator in experiment.generators:
+        used["generator"].add("edm")  # the only kind
+        _note_plugins(generator.source, used)
+        cells += [generator.reference] if generator.reference else []
+    for cell in cells:
+        used["metric"] |= {*cell.metrics, *(item.metric for item in scored_by(cell.selections))}
+        used["method"].add(cell.method.name)
+        used["network"].add(cell.network.name)
+        _note_plugins(cell.postprocessing, used)
+        samples = [sample for stage in cell.search for sample in stage.samples]
+        naming = [
+            change
+            for change in (*cell.trials, *samples)
+            if any(isinstance(value, str | Mapping) for value in change.values())
+        ]
+        for replica in cell.model_copy(update={"seeds": (0,)}).replicas([{}, *naming]):
+            _note_plugins([replica.method, replica.network, replica.protocol], used)
+    return {kind: sorted(names) for kind, names in used.items()}
+
+
+def _note_plugins(value: Any, used: dict[str, set[str]]) -> None:
+    """Note the plug-ins in a value at any depth, and the augmentation of a protocol."""
+    if isinstance(value, Named):
+        used[value.kind].add(value.name)
+        _note_plugins(value.parameters, used)
+    elif isinstance(value, BaseModel):
+        if isinstance(value, Protocol) and value.augmentation != "none":
+            used["augmentation"].add(value.augmentation)
+        classifier = getattr(value, "classifier", "")  # of embeddings: a network, or ``linear``
+        if classifier and classifier in names("network"):
+            used["network"].add(classifier)
+        _note_plugins([getattr(value, name) for name in type(value).model_fields], used)
+    elif isinstance(value, Mapping):
+        _note_plugins([*value.values()], used)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _note_plugins(item, used)

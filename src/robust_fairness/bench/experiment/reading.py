@@ -18,8 +18,7 @@ from robust_fairness.bench.experiment.experiment import (
     Scoring,
     TestSet,
 )
-from robust_fairness.bench.experiment.lookup import Lookup
-from robust_fairness.bench.experiment.mistakes import Mistakes
+from robust_fairness.bench.experiment.lookup import Lookup, Mistakes
 from robust_fairness.bench.experiment.plugins import Named
 from robust_fairness.bench.experiment.search import Stage
 from robust_fairness.bench.experiment.written import (
@@ -77,24 +76,17 @@ def layered(base: Sequence[Node], environment: Sequence[Node], local: Sequence[N
     datasets: dict[str, Node] = {}
     for layer in (chosen, local):
         of_layer = dict[str, Node]()
-        for name, fields in _datasets(layer, defaults):
-            if name in of_layer:
-                places = f"{of_layer[name].place}, {fields.place}"
-                raise InputError(f"Dataset {name!r} is defined twice ({places})")
-            of_layer[name] = fields
+        for file in layer:
+            with_defaults = {**defaults, **without(file, SECTIONS)}
+            for name, node in file.fields.get("datasets", NOTHING).fields.items():
+                if name in of_layer:
+                    places = f"{of_layer[name].place}, {node.place}"
+                    raise InputError(f"Dataset {name!r} is defined twice ({places})")
+                is_mapping = isinstance(node.value, dict | None)
+                fields = Node({**with_defaults, **node.fields}, node.place)
+                of_layer[name] = fields if is_mapping else node
         datasets |= of_layer
     return Node({**sections.value, "datasets": Node(datasets)})
-
-
-def _datasets(files: Sequence[Node], defaults: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
-    """Names and fields of the datasets of files, with the defaults of their file."""
-    for file in files:
-        with_defaults = {**defaults, **without(file, SECTIONS)}
-        for name, fields in file.fields.get("datasets", NOTHING).fields.items():
-            if isinstance(fields.value, dict | None):
-                yield name, Node({**with_defaults, **fields.fields}, fields.place)
-            else:
-                yield name, fields
 
 
 def read(experiment: Node, parameters: Node, *, fully: bool) -> Experiment:
@@ -176,7 +168,7 @@ class Reader:
         for ending, domains in design.trainings().items():
             name = "_".join(filter(None, [base, as_label(ending)]))
             facts = {"data": base, "trained_on": domains.trained_on}
-            if design.is_ordered:
+            if design.train == "before_each":  # their order matters, such as that of years
                 facts["trained_until"] = domains.train[-1]
             yield dataset.trained_on(name, domains, facts)
 

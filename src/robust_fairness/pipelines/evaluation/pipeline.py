@@ -15,35 +15,33 @@ DIAGNOSED = names.tables_of("domains")
 
 def create_pipeline() -> Pipeline:
     """Predict and evaluate for every cell."""
-    datasets = loader().selected_experiment.datasets
-    cells = [
-        node for dataset in datasets for cell in dataset.cells for node in _nodes(dataset, cell)
-    ]
-    diagnoses = [_diagnosing(dataset) for dataset in datasets if dataset.domains]
-    planes = [_drawing(cell) for dataset in datasets for cell in dataset.drawn_cells]
-    return Pipeline([*cells, *planes, *diagnoses])
+    nodes: list[Node] = []
+    for dataset in loader().selected_experiment.datasets:
+        for cell in dataset.cells:
+            named = partial(names.of_cell, cell.name)
+            shared = {
+                "samples": names.of_dataset(dataset.name, "samples"),
+                "selection": named("selection"),
+                "cell": f"params:{cell.name}.cell",
+                **shifted_inputs(dataset),
+            }
+            models, predictions = named("models"), named("predictions")
+            scored = [named("metrics"), named("counts")]
+            inputs = shared | {"predictions": predictions}
+            nodes += [
+                cell_node(cell, predict, shared | {"models": models}, predictions, "predict"),
+                cell_node(cell, evaluate, inputs, scored, "evaluate"),
+            ]
+        nodes += map(_drawing, dataset.drawn_cells)
+        if dataset.domains:
+            nodes.append(_diagnosing(dataset))
+    return Pipeline(nodes)
 
 
 def shifted_inputs(dataset: DatasetConfig) -> dict[str, str]:
     """The shifted test sets of a dataset as inputs of a node, by test set."""
     named = partial(names.of_test_set, dataset.name)
     return {test_set.name: named(test_set.name) for test_set in dataset.test_sets}
-
-
-def _nodes(dataset: DatasetConfig, cell: Cell) -> list[Node]:
-    named = partial(names.of_cell, cell.name)
-    shared = {
-        "samples": names.of_dataset(dataset.name, "samples"),
-        "selection": named("selection"),
-        "cell": f"params:{cell.name}.cell",
-        **shifted_inputs(dataset),
-    }
-    models, predictions = {"models": named("models")}, {"predictions": named("predictions")}
-    scored = [named("metrics"), named("counts")]
-    return [
-        cell_node(cell, predict, shared | models, named("predictions"), "predict"),
-        cell_node(cell, evaluate, shared | predictions, scored, "evaluate"),
-    ]
 
 
 def _drawing(cell: Cell) -> Node:

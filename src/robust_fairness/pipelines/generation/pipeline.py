@@ -26,8 +26,10 @@ def create_pipeline() -> Pipeline:
     """Every generator, and measures of its images in every dataset of them."""
     experiment = loader().selected_experiment
     generators = [node for generator in experiment.generators for node in _of_generator(generator)]
-    datasets = [node for dataset in experiment.datasets for node in _of_dataset(dataset)]
-    return Pipeline([*generators, *datasets])
+    generated = [dataset for dataset in experiment.datasets if dataset.generator]
+    return Pipeline(
+        [*generators, *(node for dataset in generated for node in _of_dataset(dataset))]
+    )
 
 
 def _of_generator(generator: GeneratorConfig) -> list[Node]:
@@ -52,17 +54,16 @@ def _of_generator(generator: GeneratorConfig) -> list[Node]:
 
 
 def _of_dataset(dataset: DatasetConfig) -> list[Node]:
-    if dataset.generator is None:
-        return []
+    generator: Any = dataset.generator
     named, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     inputs = {
         "samples": named("samples"),
         "dataset": f"params:{dataset.name}.dataset",
         **shifted_inputs(dataset),
     }
-    parts = ("reference", "real") if dataset.generator.source else ()
-    real = {part: names.of_dataset(dataset.generator.name, part) for part in parts}
-    tables = ("distances", "generator_quality") if dataset.generator.source else ("distances",)
+    parts = ("reference", "real") if generator.source else ()
+    real = {part: names.of_dataset(generator.name, part) for part in parts}
+    tables = ("distances", "generator_quality") if generator.source else ("distances",)
     measured = [named(table) for table in tables]
     nodes = [node(measure, inputs | real, measured, "measure")]
     if dataset.contact_sheet:

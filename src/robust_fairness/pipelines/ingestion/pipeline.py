@@ -49,14 +49,16 @@ def _nodes(dataset: DatasetConfig) -> list[Node]:
     named, node = partial(names.of_dataset, dataset.name), partial(dataset_node, dataset.name)
     settings, samples = f"params:{dataset.name}.dataset", named("samples")
     inputs, nodes = [samples, settings], []
-    derivation = _derivation(dataset)
+    stated = registry.stated("dataset", dataset.source.name)  # of a ``DerivedDataset``
+    condition = stated.get("derived_if")
+    derivation = stated.get("derivation", "")  # the second step by which the samples are made
     if dataset.generator:
         generator = names.of_dataset(dataset.generator.name, "generator")
         source = node(generate, [settings, generator], samples, "generate")
     elif dataset.name != dataset.base:
         shared = names.of_dataset(dataset.base, "rows")
         source = node(within_domains, [shared, settings], samples, "hold_out_domains")
-    elif derivation:
+    elif derivation and (not condition or dataset.source.options.get(condition)):
         source = node(originals, [named("raw"), settings], named("originals"), "ingest")
         nodes.append(node(derive, [named("originals"), settings], samples, derivation))
     else:
@@ -65,11 +67,3 @@ def _nodes(dataset: DatasetConfig) -> list[Node]:
     if dataset.contact_sheet and not dataset.generator:
         nodes.append(node(draw, inputs, named("contact_sheet"), "draw_contact_sheet"))
     return nodes
-
-
-def _derivation(dataset: DatasetConfig) -> str:
-    """The second step by which the samples are made (``DerivedDataset``); "" without one."""
-    source = dataset.source
-    stated = registry.stated("dataset", source.name)
-    asked = not stated.get("derived_if") or source.options.get(stated["derived_if"])
-    return stated.get("derivation", "") if asked else ""
