@@ -381,7 +381,7 @@ def test_places_follow_anchors_and_merges():
     """A merged field is written where its anchor is."""
     node = parse("a: &x\n  b: [1,\n    2]\nc:\n  <<: *x\n  d: 4\n", "f")
     assert node.plain == {"a": {"b": [1, 2]}, "c": {"b": [1, 2], "d": 4}}
-    assert [node.place_of(keys) for keys in (["c", "b", 1], ["c", "d"], ["c", "e"])] == [
+    assert [node.at(keys).place for keys in (["c", "b", 1], ["c", "d"], ["c", "e"])] == [
         "f:3", "f:6", "f:4",
     ]  # fmt: skip
 

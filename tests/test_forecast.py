@@ -11,8 +11,8 @@ from kedro.pipeline import Node, Pipeline
 
 from robust_fairness.bench import training
 from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE
-from robust_fairness.runs import forecast
-from robust_fairness.runs.forecast import TRAINS, Forecast
+from robust_fairness.runs.runners import fault_tolerant
+from robust_fairness.runs.runners.fault_tolerant import TRAINS, Forecast
 from tests.training.conftest import make_cell, make_samples
 
 
@@ -58,7 +58,7 @@ def test_lines_of_a_run(monkeypatch, caplog) -> None:
         for node in pipeline.nodes:
             lines.before(node, 2)
             lines.after(node)
-    assert [item.message for item in caplog.records if item.name == forecast.__name__] == [
+    assert [item.message for item in caplog.records if item.name == fault_tolerant.__name__] == [
         "training 9 models of 3 cells takes about 2 minutes on 2 workers",
         "2 cells left to train, about 90 s",  # a quarter took 30 s
         "1 cells left to train, about 50 s",  # three quarters took 150 s
@@ -85,7 +85,7 @@ def test_a_trial_ends_in_time_and_a_failure_costs_nothing(monkeypatch, caplog) -
         lines.before(pipeline.nodes[0], 1)
     assert tried == ["a", "c"]
     assert lines._seconds == pytest.approx({"a": 30, "b": 45, "c": 60, "x": 45})
-    monkeypatch.setattr(forecast, "SECONDS", 100.0)
+    monkeypatch.setattr(fault_tolerant, "SECONDS", 100.0)
     tried.clear()
     pipeline, catalog = run_of({"a": "one", "x": "three"})
     lines = Forecast(pipeline, catalog)
@@ -103,4 +103,4 @@ def test_estimators_are_not_fitted_for_a_forecast(monkeypatch, caplog) -> None:
     with caplog.at_level(logging.INFO):
         lines.before(nodes.nodes[0], 1)
         lines.after(nodes.nodes[0])
-    assert not [item for item in caplog.records if item.name == forecast.__name__]
+    assert not [item for item in caplog.records if item.name == fault_tolerant.__name__]

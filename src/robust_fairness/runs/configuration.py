@@ -212,7 +212,7 @@ class ConfigLoader(OmegaConfigLoader):
             yield
         except OmegaConfBaseException as error:
             field = str(error.full_key)
-            place = self._merged(key).place_of(field.split("."))
+            place = self._merged(key).at(field.split(".")).place
             hint = (
                 "Kedro reads environment variables in credentials.yml only, unless the settings "
                 "have a resolver of that name."

@@ -107,19 +107,19 @@ class Record:
                 raise
             return str(known.experiment_id)
 
-    def _run(self, name: str, tags: dict[str, str]) -> str:
-        """The open run of this name, also if it had ended before."""
+    def _run(self, name: str, tags: dict[str, str], is_new: bool = False) -> str:
+        """The open run of this name, also if it had ended before; of a new one none is searched."""
         if name not in self._ids:
-            known = self._search(f"attributes.run_name = '{name}'")
-            self._ids[name] = known[0].info.run_id if known else self._created(name, tags)
+            known = [] if is_new else self._search(f"attributes.run_name = '{name}'")
             if known:
+                self._ids[name] = known[0].info.run_id
                 self._continued.add(self._ids[name])
                 self._client.update_run(self._ids[name], status="RUNNING")
+            else:
+                tags = self._tags | tags
+                run = self._client.create_run(self._experiment, run_name=name, tags=tags)
+                self._ids[name] = str(run.info.run_id)
         return self._ids[name]
-
-    def _created(self, name: str, tags: dict[str, str]) -> str:
-        run = self._client.create_run(self._experiment, run_name=name, tags=self._tags | tags)
-        return str(run.info.run_id)
 
     def _search(self, condition: str) -> list[Any]:
         condition = f"tags.`kedro.run_id` = '{self._tags['kedro.run_id']}' and {condition}"
@@ -247,7 +247,7 @@ class Record:
         """A closed run below that of a cell."""
         tags = {PARENT: self._child(cell), "dataset": cell.dataset, "method": cell.label}
         name = f"{cell.name}, {name.replace(chr(39), '')}"
-        run = self._ids.get(name) or self._created(name, tags)
+        run = self._run(name, tags, is_new=True)
         self._log(run, params, metrics)
         self._client.set_terminated(run)
 

@@ -50,11 +50,6 @@ class Domains(Settings):
     rows: Literal["all", "test"] = "all"
 
     @property
-    def trained_on(self) -> str:
-        """The domains that are trained on, for tables."""
-        return " + ".join(self.train) or "all others"
-
-    @property
     def named(self) -> tuple[str, ...]:
         """All domains of its fields."""
         return (*self.train, *self.validation, *self.test)

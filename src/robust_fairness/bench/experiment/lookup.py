@@ -1,6 +1,7 @@
 """What the names of an experiment mean, and the mistakes of a configuration, reported together."""
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
 from typing import TypeVar
@@ -23,17 +24,17 @@ ALLOWED = {
 ALIKE = 0.8  # of two names, between 0 and 1
 
 
+@dataclass(kw_only=True)
 class Mistakes(Collected):
     """Mistakes of the configuration with file and line.
 
     Attributes:
         fully: whether models are validated with their plug-ins.
+        noted: what was noted so far of values that have a place.
     """
 
-    def __init__(self, fully: bool) -> None:
-        super().__init__()
-        self.fully = fully
-        self.noted: set[tuple[str, ...]] = set()
+    fully: bool
+    noted: set[tuple[str, ...]] = field(default_factory=set)
 
     def note(self, text: str, place: str, hint: str = "") -> None:
         self.mistakes.append(Mistake(text, place, hint))
@@ -65,7 +66,7 @@ class Mistakes(Collected):
         """Note all that is wrong with a node; a value that many cells share, once."""
         for item in error.errors(include_url=False):
             keys, kind, context = keys_of(item, written), item["type"], item.get("ctx", {})
-            names, place = [str(key) for key in keys], node.place_of(keys)
+            names, place = [str(key) for key in keys], node.at(keys).place
             mistake = (*names, message(item), place)
             if place and mistake in self.noted:
                 continue

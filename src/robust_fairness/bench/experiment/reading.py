@@ -95,14 +95,27 @@ def read(experiment: Node, parameters: Node, *, fully: bool) -> Experiment:
     ``experiment`` are its sections, as ``layered`` returns them. ``fully``: whether plug-ins are
     imported, so that they check their parameters.
     """
-    mistakes = Mistakes(fully)
+    mistakes = Mistakes(fully=fully)
     lookup = Lookup(parameters, mistakes)
     lookup.require_sections()
-    result = Reader(experiment, lookup).experiment()
+    reader, nodes = Reader(experiment, lookup), experiment.fields["datasets"].fields
+    if not nodes:
+        mistakes.note("The experiment has no datasets, allowed: at least one", "")
+    datasets = [
+        training for name, node in nodes.items() for training in reader.trainings(name, node)
+    ]
+    counts = Counter(dataset.name for dataset in datasets)
+    for dataset in datasets:
+        if counts[dataset.name] > 1 and dataset.name != dataset.base:
+            text = (
+                f"Dataset {dataset.base!r} has a training called {dataset.name!r}, as another "
+                "dataset is; domains differ in letters a to z and digits"
+            )
+            mistakes.note(text, nodes[dataset.base].place)
     if mistakes.mistakes and not fully:
         return read(experiment, parameters, fully=True)
     mistakes.require_none(CONFIGURATION)
-    return result
+    return Experiment(datasets=tuple(datasets))
 
 
 def require_files(
@@ -127,7 +140,7 @@ def require_files(
             continue
         for file in registry.find("dataset", source.name)(source.parameters).missing_files(files):
             keys = [key for key, value in source.options.items() if file in _listed(value)][:1]
-            of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].place_of(keys)
+            of, place = " of ".join([*keys, f"dataset {name!r}"]), nodes[name].at(keys).place
             mistakes.note(f"Raw file {file!r} of {of} is missing", place, files.remedy(file))
     mistakes.require_none(CONFIGURATION)
 
@@ -137,23 +150,6 @@ class Reader:
 
     def __init__(self, written: Node, lookup: Lookup) -> None:
         self.written, self.lookup, self.mistakes = written, lookup, lookup.mistakes
-
-    def experiment(self) -> Experiment:
-        datasets = self.written.fields["datasets"].fields
-        if not datasets:
-            self.mistakes.note("The experiment has no datasets, allowed: at least one", "")
-        result = [
-            training for name, node in datasets.items() for training in self.trainings(name, node)
-        ]
-        counts = Counter(dataset.name for dataset in result)
-        for dataset in result:
-            if counts[dataset.name] > 1 and dataset.name != dataset.base:
-                text = (
-                    f"Dataset {dataset.base!r} has a training called {dataset.name!r}, as another "
-                    "dataset is; domains differ in letters a to z and digits"
-                )
-                self.mistakes.note(text, datasets[dataset.base].place)
-        return Experiment(datasets=tuple(result))
 
     def trainings(self, base: str, node: Node) -> Iterator[DatasetConfig]:
         """The trainings of a dataset, one unless a design of domains has several."""
@@ -167,7 +163,7 @@ class Reader:
             return
         for ending, domains in design.trainings().items():
             name = "_".join(filter(None, [base, as_label(ending)]))
-            facts = {"data": base, "trained_on": domains.trained_on}
+            facts = {"data": base, "trained_on": " + ".join(domains.train) or "all others"}
             if design.train == "before_each":  # their order matters, such as that of years
                 facts["trained_until"] = domains.train[-1]
             yield dataset.trained_on(name, domains, facts)
@@ -246,7 +242,7 @@ class Reader:
         labels = node.fields.get("methods", NOTHING).fields
         for place, label in enumerate(written.embedding_planes):
             if label not in labels:
-                where = node.place_of(["embedding_planes", place])
+                where = node.at(["embedding_planes", place]).place
                 self.mistakes.unknown("embedding_planes", label, of, where, labels)
         if isinstance(written.contact_sheet, str) and generator is not None:
             text = f"contact_sheet of {of}: an attribute, allowed: true, false"
@@ -408,7 +404,7 @@ class Reader:
             return None
         configured, name = self.lookup.section("generators"), str(source.options.get("generator"))
         if name not in configured:
-            place = self.lookup.parameters.place_of(["datasets", dataset, "generator"])
+            place = self.lookup.parameters.at(["datasets", dataset, "generator"]).place
             self.mistakes.unknown("generator", name, f"dataset {dataset!r}", place, configured)
             return None
         node, of, before = configured[name], f"generator {name!r}", len(self.mistakes.mistakes)
@@ -424,7 +420,7 @@ class Reader:
 
     def real_images(self, name: str, dataset: str, node: Node) -> dict[str, Any]:
         """The source of a generator and the classifier of its images."""
-        of, place = f"reference of generator {name!r}", node.place_of(["source"])
+        of, place = f"reference of generator {name!r}", node.at(["source"]).place
         source = self.lookup.plugin("dataset", dataset, "", place)
         if source is not None and source.name == GENERATED:
             text = f"The source of generator {name!r} is generated"

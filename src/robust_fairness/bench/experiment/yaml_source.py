@@ -61,10 +61,6 @@ class Node:
             node = children[key]
         return node
 
-    def place_of(self, keys: Sequence[Any]) -> str:
-        """The place of ``at``."""
-        return self.at(keys).place
-
 
 NOTHING = Node(None)
 

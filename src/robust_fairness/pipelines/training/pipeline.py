@@ -8,8 +8,7 @@ from robust_fairness.catalog import names
 from robust_fairness.pipelines.builders import cell_node
 from robust_fairness.pipelines.training.nodes import select, train
 from robust_fairness.runs.configuration import loader
-from robust_fairness.runs.forecast import TRAINS
-from robust_fairness.runs.runners import GPU
+from robust_fairness.runs.runners import GPU, TRAINS
 
 
 def create_pipeline() -> Pipeline:

@@ -4,6 +4,7 @@ from robust_fairness.runs.runners.dask_runner import DaskRunner
 from robust_fairness.runs.runners.fault_tolerant import (
     FAN_IN,
     GPU,
+    TRAINS,
     FaultTolerantRunner,
     RunFailed,
     SequentialRunner,
@@ -15,6 +16,7 @@ from robust_fairness.runs.runners.fault_tolerant import (
 __all__ = [
     "FAN_IN",
     "GPU",
+    "TRAINS",
     "DaskRunner",
     "FaultTolerantRunner",
     "RunFailed",
