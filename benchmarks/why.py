@@ -18,9 +18,8 @@ import numpy as np
 import pandas as pd
 from _results import FOLDER, save
 
-from robust_fairness.auditing.why.columns import Columns
 from robust_fairness.auditing.why.decomposition import ScoredDomains, changes
-from robust_fairness.auditing.why.domains import ComparedRows
+from robust_fairness.auditing.why.domains import Columns, ComparedRows
 
 PARTS = {"x": "X", "y_given_x": "Y given X", "prediction": "prediction given X"}
 

@@ -313,8 +313,7 @@ def changes(results: Results) -> pd.DataFrame:
 def write_distances() -> None:
     """AUC of boosted trees that tell two states apart by the features of Income."""
     import robust_fairness as rf
-    from robust_fairness.auditing.why.columns import Columns, folds
-    from robust_fairness.auditing.why.domains import FOLDS, overlap
+    from robust_fairness.auditing.why.domains import FOLDS, Columns, Overlap, cross_fitted, folds
 
     states = [*primary().domains]
     samples = rf.load("acs", task="Income", states=states, drop=["POBP"])
@@ -324,8 +323,8 @@ def write_distances() -> None:
     for first, second in combinations(states, 2):
         pair = columns.take(np.concatenate([rows[first], rows[second]]))
         away = np.repeat([False, True], [len(rows[first]), len(rows[second])])
-        both = overlap(pair, away, folds(FOLDS, len(away), None))
-        auc.loc[first, second] = auc.loc[second, first] = both.auc
+        elsewhere = cross_fitted(pair, away, folds(FOLDS, len(away), None))
+        auc.loc[first, second] = auc.loc[second, first] = Overlap(elsewhere, away).auc
     auc.round(4).to_csv(DISTANCES, index_label="state")
 
 

@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import robust_fairness as rf
-from robust_fairness.auditing.why.columns import Columns
 from robust_fairness.auditing.why.decomposition import DecomposedChange, ScoredDomains, changes
-from robust_fairness.auditing.why.domains import ComparedRows
+from robust_fairness.auditing.why.domains import Columns, ComparedRows
 from robust_fairness.bench.diagnosis import diagnose
 from robust_fairness.bench.training.records import Prediction
 from robust_fairness.core.samples import Samples

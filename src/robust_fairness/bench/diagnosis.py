@@ -7,10 +7,16 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from robust_fairness.auditing.why.columns import Columns
 from robust_fairness.auditing.why.decomposition import Coded, ScoredDomains, changes, coefficients
-from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, some
-from robust_fairness.auditing.why.labels import estimated_shares, share_change
+from robust_fairness.auditing.why.domains import (
+    FEWEST,
+    Columns,
+    ComparedRows,
+    estimated_shares,
+    share_change,
+    some,
+    two_sample_test,
+)
 from robust_fairness.auditing.why.regions import ScoredDomain, regions
 from robust_fairness.bench.samples.domains import rows_by_domain
 from robust_fairness.bench.training.decisions import MISSING
@@ -55,7 +61,19 @@ def diagnose(
             where: Row = {"dataset": dataset, "domain": domain}
             if domains not in described:  # what does not depend on the method
                 described.add(domains)
-                rows["domain_columns"] += [where | row for row in _domain_columns(domains)]
+                columns, naming = domains.columns, domains.naming
+                auc, p = two_sample_test(
+                    columns.values, domains.away, domains.unit, categorical=columns.categorical
+                )
+                at_home, elsewhere = domains.overlap.effective_rows
+                rows["domain_columns"].append(where | {
+                    "column": "", "auc": auc, "p": p, "names_domain": bool(naming),
+                    "effective_home": at_home, "effective_away": elsewhere,
+                })  # fmt: skip
+                rows["domain_columns"] += [
+                    where | {"column": name, "auc": value, "names_domain": name in naming}
+                    for name, value in domains.column_aucs.items()
+                ]
                 rows["shares"] += [
                     where | {"method": method} | row
                     for row in _shares(samples, every_home, every_away)
@@ -101,18 +119,6 @@ def _pairs(
         for domain, rows in rows_by_domain(samples, parts["ood_test"].rows).items():
             if len(rows) >= FEWEST:
                 yield parts["test"], parts["ood_test"].take(rows), domain
-
-
-def _domain_columns(domains: ComparedRows) -> Iterator[Row]:
-    """The AUC of all columns and of each one alone."""
-    auc, p = domains.two_sample
-    home, away = domains.overlap.effective_rows
-    yield {
-        "column": "", "auc": auc, "p": p, "names_domain": bool(domains.naming),
-        "effective_home": home, "effective_away": away,
-    }  # fmt: skip
-    for name, value in domains.column_aucs.items():
-        yield {"column": name, "auc": value, "names_domain": name in domains.naming}
 
 
 def _shares(samples: Samples, home: Prediction, away: Prediction) -> Iterator[Row]:
@@ -166,8 +172,7 @@ def _share(
     }  # fmt: skip
     if min(map(len, rows)) < FEWEST:
         return row
-    low, high = change.interval
-    return row | {"low": low, "high": high, "p": change.p}
+    return row | {"low": change.low, "high": change.high, "p": change.p}
 
 
 def _scored(
@@ -198,7 +203,7 @@ def _groups(samples: Samples, rows: np.ndarray) -> dict[str, Coded]:
 
 def _decomposed(scored: ScoredDomains, groups: Mapping[str, Coded]) -> Iterator[Row]:
     """A row per change, with its parts and their intervals."""
-    overlap = scored.overlap
+    overlap = scored.expected.overlap
     where: Row = {
         "auc": overlap.auc, "little_overlap": overlap.little,
         "effective_home": overlap.effective_rows[0], "effective_away": overlap.effective_rows[1],
@@ -226,7 +231,7 @@ def _regions(
 ) -> Iterator[Row]:
     """Where the score changes most, and its difference between two groups."""
     x, features = np.asarray(samples.x, np.float32), samples.features
-    rows, shared = (home.rows, away.rows), scored.overlap
+    rows, shared = (home.rows, away.rows), scored.expected.overlap
     score = scored.y
     if scored.positive is not None:
         score = scored.values(coefficients(np.eye(BINARY)))
@@ -236,7 +241,9 @@ def _regions(
             rows, np.split(score, [len(rows[0])]), (shared.home, shared.away), strict=True
         )
     ]
-    yield from _found({"metric": scored.metric}, regions(sides[:1], sides[1:], features))
+    wanted: list[tuple[Row, list[ScoredDomain], list[ScoredDomain]]] = [
+        ({"metric": scored.metric}, sides[:1], sides[1:])
+    ]
     for name, (codes, names) in _groups(samples, np.concatenate(rows)).items():
         smallest = min(scored.domains.smallest(codes == code) for code in range(len(names)))
         if len(names) != BINARY or smallest < FEWEST:
@@ -249,10 +256,8 @@ def _regions(
             for part, of_part in zip(sides, np.split(codes, [len(rows[0])]), strict=True)
         ]
         where: Row = {"attribute": name, "metric": f"{scored.metric}_difference"}
-        yield from _found(where, regions(of_groups[0], of_groups[1], features))
-
-
-def _found(where: Row, leaves: pd.DataFrame) -> Iterator[Row]:
-    """The first regions, numbered from 1."""
-    for number, leaf in enumerate(leaves.head(REGIONS).to_dict("records"), 1):
-        yield where | {"region": number} | {str(name): value for name, value in leaf.items()}
+        wanted.append((where, of_groups[0], of_groups[1]))
+    for where, at_home, elsewhere in wanted:
+        leaves = regions(at_home, elsewhere, features).head(REGIONS).to_dict("records")
+        for number, leaf in enumerate(leaves, 1):
+            yield where | {"region": number} | {str(name): value for name, value in leaf.items()}

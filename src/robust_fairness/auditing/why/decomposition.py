@@ -26,8 +26,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from robust_fairness.auditing.why.columns import MOST_LEVELS
-from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, Overlap, cross_fitted
+from robust_fairness.auditing.why.domains import (
+    FEWEST,
+    MOST_LEVELS,
+    ComparedRows,
+    Overlap,
+    cross_fitted,
+)
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.estimate import LEVEL
 from robust_fairness.numbers.quantities import Quantity
@@ -107,12 +112,14 @@ class Expected(NamedTuple):
         y: mean outcome at home and elsewhere ``[2, n]``.
         decided: mean decision, likewise.
         decided_of_1: mean decision about rows of class 1, likewise.
+        overlap: the overlap of both domains in X.
     """
 
     away: np.ndarray
     y: np.ndarray
     decided: np.ndarray
     decided_of_1: np.ndarray
+    overlap: Overlap
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +163,9 @@ class ScoredDomains:
             x, of_outcome = x.joined({"prediction": self.prediction}, is_class), fitted
         away = of_outcome(domains.away, every)
         y = np.stack([of_outcome(self.y, rows) for rows in ends])
+        overlap = Overlap(away, domains.away)
         if self.positive is None:
-            return Expected(away, y, 0 * y, 0 * y)
+            return Expected(away, y, 0 * y, 0 * y, overlap)
         # Decisions mostly follow from X alone: those about rows of either class are learnt from all
         # rows, and at a rate at which trees come near to 0 and 1. Those given X are their mean.
         known = x.joined({"y": self.y})
@@ -169,13 +177,7 @@ class ScoredDomains:
             for rows in ends
         ]
         of_0, of_1 = np.stack(decided, axis=1)
-        return Expected(away, y, y * of_1 + (1 - y) * of_0, of_1)
-
-    @cached_property
-    def overlap(self) -> Overlap:
-        """The overlap of both domains in X."""
-        later, away = self.expected.away, self.domains.away
-        return Overlap(later[~away], later[away])
+        return Expected(away, y, y * of_1 + (1 - y) * of_0, of_1, overlap)
 
     def values(self, of: np.ndarray) -> np.ndarray:
         """Values of the rows with coefficients ``[..., 4]``, ``[..., n]``."""
@@ -202,21 +204,17 @@ class ScoredDomains:
         total = (weight * base).sum()
         seen = np.stack([~away * e, away * (1 - e)]) / both
         outcome = among * self.values(of)
-
-        def at(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        means, scores = np.empty((5, len(of))), np.empty((5, *outcome.shape))
+        for place, rows in ((0, ~away), (4, away)):
             of_domain = weight * rows / (weight * rows).sum()
-            mean = (of_domain * outcome).sum(1)
-            return mean, of_domain * (outcome - mean[:, None])
-
-        def shared(outcomes: int, decisions: int) -> tuple[np.ndarray, np.ndarray]:
+            means[place] = (of_domain * outcome).sum(1)
+            scores[place] = of_domain * (outcome - means[place][:, None])
+        for place, (outcomes, decisions) in enumerate(((0, 0), (1, 0), (1, 1)), 1):
             model, missed = self._given_x(seen, outcomes, decisions)
             expected, error = among * (of @ model), among * (of @ missed)
-            mean = (weight * (base * expected + error)).sum(1) / total
-            return mean, weight * (base * (expected - mean[:, None]) + error) / total
-
-        parts = [at(~away), shared(0, 0), shared(1, 0), shared(1, 1), at(away)]
-        means, scores = zip(*parts, strict=True)
-        return np.array(means), np.array(scores)
+            means[place] = (weight * (base * expected + error)).sum(1) / total
+            scores[place] = weight * (base * (expected - means[place][:, None]) + error) / total
+        return means, scores
 
     def _given_x(
         self, seen: np.ndarray, outcomes: int, decisions: int

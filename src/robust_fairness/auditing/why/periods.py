@@ -20,7 +20,6 @@ from robust_fairness.auditing.change_parts import (
     X,
 )
 from robust_fairness.auditing.predictions import Predictions
-from robust_fairness.auditing.why.columns import MOST_LEVELS, Columns
 from robust_fairness.auditing.why.decomposition import (
     RATES,
     Coded,
@@ -28,8 +27,14 @@ from robust_fairness.auditing.why.decomposition import (
     ScoredDomains,
     changes,
 )
-from robust_fairness.auditing.why.domains import FEWEST, ComparedRows, some
-from robust_fairness.auditing.why.labels import share_change
+from robust_fairness.auditing.why.domains import (
+    FEWEST,
+    MOST_LEVELS,
+    Columns,
+    ComparedRows,
+    share_change,
+    some,
+)
 from robust_fairness.auditing.why.regions import ScoredDomain, regions
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
@@ -57,7 +62,7 @@ def explained(audit: Audit) -> Audit:
     if len(now.samples.classes) != TWO or not now.labelled or not then.labelled:
         raise InputError("features: why values changed needs labels of two classes in both periods")
     both = Both.of(*(part.take(some(len(part.samples))) for part in (then, now)))
-    domains, overlap = both.scored.domains, both.scored.overlap
+    domains, overlap = both.scored.domains, both.scored.expected.overlap
     fewest = max(FEWEST, audit.options.suppress)
     rows: list[Row] = []
     for change in changes(both.scored, both.groups, fewest, _rates(audit.options.metrics)):
@@ -183,7 +188,7 @@ def _change(both: Both, change: DecomposedChange) -> Iterator[Row]:
 def _regions(both: Both, change: DecomposedChange, fewest: int) -> Iterator[Row]:
     """Where in the features the rate of the first group less that of the second changes most."""
     x, scored = _one_hot(both.features), both.scored
-    away, overlap = scored.domains.away, scored.overlap
+    away, overlap = scored.domains.away, scored.expected.overlap
     assert scored.positive is not None
     weights = np.empty(len(away))
     weights[~away], weights[away] = overlap.home, overlap.away
@@ -234,10 +239,9 @@ def _share(
         counted[home], counted[away], (domains.unit[home], domains.unit[away]),
         (domains.weight[home], domains.weight[away]),
     )  # fmt: skip
-    low, high = change.interval
     yield where | _sizes(domains, among) | {
         "part": OF_SHARE, "then": change.at_home, "now": change.away,
-        "change": change.change, "low": low, "high": high,
+        "change": change.change, "low": change.low, "high": change.high,
     }  # fmt: skip
 
 
