@@ -26,7 +26,7 @@ from _published import epoch_of
 from _results import Row, peak_mib, rounded, save
 
 from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.compute.process import keep_freed_memory
 from robust_fairness.bench.training import fitting
 from robust_fairness.core.samples import Samples
 

@@ -101,7 +101,7 @@ def stacked() -> Work:
     """An epoch of our stack of replicas."""
     from _cells import cell_of, samples_of
 
-    from robust_fairness.bench.compute.memory import keep_freed_memory
+    from robust_fairness.bench.compute.process import keep_freed_memory
     from robust_fairness.bench.training.fitting import Stack
 
     keep_freed_memory()

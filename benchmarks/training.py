@@ -22,8 +22,8 @@ from _plain import Replica as Plain
 from _results import Row, rounded, save
 
 from robust_fairness.bench.compute.checkpoints import ROOT_VARIABLE, threads
-from robust_fairness.bench.compute.memory import keep_freed_memory
-from robust_fairness.bench.training import fitting, stacking
+from robust_fairness.bench.compute.process import keep_freed_memory
+from robust_fairness.bench.training import fitting
 from robust_fairness.core.samples import Samples
 
 MEASURED_ALONE = 8
@@ -59,7 +59,7 @@ def measure(samples: Samples, method: str, count: int, batch_size: int, repeats:
     """Epoch times of the three ways and their ratios, of rounds in turn after a warm-up."""
     cell = cell_of(method, "mlp", seeds=count, batch_size=batch_size)
     replicas = cell.replicas()
-    groups = [stacked for stacked, _ in stacking.trainings(replicas, samples, "mlp")]
+    groups = [stacked for stacked, _ in fitting.trainings(replicas, samples, "mlp")]
     alone = replicas[:MEASURED_ALONE]
     ways = [
         [fitting.Stack(samples, cell, group).run_epoch for group in groups],

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from robust_fairness.bench.models.packing import packed, unpacked
-from robust_fairness.bench.training.inputs import Inputs, rows_at_once, shape_of
+from robust_fairness.bench.training.data import Inputs, rows_at_once, shape_of
 from robust_fairness.catalog.arrays import SamplesDataset
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import Boxes, Questions, QuestionShape

@@ -11,7 +11,6 @@ from robust_fairness.bench.samples.splits import (
     SplitParameters,
     class_splits,
     described,
-    official_splits,
     random_splits,
     ranks,
     require_every_class,
@@ -64,14 +63,14 @@ def test_units_of_one_row_are_split_as_rows_are() -> None:
 
 
 def test_official_test_rows_are_the_test_part_of_every_split() -> None:
-    splits = official_splits(100, 40, 3, SplitParameters(val_fraction=0.25))
+    splits = random_splits(140, 3, SplitParameters(val_fraction=0.25), 100)
     assert (splits.iloc[100:] == "test").all(axis=None)
     for _, parts in splits.items():
         assert list(parts.cat.categories) == ["train", "val", "test"]
         assert parts.iloc[:100].value_counts().to_dict() == {"train": 75, "val": 25, "test": 0}
     assert splits.T.drop_duplicates().shape[0] == 3
     with pytest.raises(InputError, match=r"test 0; every part needs a row"):
-        official_splits(100, 0, 1, SplitParameters())
+        random_splits(100, 1, SplitParameters(), 100)
 
 
 def test_every_row_is_equally_often_a_test_row() -> None:

@@ -9,7 +9,7 @@ from robust_fairness.bench.maths.curvature import (
     one_shot_curvature,
     power_iteration_curvature,
 )
-from robust_fairness.bench.models.losses import task_loss
+from robust_fairness.bench.models.layers import loss_of_rows
 
 ROWS, WIDTH = 7, 5
 
@@ -36,7 +36,7 @@ def spectral_norms(net, x, y):
     norms = []
     for row, label in zip(x, y, strict=True):
         hessian = torch.autograd.functional.hessian(
-            lambda inputs, label=label: task_loss(net(inputs[None]), label[None])[0], row
+            lambda inputs, label=label: loss_of_rows(net(inputs[None]), label[None])[0], row
         )
         norms.append(torch.linalg.eigvalsh(hessian).abs().max())
     return torch.stack(norms)
@@ -54,7 +54,7 @@ def test_closed_form_is_the_norm_of_the_hessian(outputs):
 def test_power_iteration_converges_to_it(outputs, activation):
     """For any network."""
     net, (x, y) = network(outputs, activation), problem(outputs)
-    norms = power_iteration_curvature(lambda inputs: task_loss(net(inputs), y), x, 1e-12, 20000)
+    norms = power_iteration_curvature(lambda inputs: loss_of_rows(net(inputs), y), x, 1e-12, 20000)
     torch.testing.assert_close(norms, spectral_norms(net, x, y), rtol=1e-5, atol=1e-9)
 
 
@@ -63,7 +63,7 @@ def test_one_shot_curvature_is_equation_8():
     net, (x, y) = network(2, nn.Tanh), problem(2)
 
     def loss(inputs):
-        return task_loss(net(inputs), y)
+        return loss_of_rows(net(inputs), y)
 
     def gradient(at):
         at = at.detach().requires_grad_()
@@ -88,7 +88,7 @@ def test_one_shot_curvature_differentiates_by_the_weights():
         state = {**dict(net.named_parameters()), "0.weight": w}
 
         def loss(inputs):
-            return task_loss(torch.func.functional_call(net, state, inputs), y)
+            return loss_of_rows(torch.func.functional_call(net, state, inputs), y)
 
         return one_shot_curvature(loss, x.clone().requires_grad_(), 1.0, create_graph=True).sum()
 
@@ -108,8 +108,8 @@ def test_images_and_replicas_have_their_own_axes():
     torch.testing.assert_close(exact_curvature(on_images, images), exact_curvature(net, x))
     step = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
     torch.testing.assert_close(
-        one_shot_curvature(lambda z: task_loss(on_images(z), y), images, step),
-        one_shot_curvature(lambda z: task_loss(net(z), y), x, step),
+        one_shot_curvature(lambda z: loss_of_rows(on_images(z), y), images, step),
+        one_shot_curvature(lambda z: loss_of_rows(net(z), y), x, step),
     )
 
 
@@ -119,7 +119,7 @@ def test_row_without_gradient_has_no_curvature():
     nn.init.zeros_(net[4].weight)
     x, y = problem(2)
     leaf = x.clone().requires_grad_()
-    curvature = one_shot_curvature(lambda z: task_loss(net(z), y), leaf, 1.0, create_graph=True)
+    curvature = one_shot_curvature(lambda z: loss_of_rows(net(z), y), leaf, 1.0, create_graph=True)
     assert curvature.abs().max() == 0
     curvature.sum().backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in net.parameters())

@@ -9,7 +9,7 @@ from torch import Tensor
 from robust_fairness.bench.methods.base import Batch, Problem
 from robust_fairness.bench.models.base import Model
 from robust_fairness.bench.models.randomness import Randomness
-from robust_fairness.bench.training.stacking import stack_hparams
+from robust_fairness.bench.training.fitting import stack_hparams
 
 
 def stacked(parameters: BaseModel, replicas: int = 1, dtype=torch.float32) -> BaseModel:

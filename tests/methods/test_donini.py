@@ -10,8 +10,7 @@ from scipy.optimize import linprog, minimize
 
 from robust_fairness.bench.methods.donini import hinge_loss
 from robust_fairness.bench.training import train
-from robust_fairness.bench.training.fitting import Stack
-from robust_fairness.bench.training.stacking import trainings
+from robust_fairness.bench.training.fitting import Stack, trainings
 from robust_fairness.core.samples import Samples
 from tests.training.conftest import largest_difference, make_cell, make_samples, samples_of
 

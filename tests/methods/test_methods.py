@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import cross_entropy, one_hot
 
 from robust_fairness.bench.methods.adversarial import AdvDebias, Cuma, Laftr, projected
-from robust_fairness.bench.models.losses import mean_where, task_loss
+from robust_fairness.bench.models.layers import loss_of_rows, mean_where
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.bench.models.tables import mlp
 from robust_fairness.core.registry import find
@@ -42,9 +42,11 @@ def test_task_loss_is_cross_entropy_or_squared_error():
     """Over leading axes as torch's own row by row."""
     logits, y = torch.randn(3, 5, 4), torch.randint(4, (3, 5))
     rows = torch.stack([cross_entropy(logits[k], y[k], reduction="none") for k in range(3)])
-    torch.testing.assert_close(task_loss(logits, y), rows)
+    torch.testing.assert_close(loss_of_rows(logits, y), rows)
     outcome = torch.randn(3, 5)
-    torch.testing.assert_close(task_loss(logits[..., :1], outcome), (logits[..., 0] - outcome) ** 2)
+    torch.testing.assert_close(
+        loss_of_rows(logits[..., :1], outcome), (logits[..., 0] - outcome) ** 2
+    )
 
 
 WITHOUT_PENALTY = {
@@ -144,7 +146,7 @@ def test_alternating_adversary_moves_before_the_network_sees_it():
             weight.zero_()
     second = next(steps)
     # a zero adversary predicts uniformly: cross-entropy log 2
-    task = task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
+    task = loss_of_rows(model(batch.x, batch.noise), batch.y).mean(-1)
     torch.testing.assert_close(
         second.losses["model"], task - ALPHA * torch.tensor(2.0, dtype=torch.float64).log()
     )
@@ -154,7 +156,7 @@ def test_reversed_update_is_one_step_for_both():
     """A gradient reversal layer: the same pass, opposite signs."""
     method, model, batch = build(AdvDebias, AdvDebias.Parameters(update="reversed"))
     (step,) = method.steps(model, batch)
-    task = task_loss(model(batch.x, batch.noise), batch.y).mean(-1)
+    task = loss_of_rows(model(batch.x, batch.noise), batch.y).mean(-1)
     torch.testing.assert_close(step.losses["model"] + ALPHA * step.losses["adversary"], task)
 
 
@@ -183,14 +185,14 @@ def test_cuma_regulariser_is_equations_7_to_9(groups, dropout, reduction):
     options = Cuma.Parameters(curvature_dropout=dropout, curvature_loss=reduction, h=0.5, gamma=2)
     method, model, batch = build(Cuma, options, groups)
     batch.x.requires_grad_()
-    losses = task_loss(model(batch.x, batch.noise), batch.y)
+    losses = loss_of_rows(model(batch.x, batch.noise), batch.y)
     penalty = method.regulariser(model, batch, losses)
     noise = batch.noise if dropout == "shared" else None
     scale = 24 if reduction == "mean" else 1
 
     def gradient(x):
         x = x.detach().requires_grad_()
-        loss = task_loss(model(x, noise), batch.y).sum() / scale
+        loss = loss_of_rows(model(x, noise), batch.y).sum() / scale
         return torch.autograd.grad(loss, x)[0]
 
     g = gradient(batch.x)
@@ -219,7 +221,7 @@ def test_second_gradient_of_the_curvature_reaches_the_weights():
     weight = model.body.first.weight
 
     def value():
-        return method.regulariser(model, batch, task_loss(model(batch.x, None), batch.y)).sum()
+        return method.regulariser(model, batch, loss_of_rows(model(batch.x, None), batch.y)).sum()
 
     (gradient,) = torch.autograd.grad(value(), weight)
     index, step = (0, 2, 3), 1e-6

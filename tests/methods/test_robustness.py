@@ -28,7 +28,7 @@ from robust_fairness.bench.methods.lisa import partners
 from robust_fairness.bench.methods.mixup import mixed_loss, symmetric_beta
 from robust_fairness.bench.methods.subsampling import Subsampling, balanced
 from robust_fairness.bench.methods.vrex import mean_and_variance
-from robust_fairness.bench.models.losses import ABSENT, task_loss
+from robust_fairness.bench.models.layers import ABSENT, loss_of_rows
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.models.tables.linear import LinearNetwork
 from robust_fairness.bench.samples.domains import hold_out_domains
@@ -186,7 +186,7 @@ def test_subsampling_visits_its_rows_equally_often():
         visited, counts = rows.unique(return_counts=True)
         assert counts.max() - counts.min() <= 1
         sizes = torch.bincount(stack.data.subgroup[visited])
-        assert (sizes == stack.data.subgroup_counts().min()).all()
+        assert (sizes == stack.data.subgroup_counts.min()).all()
         seen.append(visited.tolist())
     assert seen[0] == seen[1]
 
@@ -336,7 +336,7 @@ def test_dfr_train_trains_a_new_head_on_balanced_rows():
     expected = [parameter.detach().clone() for parameter in fresh.parameters()]
     with torch.no_grad():
         features = stack.model.eval().features(batch.x)
-    loss = task_loss(fresh(features, batch.noise), batch.y).mean()
+    loss = loss_of_rows(fresh(features, batch.noise), batch.y).mean()
     (loss + 0.1 * sum(parameter.abs().sum() for parameter in fresh.parameters())).backward()
     slopes = [parameter.grad + 1e-5 * parameter.detach() for parameter in fresh.parameters()]
     stack.data.restore(state)

@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn import functional
 
 from robust_fairness.bench.models.embeddings import embedding
-from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.layers import ABSENT
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find

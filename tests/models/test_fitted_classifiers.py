@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from robust_fairness.bench import training
 from robust_fairness.bench.compute.checkpoints import Checkpoint
 from robust_fairness.bench.estimators import random_forest
-from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.layers import ABSENT
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import fitting
 from robust_fairness.core.errors import InputError

@@ -9,7 +9,7 @@ from torch import nn
 
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.experiment.experiment import trial_name
-from robust_fairness.bench.training import fitting, stacking, train
+from robust_fairness.bench.training import fitting, search, train
 from robust_fairness.bench.training.prediction import predict
 from robust_fairness.bench.training.records import to_arrays
 from robust_fairness.core import code
@@ -66,7 +66,7 @@ EMBEDDERS = ("metric_learning", "parade")  # whose network refuses a continuous 
 def trained(samples, cell) -> list:
     """All replicas after training, without checkpoints and predictions."""
     models = []
-    for stacked, replicas in stacking.trainings(cell.replicas(), samples, cell.network.name):
+    for stacked, replicas in fitting.trainings(cell.replicas(), samples, cell.network.name):
         stack = fitting.Stack(samples, cell, stacked)
         for _ in range(stack.epochs):
             stack.run_epoch()
@@ -105,11 +105,11 @@ def test_stack_equals_training_one_by_one(method, groups, classes):
 def test_a_stack_has_a_bounded_number_of_rows(monkeypatch):
     """Stacks of two and one where rows for two replicas fit; one replica if none does."""
     samples, cell = make_samples(), make_cell("erm", seeds=(0, 1, 2))
-    monkeypatch.setattr(stacking, "ROWS", 2 * cell.protocol.batch_size)
-    stacks = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    monkeypatch.setattr(fitting, "ROWS", 2 * cell.protocol.batch_size)
+    stacks = fitting.trainings(cell.replicas(), samples, cell.network.name)
     assert [[replica.seed for replica in stack] for stack, _ in stacks] == [[0, 1], [2]]
-    monkeypatch.setattr(stacking, "ROWS", 1)
-    assert len(stacking.trainings(cell.replicas(), samples, cell.network.name)) == 3
+    monkeypatch.setattr(fitting, "ROWS", 1)
+    assert len(fitting.trainings(cell.replicas(), samples, cell.network.name)) == 3
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -311,7 +311,7 @@ def test_checkpoint_of_other_training_is_not_found(tmp_path, monkeypatch):
 
     def key(*arguments, **options) -> str:
         cell = make_cell(*arguments, **options)
-        return fitting.training_key(samples, cell, cell.replicas())
+        return search.training_key(samples, cell, cell.replicas())
 
     keys = [key(), key("laftr"), key(epochs=5), key(seeds=(0, 1)), key("laftr", method_alpha=2)]
     keys.append(key(augmentation="randaugment"))

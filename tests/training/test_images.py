@@ -10,7 +10,7 @@ from torch.nn import functional
 from robust_fairness.bench import training
 from robust_fairness.bench.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.bench.models.randomness import Randomness
-from robust_fairness.bench.training import fitting, inputs, stacking
+from robust_fairness.bench.training import data, fitting, search
 from robust_fairness.bench.training.attributes import mitigated_groups, subgroups_of
 from robust_fairness.core.samples import PARTS, Samples
 
@@ -122,7 +122,7 @@ def test_resnet_in_pieces_is_torchvisions(cut):
 def test_each_replica_of_a_image_network_trains_alone():
     """And every one keeps its running statistics."""
     samples, cell = make_images(), make_image_cell()
-    trainings = stacking.trainings(cell.replicas(), samples, cell.network.name)
+    trainings = fitting.trainings(cell.replicas(), samples, cell.network.name)
     assert [len(stack) for stack, _ in trainings] == [1, 1]
     fitted, validation, history, _ = training.train(samples, cell)
     assert [(model.trial, model.seed) for model in fitted] == [("default", 0), ("default", 1)]
@@ -137,7 +137,7 @@ def test_predictions_use_running_statistics_whatever_the_block(monkeypatch):
     fitted, validation, *_ = training.train(samples, cell)
     chosen = training.select(samples, validation, cell)
     whole = training.predict(samples, fitted, chosen, cell, {})
-    monkeypatch.setattr(inputs, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
+    monkeypatch.setattr(data, "NUMBERS_AT_ONCE", 3 * 16 * 16 * 5)
     blocks = training.predict(samples, fitted, chosen, cell, {})
     for at_once, in_blocks in zip(whole, blocks, strict=True):
         np.testing.assert_allclose(at_once.outputs, in_blocks.outputs, rtol=1e-4, atol=1e-5)
@@ -192,7 +192,7 @@ def test_a_checkpoint_belongs_to_the_weights_that_training_began_with(tmp_path):
         if content:
             path.write_bytes(content)
         cell = make_cell("erm", seeds=(0,), network={"name": "embedding", "backbone": backbone})
-        keys.append(fitting.training_key(samples, cell, cell.replicas()))
+        keys.append(search.training_key(samples, cell, cell.replicas()))
     assert len(set(keys)) == 3
     path.write_bytes(b"first")
-    assert fitting.training_key(samples, cell, cell.replicas()) == keys[1]
+    assert search.training_key(samples, cell, cell.replicas()) == keys[1]

@@ -53,7 +53,7 @@ def test_steps_have_the_bits_of_torchs_classes_also_when_they_are_restored(name)
 MEMORY = """
 import resource, sys
 import numpy as np
-from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.compute.process import keep_freed_memory
 if not keep_freed_memory():
     sys.exit("another C library")
 for _ in range(3):

@@ -26,7 +26,7 @@ def x() -> np.ndarray:
 def apply(name: str, x: np.ndarray) -> np.ndarray:
     """The features after the fitted preprocessing."""
     fitted = preprocessing.fit(Protocol(preprocessing=name), x, np.zeros(len(x), dtype=np.int64))
-    return preprocessing.stack([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
+    return preprocessing.Preprocessing([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
 
 
 def test_standardise_equals_scikit_learn(x):
@@ -50,7 +50,7 @@ def test_correlation_is_removed_as_by_fairlearn(x, name):
     """Also on further rows; sensitive features are 0, where fairlearn drops them."""
     protocol = Protocol(preprocessing=name, remove_correlation=0.7)
     fitted = preprocessing.fit(protocol, x[:200], np.zeros(200, dtype=np.int64), sensitive=[1, 3])
-    ours = preprocessing.stack([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
+    ours = preprocessing.Preprocessing([fitted])(torch.from_numpy(x).double()[None])[0].numpy()
     plain = x.astype(float)
     if name == "standardise":
         plain = StandardScaler().fit(plain[:200]).transform(plain)
@@ -102,7 +102,7 @@ def test_outcomes_come_back_in_their_own_units():
     """Standardising and restoring are inverse."""
     y = np.random.default_rng(1).normal(150, 70, 50).astype(np.float32)
     plain, x = Protocol(preprocessing="none"), np.zeros((50, 1), np.float32)
-    module = preprocessing.stack([preprocessing.fit(plain, x, y)])
+    module = preprocessing.Preprocessing([preprocessing.fit(plain, x, y)])
     standard = module.standardise_outcome(torch.from_numpy(y).double()[None])
     assert standard.mean().abs() < 1e-9
     assert standard.std(correction=0) == pytest.approx(1)
@@ -124,7 +124,8 @@ def test_missing_features_are_imputed_by_each_replicas_own_training_rows():
     first = next(model for model in fitted if model.split == split)
     state = {name: first.state[f"preprocessing.{name}"] for name in ("centre", "matrix", "fill")}
     outcome = first.state["preprocessing.outcome"]
-    made = preprocessing.stack([{**state, "outcome": outcome}])(torch.from_numpy(x)[None])[0]
+    module = preprocessing.Preprocessing([{**state, "outcome": outcome}])
+    made = module(torch.from_numpy(x)[None])[0]
     assert made.isfinite().all()
     assert (made[:, 1] == 0).all()
 
@@ -135,5 +136,5 @@ def test_features_constant_in_training_are_centred_or_dropped(x):
     elsewhere[:, 4] = 5
     for choice, expected in (("centre", 2.0), ("drop", 0.0)):
         fitted = preprocessing.fit(Protocol(constant_features=choice), x, y)
-        made = preprocessing.stack([fitted])(torch.from_numpy(elsewhere).double()[None])[0]
+        made = preprocessing.Preprocessing([fitted])(torch.from_numpy(elsewhere).double()[None])[0]
         assert made[:, 4].tolist() == [expected] * len(x)

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from robust_fairness.bench import training
-from robust_fairness.bench.training import fitting
+from robust_fairness.bench.training import fitting, search
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import Boxes, Questions
 from robust_fairness.core.samples import Samples
@@ -126,7 +126,7 @@ def test_a_checkpoint_belongs_to_the_file_of_words(samples, tmp_path):
     cell = cell_of("erm", UPDN | {"word_vectors": str(path)})
     for content in ("red 1 2 3 4", "red 1 2 3 5"):
         path.write_text(content)
-        keys.append(fitting.training_key(samples, cell, cell.replicas()))
+        keys.append(search.training_key(samples, cell, cell.replicas()))
     assert keys[0] != keys[1]
     first = fitting.Stack(samples, cell, cell.replicas())
     first.run_epoch()

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from robust_fairness import __version__
 from robust_fairness.auditing.read.columns import name_of_category
 from robust_fairness.auditing.repair.group_thresholds import GroupThresholds, Mixtures
-from robust_fairness.bench.compute.devices import device_named
+from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.datasets.encoding import TableColumn, columns_of, encoded
 from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.bench.experiment.plugins import Named

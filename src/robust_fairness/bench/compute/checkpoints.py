@@ -62,16 +62,6 @@ def key(arrays: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def checksum(state: Mapping[str, Tensor]) -> str:
-    """SHA-256 of tensors and their names."""
-    digest = hashlib.sha256()
-    for name in sorted(state):
-        tensor = state[name].contiguous()
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
 class Checkpoint:
     """The newest state of a training."""
 
@@ -119,8 +109,16 @@ def read(path: Path, content: str) -> dict[str, Tensor] | None:
 
 
 def _identity(state: Mapping[str, Tensor], content: str) -> dict[str, str]:
-    """In one field, because safetensors writes several in random order."""
-    return {"content and checksum": f"{content} {checksum(state)}"}
+    """What tensors depend on, and SHA-256 of them and their names.
+
+    In one field, because safetensors writes several in random order.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        tensor = state[name].contiguous()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return {"content and checksum": f"{content} {digest.hexdigest()}"}
 
 
 def use(cell: str, content: str) -> Path:

@@ -156,7 +156,10 @@ class TableDataset(Dataset):
         for column, values in kept.select_dtypes("number").items():
             numbers = values.to_numpy(np.float64, na_value=np.nan)
             require_float32(numbers, f"{', '.join(files.sources)}: {column}")
-        features = one_hot(kept)
+        features, categories = one_hot(kept), kept.select_dtypes("category")
+        made_of = [str(name) for name in kept if name not in categories]
+        for column, values in categories.items():
+            made_of += [str(column)] * len(values.cat.categories)
         return labelled(
             # a copy: a table of one type may return its own read-only numbers
             features.to_numpy(np.float32, copy=True),
@@ -167,7 +170,7 @@ class TableDataset(Dataset):
             files,
             id=table.features.index.to_numpy(np.int64) if table.id is None else table.id,
             features=tuple(features.columns),
-            columns=encoded_columns(kept),
+            columns=tuple(made_of),
             conditioning=table.conditioning,
             domain=table.domain,
             units=table.unit_numbers,
@@ -225,16 +228,6 @@ def one_hot(columns: pd.DataFrame) -> pd.DataFrame:
     A category without rows has its column, too, so that the features do not depend on the rows.
     """
     return pd.get_dummies(columns, prefix_sep="=", dtype="uint8")
-
-
-def encoded_columns(columns: pd.DataFrame) -> tuple[str, ...]:
-    """The column that each feature of ``one_hot`` is made of."""
-    levels = {
-        name: len(values.cat.categories) if isinstance(values.dtype, pd.CategoricalDtype) else 0
-        for name, values in columns.items()
-    }
-    numbers = [str(name) for name, count in levels.items() if not count]
-    return (*numbers, *(str(name) for name, count in levels.items() for _ in range(count)))
 
 
 class ImageDataset(Dataset):

@@ -45,7 +45,7 @@ class TableColumn(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="cons
             self._require(cells, is_missing, "a finite number")
             return {self.name: pd.Series(values)}
         numbers = pd.Series(np.where(is_missing, self.missing, values))
-        return {self.name: numbers, indicator(self.name): pd.Series(is_missing.astype("uint8"))}
+        return {self.name: numbers, f"{self.name}={MISSING}": pd.Series(is_missing.astype("uint8"))}
 
     def _categories(self, cells: pd.Series) -> Any:
         spelled = [canonical(name) for name in self.categories]
@@ -68,11 +68,6 @@ class TableColumn(BaseModel, extra="forbid", frozen=True, ser_json_inf_nan="cons
             raise InputError(f"row {row}, column {self.name}: {shown}, allowed: {allowed}")
 
 
-def indicator(name: str) -> str:
-    """Name of the feature that says where a number is missing."""
-    return f"{name}={MISSING}"
-
-
 def columns_of(samples: Samples) -> tuple[TableColumn, ...]:
     """The columns of the table that the features of samples were made of."""
     features = samples.features
@@ -82,16 +77,16 @@ def columns_of(samples: Samples) -> tuple[TableColumn, ...]:
         values = categories.setdefault(name, [])
         if feature != name:
             values.append(feature[len(f"{name}=") :])
-    indicators = {indicator(name) for name in categories}
+    indicators = {name: f"{name}={MISSING}" for name in categories}
     absent: Mapping[str, float] = {
         name: np.nan if np.isnan(samples.arrays["x"][:, features.index(name)]).any() else 0.0
         for name in categories
-        if indicator(name) in features and not categories[name]
+        if indicators[name] in features and not categories[name]
     }
     return tuple(
         TableColumn(name=name, categories=tuple(values), missing=absent.get(name))
         for name, values in categories.items()
-        if name not in indicators
+        if name not in indicators.values()
     )
 
 

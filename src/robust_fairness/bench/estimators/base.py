@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from robust_fairness.bench.estimators._scikit_learn import Mixture
 from robust_fairness.bench.models.base import SingleModel
-from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.layers import ABSENT
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from robust_fairness.bench.compute import checkpoints
-from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.compute.process import progress
 from robust_fairness.bench.generation.families import Family
 from robust_fairness.core.errors import InputError, first_line
 

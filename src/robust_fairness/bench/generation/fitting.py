@@ -14,9 +14,8 @@ from torch import Tensor
 
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
-from robust_fairness.bench.compute.devices import device_named, same_every_time
 from robust_fairness.bench.compute.optimisers import Adam
-from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.compute.process import device_named, progress, same_every_time
 from robust_fairness.bench.generation import edm, unet
 from robust_fairness.bench.generation.generator import Device, Generator, GeneratorSettings, Network
 from robust_fairness.core.errors import InputError

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from robust_fairness.bench.compute.devices import device_named, same_every_time
+from robust_fairness.bench.compute.process import device_named, same_every_time
 from robust_fairness.bench.compute.weight_files import require_fit, safetensors_of
 from robust_fairness.bench.generation import edm, songunet, unet
 from robust_fairness.core.errors import InputError

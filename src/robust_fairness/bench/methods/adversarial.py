@@ -20,7 +20,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.layers import loss_of_rows, mean_where
 
 
 class AdversarialParameters(GroupMethodParameters):
@@ -122,7 +122,7 @@ class AdvDebias(AdversarialMethod):
 
     def adversary_loss(self, logits: Tensor, batch: Batch) -> Tensor:
         known = batch.group >= 0
-        return mean_where(cross_entropy(logits, batch.group.clamp(min=0)), known)
+        return mean_where(loss_of_rows(logits, batch.group.clamp(min=0)), known)
 
     def model_step(self, model: Model, objective: Tensor, audit: Tensor) -> Step:
         if not self.hparams.projection:

@@ -21,7 +21,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.layers import loss_of_rows, mean_where
 
 SEEN: dict[str, tuple[Information, ...]] = {
     "domains": ("domains",),
@@ -228,7 +228,7 @@ class Dann(AlignmentMethod):
         self.adversary = model.new_head(self.environments, problem.heads)
 
     def step(self, loss: Tensor, features: Tensor, environment: Tensor, batch: Batch) -> Step:
-        losses = cross_entropy(self.adversary(features, batch.noise), environment.clamp(min=0))
+        losses = loss_of_rows(self.adversary(features, batch.noise), environment.clamp(min=0))
         audit = mean_where(losses, environment >= 0)
         weight = self.hparams.weight * reversal(self.progress(batch.epoch))
         return Step({"model": loss - weight * audit, "adversary": audit})

@@ -28,7 +28,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.losses import mean_where
+from robust_fairness.bench.models.layers import mean_where
 
 WIDTH_ROWS = 32  # rows whose 496 distances estimate the median
 SHARPNESS = 30  # of the softplus instead of max(., 0), as in the published code

@@ -19,8 +19,7 @@ from robust_fairness.bench.methods.base import (
 from robust_fairness.bench.methods.erm import Erm
 from robust_fairness.bench.methods.subsampling import balanced
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.layers import Linear
-from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.layers import ABSENT, Linear
 from robust_fairness.core.errors import InputError
 
 ITERATIONS = 5000  # of scikit-learn's solver

@@ -17,7 +17,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.losses import cross_entropy
+from robust_fairness.bench.models.layers import loss_of_rows
 
 SMALLEST = 1e-8  # keeps the weight defined where both losses are 0
 
@@ -69,12 +69,12 @@ class Lff(Method):
         """The biased network's step first, so that only one graph is held at a time."""
         options = self.hparams
         biased_outputs = self.biased(batch.x, batch.noise)
-        biased_losses = cross_entropy(biased_outputs, batch.y)
+        biased_losses = loss_of_rows(biased_outputs, batch.y)
         amplified = generalised_cross_entropy(
             biased_losses, options.amplification.unsqueeze(-1), options.amplified_gradient
         )
         yield Step({"biased_model": (row_weights(batch) * amplified).mean(-1)})
-        losses = cross_entropy(model(batch.x, batch.noise), batch.y)
+        losses = loss_of_rows(model(batch.x, batch.noise), batch.y)
         self._remember(batch, biased_losses.detach(), losses.detach())
         biased, debiased = (
             remembered.gather(1, batch.rows) / self._largest(remembered).gather(1, batch.y)

@@ -15,8 +15,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model, averaged_over_places
-from robust_fairness.bench.models.layers import Linear, TwoLayers
-from robust_fairness.bench.models.losses import cross_entropy, mean_where
+from robust_fairness.bench.models.layers import Linear, TwoLayers, loss_of_rows, mean_where
 
 SMALLEST_PROBABILITY = 1e-8
 
@@ -92,4 +91,4 @@ class Lnl(Method):
     def _bias_loss(self, seen: Tensor, batch: Batch) -> Tensor:
         """The bias head's mean cross-entropy over the rows whose group is known, ``[replica]``."""
         known = batch.group >= 0
-        return mean_where(cross_entropy(self.bias_head(seen), batch.group.clamp(min=0)), known)
+        return mean_where(loss_of_rows(self.bias_head(seen), batch.group.clamp(min=0)), known)

@@ -17,8 +17,7 @@ from robust_fairness.bench.methods.base import (
     row_weights,
 )
 from robust_fairness.bench.models.base import Model
-from robust_fairness.bench.models.layers import Linear
-from robust_fairness.bench.models.losses import cross_entropy
+from robust_fairness.bench.models.layers import Linear, loss_of_rows
 
 
 class Rubi(Method):
@@ -72,8 +71,8 @@ class Rubi(Method):
         for layer in self.upper_layers:
             bias = layer(bias.relu())
         mask = torch.where(known.unsqueeze(-1), bias.sigmoid(), 1)
-        masked = cross_entropy(outputs * mask, batch.y)
-        alone = cross_entropy(self.classifier(bias), batch.y) * known
+        masked = loss_of_rows(outputs * mask, batch.y)
+        alone = loss_of_rows(self.classifier(bias), batch.y) * known
         yield Step({"model": (row_weights(batch) * (masked + alone)).mean(-1)})
 
     def players(self, model: Model) -> dict[str, Iterable[nn.Parameter]]:

@@ -12,8 +12,7 @@ from pydantic import BaseModel, PlainSerializer
 from torch import Tensor, nn
 from torch.nn import functional
 
-from robust_fairness.bench.models import losses
-from robust_fairness.bench.models.layers import SingleHead
+from robust_fairness.bench.models.layers import SingleHead, loss_of_rows
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import QuestionShape, RowShape
@@ -150,8 +149,8 @@ class Model(Plugin, nn.Module, ABC):
         return functional.normalize(averaged_over_places(self.features(x)), dim=-1)
 
     def task_loss(self, outputs: Tensor, y: Tensor) -> Tensor:
-        """Loss of every row ``[..., row]``, see ``models.losses.task_loss``."""
-        return losses.task_loss(outputs, y)
+        """Loss of every row ``[..., row]``, see ``models.layers.loss_of_rows``."""
+        return loss_of_rows(outputs, y)
 
     @property
     def has_outputs(self) -> bool:

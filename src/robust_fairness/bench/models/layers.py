@@ -1,4 +1,4 @@
-"""Layers of a stack of replicas: every weight has a leading replica axis."""
+"""Layers of a stack of replicas, whose weights have a leading replica axis, and losses of rows."""
 
 from math import sqrt
 from typing import Any
@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
+
+ABSENT = -1e15  # logit of a class without training rows: its square is finite in float32
 
 
 class Linear(nn.Module):
@@ -111,3 +113,31 @@ class SingleHead(nn.Module):
     def forward(self, x: Tensor, noise: DropoutNoise | None = None) -> Tensor:
         """Map ``[1, row, ...]`` to ``[1, row, outputs]``."""
         return self.layers(x[0])[None]
+
+
+def mean_where(values: Tensor, mask: Tensor) -> Tensor:
+    """Mean of ``[..., row]`` over the rows where ``mask`` holds; 0 where it holds for none."""
+    weights = mask.to(values.dtype)
+    return (values * weights).sum(-1) / weights.sum(-1).clamp(min=1)
+
+
+def loss_of_rows(outputs: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy, or squared error of a continuous outcome, of every row, ``[..., row]``.
+
+    Args:
+        outputs: logits ``[..., row, class]``, or predictions ``[..., row, 1]``.
+        y: int64 classes, or float outcomes, ``[..., row]``.
+    """
+    if y.is_floating_point():
+        return (outputs.squeeze(-1) - y).square()
+    losses = functional.cross_entropy(outputs.flatten(0, -2), y.flatten(), reduction="none")
+    return losses.view(y.shape)
+
+
+def binary_cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    """Sum over classes of the binary cross-entropy of each, of every row ``[..., row]``.
+
+    The target is 1 for the class ``[..., row]`` and 0 for the others, of logits ``[..., row,
+    class]``.
+    """
+    return functional.softplus(logits).sum(-1) - logits.gather(-1, y.unsqueeze(-1)).squeeze(-1)

@@ -1,7 +1,7 @@
 """Training on some domains, with all others out of distribution."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -41,7 +41,8 @@ def hold_out_domains(
         InputError: a domain is unknown or named twice, none is left to train or test on, or a part
             within the training domains lacks rows or a class.
     """
-    domains, known = _domains(samples), domain_names(samples)
+    domains = _domains(samples)
+    known = list(domains.cat.categories.astype(str))
     named = [*train, *validation, *test]
     for name in named:
         if name not in known:
@@ -64,7 +65,14 @@ def hold_out_domains(
     if samples.classes:
         require_every_class(splits, samples.labels, f"domains {', '.join(train)}: ")
         _warn_of_missing(domains, samples.labels, "class", test)
-    _require_rows(splits, domains, part_of)
+    for split, parts in splits.items():
+        tested = set(domains[parts.isin(OOD_PARTS)])
+        for name in part_of:
+            if name not in tested:
+                raise InputError(
+                    f"domains: {split} has no row of {name} to test, allowed: rows whose units are "
+                    f"in no training domain"
+                )
     _require_groups(samples, splits, domains, test)
     return replace(samples, splits=splits)
 
@@ -72,18 +80,6 @@ def hold_out_domains(
 def domain_names(samples: Samples) -> list[str]:
     """The domains that have rows."""
     return list(_domains(samples).cat.categories.astype(str))
-
-
-def _require_rows(splits: pd.DataFrame, domains: pd.Series, part_of: Mapping[str, str]) -> None:
-    """Check that the units of training domains leave rows of every other domain."""
-    for split, parts in splits.items():
-        left = set(domains[parts.isin(OOD_PARTS)])
-        for name in part_of:
-            if name not in left:
-                raise InputError(
-                    f"domains: {split} has no row of {name} to test, allowed: rows whose units are "
-                    f"in no training domain"
-                )
 
 
 def _require_groups(

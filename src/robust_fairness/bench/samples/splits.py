@@ -43,8 +43,17 @@ class ClassSplitParameters(BaseModel, extra="forbid", frozen=True):
     seed: NonNegativeInt = 0
 
 
-def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.DataFrame:
+def random_splits(
+    rows: int, count: int, parameters: SplitParameters, official: int | None = None
+) -> pd.DataFrame:
     """Named random splits ``split_0``, ``split_1``, ... of exact sizes.
+
+    Args:
+        rows: number of rows.
+        count: number of splits.
+        parameters: sizes and seed.
+        official: rows of a training file, validation included, which a test file follows: the test
+            part of each split, of which nothing is drawn. None: parts are drawn from all rows.
 
     Returns:
         ``rows`` rows and ``count`` categorical columns with categories ``REQUIRED_PARTS``.
@@ -52,10 +61,30 @@ def random_splits(rows: int, count: int, parameters: SplitParameters) -> pd.Data
     Raises:
         InputError: no split is asked for, or a part would have no row.
     """
-    training = parameters.train_rows
+    training, drawn_from = parameters.train_rows if official is None else official, rows
     if isinstance(training, float):
         training = round(training * rows)
-    return _splits(rows, training, rows, count, parameters)
+    if official is not None:
+        drawn_from = official
+    if count < 1:
+        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
+    validation = round(parameters.val_fraction * training)
+    sizes = (training - validation, validation, rows - training)
+    if min(sizes) < 1:
+        named = ", ".join(
+            f"{part} {size}" for part, size in zip(REQUIRED_PARTS, sizes, strict=True)
+        )
+        raise InputError(
+            f"train_rows {parameters.train_rows} and val_fraction {parameters.val_fraction} leave "
+            f"a part of the {rows} rows empty: {named}; every part needs a row"
+        )
+    parts = np.repeat(REQUIRED_PARTS, sizes)
+    splits = {}
+    for k in range(count):
+        generator = np.random.default_rng([parameters.seed, k])
+        drawn = np.concatenate([generator.permutation(parts[:drawn_from]), parts[drawn_from:]])
+        splits[f"split_{k}"] = pd.Categorical(drawn, list(REQUIRED_PARTS))
+    return pd.DataFrame(splits)
 
 
 def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd.DataFrame:
@@ -65,13 +94,6 @@ def unit_splits(units: pd.Series, count: int, parameters: SplitParameters) -> pd
     """
     numbers, names = pd.factorize(units)
     return random_splits(len(names), count, parameters).iloc[numbers].reset_index(drop=True)
-
-
-def official_splits(
-    training: int, test: int, count: int, parameters: SplitParameters
-) -> pd.DataFrame:
-    """As ``random_splits``, of a training file followed by a test file, the test part of each."""
-    return _splits(training + test, training, training, count, parameters)
 
 
 def class_splits(labels: pd.Series, count: int, parameters: ClassSplitParameters) -> pd.DataFrame:
@@ -125,31 +147,6 @@ def ranks(codes: np.ndarray, generator: np.random.Generator) -> np.ndarray:
 def _nearest(values: np.ndarray) -> np.ndarray:
     """The nearest whole numbers, int64; the smaller one of two."""
     return np.ceil(values - 0.5).astype(np.int64)
-
-
-def _splits(
-    rows: int, training: int, shuffled: int, count: int, parameters: SplitParameters
-) -> pd.DataFrame:
-    """Splits of rows of which the first ones are shuffled; ``training`` includes validation."""
-    if count < 1:
-        raise InputError(f"splits: {count} asked for, allowed: 1 or more")
-    validation = round(parameters.val_fraction * training)
-    sizes = (training - validation, validation, rows - training)
-    if min(sizes) < 1:
-        named = ", ".join(
-            f"{part} {size}" for part, size in zip(REQUIRED_PARTS, sizes, strict=True)
-        )
-        raise InputError(
-            f"train_rows {parameters.train_rows} and val_fraction {parameters.val_fraction} leave "
-            f"a part of the {rows} rows empty: {named}; every part needs a row"
-        )
-    parts = np.repeat(REQUIRED_PARTS, sizes)
-    splits = {}
-    for k in range(count):
-        generator = np.random.default_rng([parameters.seed, k])
-        drawn = np.concatenate([generator.permutation(parts[:shuffled]), parts[shuffled:]])
-        splits[f"split_{k}"] = pd.Categorical(drawn, list(REQUIRED_PARTS))
-    return pd.DataFrame(splits)
 
 
 def described(dataset: str, splits: pd.DataFrame) -> pd.DataFrame:

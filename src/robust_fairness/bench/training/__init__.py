@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pandas as pd
 
-from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
-from robust_fairness.bench.compute.memory import keep_freed_memory
+from robust_fairness.bench.compute.checkpoints import threads
+from robust_fairness.bench.compute.process import keep_freed_memory
 from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.bench.training import (
     decisions,
@@ -19,7 +19,6 @@ from robust_fairness.bench.training import (
     prediction,
     search,
     selection,
-    stacking,
 )
 from robust_fairness.bench.training.evaluation import count, evaluate
 from robust_fairness.bench.training.prediction import UNSHIFTED
@@ -63,7 +62,7 @@ def expected_seconds(samples: Samples, cell: Cell) -> float:
     """
     alone = cell.model_copy(update={"trials": (), "search": ()})
     replicas = alone.replicas()
-    stacked, _ = stacking.trainings(replicas, samples, cell.network.name)[0]
+    stacked, _ = fitting.trainings(replicas, samples, cell.network.name)[0]
     logging.disable(logging.WARNING)  # the training itself will warn
     try:
         with threads(cell.protocol.threads):
@@ -98,15 +97,7 @@ def train(
     search.require_fitting(samples, cell)
     trained = search.TrainedReplicas(samples, cell)
     for wanted in rounds(trained):
-        trained.begin(wanted.replicas, wanted.stage)
-        for stacked, replicas in stacking.trainings(wanted.replicas, samples, cell.network.name):
-            with threads(stacked[0].protocol.threads):
-                stack = fitting.Stack(samples, cell, stacked)
-                content = fitting.training_key(samples, cell, stacked)
-                checkpoint = Checkpoint(f"{cell.dataset}.{cell.label}", content)
-                stack.train_to_end(checkpoint, trained.stops(stack, replicas, wanted.should_prune))
-                trained.add(stack, replicas)
-        trained.predict_validation(wanted.replicas)
+        trained.train(wanted)
     history = tables.table(tables.HISTORY, trained.curves)
     return trained.fitted, trained.validation, history, trained.table()
 
@@ -157,4 +148,6 @@ def predict(
         result = prediction.predict(samples, fitted, cell, {**unshifted, **shifted})
         if (samples.splits == "ood_test").any(axis=None):
             result += prediction.predict(samples, fitted, cell, unshifted, "ood_test")
-        return decisions.decided(samples, fitted, cell, {**unshifted, **shifted}, result)
+        if cell.postprocessing is not None:
+            return decisions.decided(samples, fitted, cell, {**unshifted, **shifted}, result)
+    return result

@@ -50,9 +50,7 @@ Batches = UInt8[Tensor, "replicas rows channels height width"]
 
 
 def require_augmentable(name: str, samples: Samples) -> None:
-    """Raise unless rows are uint8 images of one or three channels, or nothing is augmented."""
-    if name == NONE:
-        return
+    """Raise unless rows are uint8 images of one or three channels."""
     if isinstance(samples.x, dict):
         told = f"rows are several arrays: {', '.join(samples.x)}"
     else:

@@ -19,8 +19,10 @@ LOGGER = logging.getLogger(__name__)
 def require_trainable(cell: Cell, protocol: Protocol) -> None:
     """Raise unless the method can train the network, which may be an estimator."""
     estimators = find("method", cell.method.name).estimators
-    require_scored_epochs(cell, protocol)
-    require_patience(cell, protocol)
+    if protocol.scored_epochs > 1:
+        require_scored_epochs(cell, protocol)
+    if protocol.patience:
+        require_patience(cell, protocol)
     if not issubclass(find("network", cell.network.name), Estimator):
         if estimators == "only":
             raise InputError(
@@ -60,15 +62,13 @@ def require_patience(cell: Cell, protocol: Protocol) -> None:
         "scored_epochs averages over the last epochs": protocol.scored_epochs > 1,
     }
     for reason, holds in reasons.items():
-        if protocol.patience and holds:
+        if holds:
             raise InputError(f"patience {protocol.patience}: {reason}, allowed: 0")
 
 
 def require_scored_epochs(cell: Cell, protocol: Protocol) -> None:
     """Raise unless scores can be averaged over the last epochs."""
     scored = protocol.scored_epochs
-    if scored == 1:
-        return
     if scored > protocol.epochs:
         raise InputError(f"scored_epochs {scored}: allowed: at most epochs, {protocol.epochs}")
     method: type[Method] = find("method", cell.method.name)
@@ -148,24 +148,20 @@ def require_information(samples: Samples, split: str, method: MethodParameters) 
         )
 
 
-def require_sample_weight(samples: Samples, cell: Cell) -> None:
-    """Raise if rows have different weights that the method would ignore."""
+def require_rows(samples: Samples, cell: Cell) -> None:
+    """Raise if method or network would ignore weights of rows or cannot take their features.
+
+    Features are refused that are infinite, or missing and neither imputed nor taken by the network.
+    """
     weights = samples.weights()
-    if np.all(weights == weights[:1]):
-        return
-    if "sample_weight" not in find("method", cell.method.name).reads:
-        allowed = [
-            name for name in names("method") if "sample_weight" in find("method", name).reads
-        ]
-        raise InputError(
-            f"method {cell.method.name} with network {cell.network.name}: ignores sample_weight, "
-            f"allowed: method {', '.join(allowed)}, or rows of equal weight"
-        )
-    require_weights(cell)
-
-
-def require_complete(samples: Samples, cell: Cell) -> None:
-    """Raise if features are infinite, or missing and neither imputed nor taken by the network."""
+    if not np.all(weights == weights[:1]):
+        takes = [name for name in names("method") if "sample_weight" in find("method", name).reads]
+        if cell.method.name not in takes:
+            raise InputError(
+                f"method {cell.method.name} with network {cell.network.name}: ignores "
+                f"sample_weight, allowed: method {', '.join(takes)}, or rows of equal weight"
+            )
+        require_weights(cell)
     x = samples.arrays.get("x", np.empty(0))
     if x.dtype.kind == "f" and len(infinite := np.argwhere(np.isinf(x))):
         row, column = infinite[0]

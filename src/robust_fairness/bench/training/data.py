@@ -1,19 +1,22 @@
-"""The rows of a dataset as a stack of replicas trains on them."""
+"""Inputs of rows as tensors, and the rows of a dataset as a stack of replicas trains on them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from robust_fairness.bench.compute.devices import device_named
+from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.experiment.experiment import Protocol, Replica
 from robust_fairness.bench.methods.base import Batch, TrainingRows
 from robust_fairness.bench.models.base import LabelledRows
+from robust_fairness.bench.models.packing import packed
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.bench.training import preprocessing
 from robust_fairness.bench.training.attributes import (
+    Encoding,
     encode,
     groups_are_classes,
     mitigated_attributes,
@@ -21,8 +24,8 @@ from robust_fairness.bench.training.attributes import (
     subgroups_of,
 )
 from robust_fairness.bench.training.augmentation import AUGMENTATIONS
-from robust_fairness.bench.training.inputs import Inputs, rows_at_once
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.questions import IMAGE, TOKENS, QuestionShape, RowShape
 from robust_fairness.core.samples import Samples
 from robust_fairness.numbers.groups import width_of
 
@@ -30,13 +33,63 @@ from robust_fairness.numbers.groups import width_of
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.float32}
 VisitingOrder = Callable[[TrainingRows, torch.Generator], Tensor]
 
+NUMBERS_AT_ONCE = 2**21  # numbers of the inputs of one block of rows
+MOST_ROWS_AT_ONCE = 8192
+
+
+def shape_of(samples: Samples) -> RowShape:
+    """Shape of one row: of its array, or of a question with its image."""
+    if samples.questions is not None:
+        words, boxes = samples.questions.words, samples.questions.boxes
+        return QuestionShape(words, samples.arrays[TOKENS].shape[1], *boxes.shape[1:])
+    if isinstance(samples.x, dict):
+        raise InputError(f"rows are several arrays: {', '.join(samples.x)}, allowed: one, x")
+    return samples.x.shape[1:]
+
+
+def rows_at_once(shape: RowShape) -> int:
+    """Rows of a block, so that predicting a large set needs bounded memory."""
+    numbers = shape.numbers if isinstance(shape, QuestionShape) else prod(shape)
+    return max(1, min(MOST_ROWS_AT_ONCE, NUMBERS_AT_ONCE // max(1, numbers)))
+
+
+class Inputs:
+    """Inputs of all rows of samples, from which those of any rows are taken.
+
+    Arrays of the rows are on the device; features of images stay in their file. ``shape`` is that
+    of one row.
+    """
+
+    def __init__(self, samples: Samples, device: torch.device) -> None:
+        self.shape = shape_of(samples)
+        self.device = device
+        self.arrays = {
+            name: torch.from_numpy(array).to(device) for name, array in samples.arrays.items()
+        }
+        self.questions = samples.questions
+
+    def of(self, rows: Tensor) -> Tensor:
+        """Raw inputs ``[..., *shape]`` of the rows ``[...]``; questions are packed, float32."""
+        if self.questions is None:
+            # several times faster than indexing, which copies number by number
+            return self.arrays["x"].index_select(0, rows.flatten()).unflatten(0, rows.shape)
+        boxes = self.questions.boxes
+        images = self.arrays[IMAGE][rows].cpu().numpy()
+        return packed(
+            self.arrays[TOKENS][rows],
+            torch.from_numpy(boxes.counts[images]).to(self.device),
+            torch.from_numpy(boxes.features[images]).to(self.device),
+            torch.float32,
+        )
+
 
 class StackData:
     """Inputs, labels and groups of all rows, the rows of every replica, and their batches.
 
     ``train`` and ``validation`` are int64 rows ``[replica, m]``; ``y`` holds classes, or outcomes
     standardised for each replica, ``[replica, row]``. ``classes`` is 0 for a continuous outcome,
-    and ``groups`` where an attribute is continuous.
+    and ``groups`` where an attribute is continuous. ``subgroup_counts`` are the training rows of
+    every replica in each subgroup, int64 ``[replica, subgroup]``.
     """
 
     def __init__(
@@ -44,7 +97,8 @@ class StackData:
     ) -> None:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.protocol: Protocol = first.protocol
-        self.device, self.dtype = device_of(self.protocol), DTYPES[self.protocol.precision]
+        self.device = device_named(self.protocol.device, "protocol.device")
+        self.dtype = DTYPES[self.protocol.precision]
         self.splits = [replica.split(samples.split_names) for replica in replicas]
         samples = samples.of_split(self.splits[0])
         self.train = part_rows(samples, self.splits, "train").to(self.device)
@@ -58,7 +112,7 @@ class StackData:
             split: preprocessing.fit_split(self.protocol, samples, split)
             for split in set(self.splits)
         }
-        stacked = preprocessing.stack([fits[split] for split in self.splits])
+        stacked = preprocessing.Preprocessing([fits[split] for split in self.splits])
         self.preprocessing = stacked.to(self.device, self.dtype)
         mixed = self.preprocessing.matrix.ndim > 2  # [replica, d, d]
         names = () if mixed else samples.columns or samples.features
@@ -88,17 +142,17 @@ class StackData:
         subgroups = subgroups_of(groups, samples, replica.method.subgroup_definition)
         self.group = torch.from_numpy(groups.index).to(self.device)
         self.subgroup = torch.from_numpy(subgroups).to(self.device)
-        like = torch.zeros(0, dtype=self.dtype, device=self.device)
-        columns = (mitigated, [samples.conditioning_values()]) if reads_attributes else ([], [])
-        self.attributes, self.conditioning = (
-            encode(column, self.train, like) for column in columns
-        )
-
-    def subgroup_counts(self) -> Tensor:
-        """Training rows of every replica in each subgroup, int64 ``[replica, subgroup]``."""
         subgroup = self.subgroup[self.train]
         counts = subgroup.new_zeros(len(subgroup), max(1, int(self.subgroup.max()) + 1))
-        return counts.scatter_add_(1, subgroup.clamp(min=0), (subgroup >= 0).long())
+        trained = (subgroup >= 0).long()
+        self.subgroup_counts = counts.scatter_add_(1, subgroup.clamp(min=0), trained)
+        self.like = torch.zeros(0, dtype=self.dtype, device=self.device)
+        self.attributes: Encoding | None = None
+        self.conditioning: Encoding | None = None
+        if reads_attributes:
+            conditioning = [samples.conditioning_values()]
+            self.attributes = encode(mitigated, self.train, self.like)
+            self.conditioning = encode(conditioning, self.train, self.like)
 
     def network_inputs(self, rows: Tensor) -> Tensor:
         """Preprocessed inputs ``[replica, m, ...]`` of rows ``[replica, m]``."""
@@ -109,13 +163,14 @@ class StackData:
         x = self.inputs.of(rows)
         if augmented and self.augment:
             x = self.augment(x, self.streams["augmentation"])
+        none = self.like.new_empty(*rows.shape, 0)
         return Batch(
             x=self.preprocessing(x.to(self.dtype)),
             y=self.y.gather(1, rows),
             group=self.group[rows],
             subgroup=self.subgroup[rows],
-            attributes=self.attributes.of(rows),
-            conditioning=self.conditioning.of(rows),
+            attributes=self.attributes.of(rows) if self.attributes else none,
+            conditioning=self.conditioning.of(rows) if self.conditioning else none,
             sample_weight=self.sample_weight[rows],
             rows=rows,
             noise=DropoutNoise(self.streams["dropout"]),
@@ -172,11 +227,6 @@ class StackData:
             order.restore(of_replica[None])
         for name, stream in self.streams.items():
             stream.restore(state[name])
-
-
-def device_of(protocol: Protocol) -> torch.device:
-    """The device that the protocol names; ``auto`` is the GPU if there is one."""
-    return device_named(protocol.device, "protocol.device")
 
 
 def part_rows(samples: Samples, splits: Sequence[str], part: str) -> Tensor:

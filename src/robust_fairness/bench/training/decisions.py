@@ -29,8 +29,7 @@ def decided(
     predictions: Sequence[Prediction],
 ) -> list[Prediction]:
     """The predictions with probabilities of decisions, ``DECISION``, and their log odds."""
-    if cell.postprocessing is None:
-        return list(predictions)
+    assert cell.postprocessing is not None
     rules = rules_of(samples, fitted, cell)
     result = []
     for item in predictions:
@@ -65,14 +64,12 @@ def row_groups(samples: Samples, split: str, named: Named) -> Groups:
     return groups_of(samples.of_split(split).attributes, names)
 
 
-def require_groups(samples: Samples, split: str, named: Named | None) -> None:
+def require_groups(samples: Samples, split: str, named: Named) -> None:
     """Raise unless rows of two classes in known groups can be post-processed.
 
     Every group of the rows to decide on needs validation rows of both classes, unless the rule is
     common to all groups.
     """
-    if named is None:
-        return
     if len(samples.classes) != 2:
         raise InputError(f"postprocessing {named.name}: defined for two classes")
     names = named.parameters.attributes or samples.sensitive

@@ -36,12 +36,11 @@ def score(
     split = prediction.split
     seen = samples.without_inputs().take(prediction.rows).of_split(split)
     train = unshifted.without_inputs().take(unshifted.rows(split, "train")).of_split(split)
-    return _averaged(
-        [
-            metrics.evaluate(names, seen, epoch.outputs, epoch.values, train, groupings, only)
-            for epoch in prediction.by_epoch()
-        ]
-    )
+    epochs = [
+        metrics.evaluate(names, seen, epoch.outputs, epoch.values, train, groupings, only)
+        for epoch in prediction.by_epoch()
+    ]
+    return epochs[0] if len(epochs) == 1 else _averaged(epochs)
 
 
 def _averaged(epochs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -50,14 +49,11 @@ def _averaged(epochs: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     The variance is the mean of the epochs' variances, which that of the mean does not exceed. ``n``
     and notes are those of the last epoch.
     """
-    *earlier, last = epochs
-    if not earlier:
-        return last
     by_key = [
         {(row["metric"], row["attribute"], row["group"]): row for row in rows} for rows in epochs
     ]
     result = []
-    for row in last:
+    for row in epochs[-1]:
         key = row["metric"], row["attribute"], row["group"]
         same = [rows[key] for rows in by_key]
         missing = [item["note"] for item in same if item["value"] is None]
@@ -111,11 +107,15 @@ def count(
     cell: Cell,
     shifted: Mapping[str, Samples],
 ) -> pd.DataFrame:
-    """Rows by group, class and decision of every replica and test set, ``tables.COUNTS``."""
+    """Rows by group, class and decision of every replica and test set, ``tables.COUNTS``.
+
+    Numbers of rows are means over the scored epochs.
+    """
     test_sets = {UNSHIFTED: samples, **shifted}
     frames = []
     for prediction in predictions:
-        before = _before(prediction, predictions, test_sets)
+        is_shifted = prediction.test_set != UNSHIFTED and DECISION not in prediction.values
+        before = _before(prediction, predictions, test_sets) if is_shifted else None
         replica = _described(prediction, cell)
         for domain, part in by_domain(prediction, samples):
             rows = test_sets[prediction.test_set].without_inputs().take(part.rows)
@@ -127,18 +127,14 @@ def count(
                 )
                 for number, epoch in enumerate(epochs)
             ]  # fmt: skip
-            frames.append(_mean_of(counted).assign(**replica, domain=domain))
+            together = counted[0]
+            if len(counted) > 1:
+                keys = [name for name in together if name != "n"]
+                added = pd.concat(counted).groupby(keys, sort=False, as_index=False)["n"].sum()
+                together = added.assign(n=added["n"] / len(counted))
+            frames.append(together.assign(**replica, domain=domain))
     counts = pd.concat(frames, ignore_index=True).drop(columns="network")
     return tables.COUNTS.joined([counts.astype(dict(tables.COUNTS))[list(tables.COUNTS)]])
-
-
-def _mean_of(counts: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Mean numbers of rows over the scored epochs."""
-    if len(counts) == 1:
-        return counts[0]
-    keys = [name for name in counts[0] if name != "n"]
-    together = pd.concat(counts).groupby(keys, sort=False, as_index=False)["n"].sum()
-    return together.assign(n=together["n"] / len(counts))
 
 
 def _described(prediction: Prediction, cell: Cell) -> dict[str, Any]:
@@ -162,8 +158,6 @@ def _before(
 
     A shifted sample set has tested rows only, so that rows have other numbers there but their ids.
     """
-    if prediction.test_set == UNSHIFTED or DECISION in prediction.values:
-        return None
     replica = prediction.trial, prediction.seed, UNSHIFTED, "test"
     for other in predictions:
         if (other.trial, other.seed, other.test_set, other.part) == replica:

@@ -1,4 +1,4 @@
-"""The training loop: a stack of replicas, resumable after every epoch."""
+"""Which replicas train as a stack, and its training loop, resumable after every epoch."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,34 +11,30 @@ import torch
 from pydantic import BaseModel
 from torch import Tensor
 
-from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.compute.checkpoints import Checkpoint
-from robust_fairness.bench.compute.devices import same_every_time
-from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.compute.process import progress, same_every_time
 from robust_fairness.bench.estimators.base import Estimator
 from robust_fairness.bench.experiment.experiment import Cell, Replica
 from robust_fairness.bench.methods.base import Batch, Method, Problem, Step, plain_steps, shuffled
-from robust_fairness.bench.models.base import Model
+from robust_fairness.bench.models.base import Model, SingleModel
 from robust_fairness.bench.models.precision import in_bfloat16
 from robust_fairness.bench.models.randomness import Randomness
-from robust_fairness.bench.training.attributes import mitigated_attributes
 from robust_fairness.bench.training.checks import (
-    require_complete,
-    require_sample_weight,
+    require_rows,
     require_trainable,
     require_weights,
 )
-from robust_fairness.bench.training.data import StackData, VisitingOrder, device_of
+from robust_fairness.bench.training.data import StackData, VisitingOrder
 from robust_fairness.bench.training.optimisation import Optimisation
 from robust_fairness.bench.training.records import Fitted, with_prefix
-from robust_fairness.bench.training.stacking import stack_hparams
-from robust_fairness.core.files import sha256_of
 from robust_fairness.core.registry import find
-from robust_fairness.core.samples import Samples
-from robust_fairness.numbers.groups import values_of
+from robust_fairness.core.samples import REQUIRED_PARTS, Samples
 
 Steps = Callable[[Model, Batch], Iterator[Step]]
 Stops = Callable[[int, Tensor], bool]
+
+
+ROWS = 2**14  # of a step, of all replicas of a stack: activations of more leave the caches
 
 
 def never(epoch: int, losses: Tensor) -> bool:
@@ -52,6 +48,7 @@ class Stack:
     Attributes:
         history: mean loss of each player and validation loss of every epoch,
             ``[quantity, replica]``; NaN where there is none.
+        epochs: number of epochs to train for; an estimator is fitted in one.
         earlier: weights and buffers after the scored epochs before the last one.
         best: weights and buffers of each replica's epoch that ``patience`` keeps.
         failed: first weight or loss that was not finite, and its epoch, by position of the replica.
@@ -61,8 +58,7 @@ class Stack:
         first, seeds = replicas[0], [replica.seed for replica in replicas]
         self.replicas, self.protocol, self.cell = list(replicas), first.protocol, cell
         require_trainable(cell, self.protocol)
-        require_sample_weight(samples, cell)
-        require_complete(samples, cell)
+        require_rows(samples, cell)
         method: type[Method] = find("method", cell.method.name)
         self.data = StackData(samples, replicas, "attributes" in method.reads)
         weights = Randomness(seeds, "weights")
@@ -72,7 +68,7 @@ class Stack:
             groups=self.data.groups,
             attribute_widths=self.data.attribute_widths,
             group_is_class=self.data.group_is_class,
-            subgroup_counts=self.data.subgroup_counts(),
+            subgroup_counts=self.data.subgroup_counts,
             rows=self.data.rows,
             batch_size=self.protocol.batch_size,
             seeds=tuple(seeds),
@@ -89,16 +85,14 @@ class Stack:
         hparams = stack_hparams([replica.method for replica in replicas], like)
         self.method = method(hparams, self.model, problem).to(self.data.device, self.data.dtype)
         self.optimisation = Optimisation(self.method, self.model, self.protocol)
+        is_fitted_once = isinstance(self.model, Estimator)
+        self.epochs = 1 if is_fitted_once else self.protocol.epochs
+        self._may_stop = self.protocol.patience > 0 and not is_fitted_once
         self._absent = like.new_full((len(replicas),), torch.nan)
         self.history: list[Tensor] = []
         self.earlier: list[dict[str, Tensor]] = []
         self.best: dict[str, Tensor] = {}
         self.failed: dict[int, str] = {}
-
-    @property
-    def epochs(self) -> int:
-        """Number of epochs to train for; an estimator is fitted in one."""
-        return 1 if isinstance(self.model, Estimator) else self.protocol.epochs
 
     def _new_model(self, weights: Randomness) -> Model:
         network, data = find("network", self.cell.network.name), self.data
@@ -167,10 +161,6 @@ class Stack:
         if len(self.history) >= self.epochs:
             return True
         return self._may_stop and bool(self.history) and bool(self._kept_epochs()[1].all())
-
-    @property
-    def _may_stop(self) -> bool:
-        return self.protocol.patience > 0 and not isinstance(self.model, Estimator)
 
     def expected_seconds(self, steps: int) -> float:
         """CPU seconds of all epochs, by the fastest of some steps and one validation.
@@ -305,11 +295,11 @@ class Stack:
     def fitted(self, replicas: Sequence[Replica]) -> list[Fitted]:
         preprocessing = self.data.preprocessing.state_dict().items()
         hparams = [item.network for item in replicas]
-        earlier = self._earlier_states(hparams)
+        earlier = self._earlier_states(hparams) if self.earlier else []
         states = self.model.finished_states(hparams, self.data.labelled())
         result = []
         for number, (replica, state) in enumerate(zip(replicas, states, strict=True)):
-            place = self._place(number)
+            place = number % len(self.replicas)  # 0 if they share a training
             tensors = {f"model.{name}": value for name, value in state.items()}
             tensors |= _stacked("earlier.model.", [epoch[number] for epoch in earlier])
             tensors |= {f"preprocessing.{name}": value[place] for name, value in preprocessing}
@@ -329,15 +319,14 @@ class Stack:
     def _earlier_states(self, hparams: Sequence[BaseModel]) -> list[list[dict[str, Tensor]]]:
         """Weights and buffers after the scored epochs before the last one, of every replica."""
         result = []
-        if self.earlier:
-            last = _copy(self.model)
-            for state in self.earlier:
-                self.model.load_state_dict(state)
-                states = self.model.finished_states(hparams, self.data.labelled())
-                result.append([
-                    {name: value.clone() for name, value in replica.items()} for replica in states
-                ])  # fmt: skip
-            self.model.load_state_dict(last)
+        last = _copy(self.model)
+        for state in self.earlier:
+            self.model.load_state_dict(state)
+            states = self.model.finished_states(hparams, self.data.labelled())
+            result.append([
+                {name: value.clone() for name, value in replica.items()} for replica in states
+            ])  # fmt: skip
+        self.model.load_state_dict(last)
         return result
 
     @torch.no_grad()
@@ -348,24 +337,19 @@ class Stack:
         self.model.eval()
         self.method.eval()
         result: dict[str, list[Tensor]] = {}
-        if not self.method.trains_head:
-            for rows in self.data.blocks(self.data.validation):
-                values = self.method.embeddings(self.model, self.data.batch(rows))
-                for name, item in values.items():
-                    result.setdefault(name, []).append(item)
+        for rows in self.data.blocks(self.data.validation):
+            values = self.method.embeddings(self.model, self.data.batch(rows))
+            for name, item in values.items():
+                result.setdefault(name, []).append(item)
         arrays = {
             name: torch.cat(blocks, dim=1).float().cpu().numpy() for name, blocks in result.items()
         }
         return {
             (item.trial, item.seed): {
-                name: rows[self._place(number)] for name, rows in arrays.items()
+                name: rows[number % len(self.replicas)] for name, rows in arrays.items()
             }
             for number, item in enumerate(replicas)
         }
-
-    def _place(self, number: int) -> int:
-        """Position in the stack of the ``number``-th replica; 0 if they share a training."""
-        return number if len(self.replicas) > 1 else 0
 
     def curves(self, replicas: Sequence[Replica]) -> list[dict[str, Any]]:
         """Rows of the history table, without those of players that made no step in an epoch."""
@@ -377,12 +361,12 @@ class Stack:
                 "seed": replica.seed,
                 "epoch": epoch,
                 "quantity": quantity,
-                "value": values[epoch][row][self._place(number)],
+                "value": value,
             }
             for number, replica in enumerate(replicas)
             for row, quantity in enumerate([*players, "validation_loss"])
             for epoch in range(len(values))
-            if not isnan(values[epoch][row][self._place(number)])
+            if not isnan(value := values[epoch][row][number % len(self.replicas)])
         ]
 
 
@@ -397,32 +381,57 @@ def _stacked(prefix: str, states: Sequence[dict[str, Tensor]]) -> dict[str, Tens
     return {f"{prefix}{name}": torch.stack([state[name] for state in states]) for name in names}
 
 
-def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> str:
-    """Name of the checkpoint of these replicas: a hash of everything their numbers depend on."""
-    splits = samples.splits
-    samples = samples.of_split(replicas[0].split(samples.split_names))
-    arrays = {
-        **samples.arrays,
-        "y": samples.y,
-        "sample_weight": samples.weights(),
-        "conditioning": values_of(samples.conditioning_values()),
-        **{
-            f"attribute.{attribute.name}": values_of(attribute)
-            for attribute in mitigated_attributes(samples, replicas[0].method)
-        },
-        **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
+def trainings(
+    replicas: Sequence[Replica], samples: Samples, network: str
+) -> list[tuple[list[Replica], list[Replica]]]:
+    """What trains as a stack, and all replicas that it trains.
+
+    Replicas of a ``SingleModel`` share a training if they differ only in what is fitted afterwards.
+    Others train together if they are equal except for seeds and the method's float fields. Splits
+    whose attributes differ train separately. A stack has at most ``ROWS`` rows in a step, unless a
+    single replica has more.
+    """
+    model = find("network", network)
+    is_single = issubclass(model, SingleModel)
+    alike: dict[str, list[Replica]] = {}
+    for replica in replicas:
+        if is_single:
+            trained = model.trained_as(replica.network)
+            equal = [replica.seed, replica.method, trained, replica.protocol]
+        else:
+            split = replica.split(samples.split_names)
+            fields = {
+                name: value
+                for name, value in replica.method.model_dump().items()
+                if not is_per_replica(replica.method, name)
+            }
+            counts = [len(samples.rows(split, part)) for part in REQUIRED_PARTS]
+            separate = split if samples.split_attributes else ""
+            equal = [fields, replica.network, replica.protocol, counts, separate]
+        alike.setdefault(repr(equal), []).append(replica)
+    if is_single:
+        return [(equals[:1], equals) for equals in alike.values()]
+    most = {key: max(1, ROWS // group[0].protocol.batch_size) for key, group in alike.items()}
+    stacks = [
+        group[first : first + most[key]]
+        for key, group in sorted(alike.items())
+        for first in range(0, len(group), most[key])
+    ]
+    return [(stack, stack) for stack in stacks]
+
+
+def is_per_replica(hparams: BaseModel, name: str) -> bool:
+    """Whether a hyperparameter may differ within a stack: float fields may."""
+    return type(hparams).model_fields[name].annotation is float
+
+
+def stack_hparams(hparams: Sequence[BaseModel], like: Tensor) -> BaseModel:
+    """Hyperparameters of a stack, with tensors ``[replica]`` like ``like`` instead of floats."""
+    first = hparams[0]
+    values = {
+        name: like.new_tensor([getattr(values, name) for values in hparams])
+        if is_per_replica(first, name)
+        else getattr(first, name)
+        for name in type(first).model_fields
     }
-    network = find("network", cell.network.name)
-    settings = {
-        "method": cell.method.name,
-        "network": cell.network.name,
-        "replicas": [repr(replica) for replica in replicas],
-        "questions": repr(samples.questions),
-        "weights": [
-            sha256_of(path)
-            for path in network.files(replicas[0].network)
-            if path.is_file()  # the network reports what is wrong with another one
-        ],
-        "device": str(device_of(replicas[0].protocol)),
-    }
-    return checkpoints.key(arrays, settings)
+    return type(first).model_construct(None, **values)

@@ -1,13 +1,13 @@
 """Predictions of fitted replicas on sample sets, with the further quantities that metrics need."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.bench.maths.curvature import (
     exact_curvature,
@@ -17,9 +17,8 @@ from robust_fairness.bench.maths.curvature import (
 from robust_fairness.bench.maths.embeddings import clusters, same_class_rank
 from robust_fairness.bench.models.base import Model, SingleModel
 from robust_fairness.bench.models.randomness import Randomness
-from robust_fairness.bench.training import preprocessing
-from robust_fairness.bench.training.data import device_of, part_rows
-from robust_fairness.bench.training.inputs import Inputs, rows_at_once, shape_of
+from robust_fairness.bench.training.data import Inputs, part_rows, rows_at_once, shape_of
+from robust_fairness.bench.training.preprocessing import Preprocessing
 from robust_fairness.bench.training.records import EARLIER, Fitted, Prediction, with_prefix
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.registry import find
@@ -53,7 +52,7 @@ class FittedStack:
         )
         self.model.eval().to(device)
         fits = [with_prefix("preprocessing.", item.state) for item in fitted]
-        self.preprocessing = preprocessing.stack(fits).to(device)
+        self.preprocessing = Preprocessing(fits).to(device)
         self.device, self.dtype = device, self.preprocessing.centre.dtype
 
     def inputs(self, samples: Samples, rows: Tensor) -> Tensor:
@@ -142,24 +141,18 @@ def due_quantities(cell: Cell, test_set: str, part: str) -> list[str]:
     need. Where either needs one based on the embedding, the embedding is kept with the validation
     predictions as well, for figures.
     """
-    asked = metrics = _needs(cell.metrics)
-    unshifted = part in TEST_PARTS and test_set == UNSHIFTED
-    if part not in TEST_PARTS:
-        asked = _needs(_scored(cell, part))
-        if (metrics | _needs(_scored(cell))) & {EMBEDDING, *OF_SETS}:
-            asked |= {EMBEDDING}
-    kept = asked if unshifted else asked - DERIVATIVES
+    of_metrics = {name for metric in cell.metrics for name in find_metric(metric).needs}
+    if part in TEST_PARTS:
+        kept = of_metrics if test_set == UNSHIFTED else of_metrics - DERIVATIVES
+    else:
+        criteria = scored_by(filter(None, [*cell.selections, cell.search_by]))
+        of_parts = {item: find_metric(item.metric).needs for item in criteria}
+        kept = {
+            name for item, needs in of_parts.items() if item.part == part for name in needs
+        } - DERIVATIVES
+        if of_metrics.union(*of_parts.values()) & {EMBEDDING, *OF_SETS}:
+            kept.add(EMBEDDING)
     return [name for name in (*PER_ROW, *OF_SETS) if name in kept]
-
-
-def _needs(metrics: Iterable[str]) -> set[str]:
-    return {name for metric in metrics for name in find_metric(metric).needs}
-
-
-def _scored(cell: Cell, part: str = "") -> set[str]:
-    """Metrics that the criteria of a cell score, on one validation part or on any."""
-    scored = scored_by(filter(None, [*cell.selections, cell.search_by]))
-    return {item.metric for item in scored if part in ("", item.part)}
 
 
 def predict(
@@ -175,7 +168,7 @@ def predict(
     """
     predictions = []
     for stack in _stacks(fitted, test_sets, part):
-        device = device_of(cell.protocol)
+        device = device_named(cell.protocol.device, "protocol.device")
         together = FittedStack(stack, samples, device)
         for name, test_set in test_sets.items():
             rows = part_rows(test_set, [item.split for item in stack], part)
@@ -251,16 +244,15 @@ def _in_blocks(
 
 def _stacks(
     fitted: Sequence[Fitted], test_sets: Mapping[str, Samples], part: str
-) -> Iterator[list[Fitted]]:
+) -> list[list[Fitted]]:
     """Replicas that can predict at once: the same network, rows in equal number everywhere."""
-
-    def shape(replica: Fitted) -> str:
+    alike: dict[str, list[Fitted]] = {}
+    for replica in fitted:
         counts = [len(test_set.rows(replica.split, part)) for test_set in test_sets.values()]
         matrix = replica.state["preprocessing.matrix"]
         single = issubclass(find("network", replica.network["name"]), SingleModel)
         alone = (replica.trial, replica.seed) if single else ""
         earlier = [len(value) for value in with_prefix("earlier.", replica.state).values()]
-        return repr((replica.network, matrix.ndim, str(matrix.dtype), counts, alone, earlier))
-
-    for _, group in groupby(sorted(fitted, key=shape), key=shape):
-        yield list(group)
+        equal = (replica.network, matrix.ndim, str(matrix.dtype), counts, alone, earlier)
+        alike.setdefault(repr(equal), []).append(replica)
+    return [alike[key] for key in sorted(alike)]

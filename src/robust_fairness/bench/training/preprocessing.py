@@ -1,6 +1,6 @@
 """Preprocessing of inputs: of tabular features fitted on each replica's training rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ class Preprocessing(nn.Module):
     or ``[replica, d, d]``; ``outcome`` ``[replica, 2]``: mean and standard deviation of y;
     ``fill`` ``[replica, d]``: what replaces a missing feature, None where none is missing. For
     images d is 1: all pixels have the same map.
+
+    Args:
+        fitted: the buffers of every replica, without the replica axis, see ``fit``.
     """
 
     centre: Tensor
@@ -28,14 +31,12 @@ class Preprocessing(nn.Module):
     outcome: Tensor
     fill: Tensor | None
 
-    def __init__(
-        self, centre: Tensor, matrix: Tensor, outcome: Tensor, fill: Tensor | None = None
-    ) -> None:
+    def __init__(self, fitted: Sequence[Mapping[str, np.ndarray]]) -> None:
         super().__init__()
-        self.register_buffer("centre", centre)
-        self.register_buffer("matrix", matrix)
-        self.register_buffer("outcome", outcome)
-        self.register_buffer("fill", fill)
+        for name in ("centre", "matrix", "outcome"):
+            self.register_buffer(name, torch.from_numpy(np.stack([fit[name] for fit in fitted])))
+        fills = [fit["fill"] for fit in fitted if "fill" in fit]
+        self.register_buffer("fill", torch.from_numpy(np.stack(fills)) if fills else None)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map raw ``[replica, row, d]``, or images, to network inputs of the same shape.
@@ -97,7 +98,8 @@ def fit(
     """
     outcome = np.array([0.0, 1.0])
     if y.dtype.kind == "f":
-        outcome = np.array([y.mean(dtype=np.float64), _safe(y.std(dtype=np.float64))])
+        deviation = y.std(dtype=np.float64)
+        outcome = np.array([y.mean(dtype=np.float64), deviation if deviation > 0 else 1.0])
     if x.dtype == np.uint8:
         return {"centre": np.zeros(1), "matrix": np.full(1, 1 / BRIGHTEST), "outcome": outcome}
     x = x.astype(np.float64)
@@ -150,7 +152,8 @@ def none(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def standardise(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean 0 and standard deviation 1 of each feature; a constant one is only centred."""
-    return x.mean(0), 1 / _safe(x.std(0))
+    deviation = x.std(0)
+    return x.mean(0), 1 / np.where(deviation > 0, deviation, 1.0)
 
 
 def pca(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -179,14 +182,3 @@ def _principal_axes(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kept = variances > SMALLEST_EIGENVALUE * variances.max()
     scale = np.where(kept, 1 / np.sqrt(np.where(kept, variances, 1)), 0)
     return centre, axes, scale
-
-
-def _safe(deviation: np.ndarray | np.floating) -> np.ndarray:
-    """Standard deviations with 1 instead of 0."""
-    return np.where(deviation > 0, deviation, 1.0)
-
-
-def stack(fitted: Sequence[dict[str, np.ndarray]]) -> Preprocessing:
-    """One module for the stack from the fits of its replicas."""
-    together = {name: np.stack([item[name] for item in fitted]) for name in fitted[0]}
-    return Preprocessing(**{name: torch.from_numpy(item) for name, item in together.items()})

@@ -112,22 +112,6 @@ def to_arrays(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndar
     equal arrays, such as the weights of trials that share a training, are stored once: ``same`` of
     the rest names the stored one.
     """
-    arrays, rest = _apart(records)
-    first: dict[tuple, str] = {}
-    for name, array in list(arrays.items()):
-        if array.nbytes < LARGE:
-            continue
-        content = np.asarray(array, order="C")
-        digest = hashlib.blake2b(content.view(np.uint8).data).hexdigest()
-        kept = first.setdefault((array.shape, array.dtype.str, digest), name)
-        if kept != name:
-            del arrays[name]
-            record, _, path = name.partition("/")
-            rest[int(record)].setdefault("same", {})[path] = kept
-    return arrays, rest
-
-
-def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray], list[dict]]:
     arrays: dict[str, np.ndarray] = {}
     rest = []
     for number, record in enumerate(records):
@@ -141,6 +125,17 @@ def _apart(records: Sequence[Fitted | Prediction]) -> tuple[dict[str, np.ndarray
             else:
                 plain[entry.name] = value
         rest.append(plain)
+    first: dict[tuple, str] = {}
+    for name, array in list(arrays.items()):
+        if array.nbytes < LARGE:
+            continue
+        content = np.asarray(array, order="C")
+        digest = hashlib.blake2b(content.view(np.uint8).data).hexdigest()
+        kept = first.setdefault((array.shape, array.dtype.str, digest), name)
+        if kept != name:
+            del arrays[name]
+            place, _, path = name.partition("/")
+            rest[int(place)].setdefault("same", {})[path] = kept
     return arrays, rest
 
 

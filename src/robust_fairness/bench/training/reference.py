@@ -7,10 +7,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.bench.maths.nearest_neighbours import nearest_distances
-from robust_fairness.bench.training.data import device_of
-from robust_fairness.bench.training.inputs import rows_at_once
+from robust_fairness.bench.training.data import rows_at_once
 from robust_fairness.bench.training.prediction import FittedStack
 from robust_fairness.bench.training.records import Fitted
 from robust_fairness.core import tables
@@ -23,7 +23,8 @@ class ReferenceClassifier:
     """A network trained on real images (one replica), applied to others."""
 
     def __init__(self, fitted: Fitted, real: Samples, cell: Cell) -> None:
-        self.stack = FittedStack([fitted], real, device_of(cell.protocol))
+        device = device_named(cell.protocol.device, "protocol.device")
+        self.stack = FittedStack([fitted], real, device)
         self.name = fitted.network["name"]
         test = real.rows(fitted.split, "test")
         self.rows = len(test)

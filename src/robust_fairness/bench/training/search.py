@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from robust_fairness.bench.compute.checkpoints import threads
+from robust_fairness.bench.compute import checkpoints
+from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
+from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.experiment.experiment import Cell, Replica, require_replicas
 from robust_fairness.bench.training import (
     attributes,
@@ -27,9 +29,11 @@ from robust_fairness.bench.training.prediction import UNSHIFTED
 from robust_fairness.bench.training.records import Fitted, Prediction
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
+from robust_fairness.core.files import sha256_of
+from robust_fairness.core.registry import find
 from robust_fairness.core.samples import Samples
 from robust_fairness.metrics.criteria import VALIDATION_PARTS, Criterion, ScoredPart
-from robust_fairness.numbers.groups import require_categorical
+from robust_fairness.numbers.groups import require_categorical, values_of
 
 if TYPE_CHECKING:
     from robust_fairness.bench.training.optuna_stage import Asked, OptunaStage
@@ -51,24 +55,34 @@ class TrainedReplicas:
         self.stages: dict[str, int] = {}
         self.stopped: dict[str, str] = {}  # "pruned" or "failed", by trial
 
-    def begin(self, replicas: Sequence[Replica], stage: int) -> None:
-        """Note replicas that train next, in a stage of the search, 0 for configured trials."""
-        require_replicas([*self.replicas, *replicas])
-        self.replicas += replicas
-        self.stages |= {replica.trial: stage for replica in replicas}
+    def train(self, wanted: "Round") -> None:
+        """Train the replicas of a round in stacks, and predict their validation rows.
 
-    def add(self, stack: fitting.Stack, replicas: Sequence[Replica]) -> None:
-        """Keep models, curves and embeddings of replicas; of those that stopped the curves."""
-        fitted = stack.fitted(replicas)
-        self.fitted += [model for model in fitted if model.trial not in self.stopped]
-        self.curves += stack.curves(replicas)
-        self.kept |= stack.kept_of_validation(replicas)
+        Models, curves and embeddings are kept; of those that stopped the curves.
+        """
+        samples, cell = self.samples, self.cell
+        require_replicas([*self.replicas, *wanted.replicas])
+        self.replicas += wanted.replicas
+        self.stages |= {replica.trial: wanted.stage for replica in wanted.replicas}
+        for stacked, replicas in fitting.trainings(wanted.replicas, samples, cell.network.name):
+            with threads(stacked[0].protocol.threads):
+                stack = fitting.Stack(samples, cell, stacked)
+                content = training_key(samples, cell, stacked)
+                stops = partial(self._stops, stack, replicas, wanted.should_prune)
+                stack.train_to_end(Checkpoint(f"{cell.dataset}.{cell.label}", content), stops)
+                fitted = stack.fitted(replicas)
+                self.fitted += [model for model in fitted if model.trial not in self.stopped]
+                self.curves += stack.curves(replicas)
+                if not stack.method.trains_head:
+                    self.kept |= stack.kept_of_validation(replicas)
+        self._predict_validation(wanted.replicas)
 
-    def predict_validation(self, replicas: Sequence[Replica]) -> None:
+    def _predict_validation(self, replicas: Sequence[Replica]) -> None:
         """Predict the validation rows of the replicas that trained last.
 
         They, and their models, are put in the order of the trials, which decides between equal
-        ones; predictions of ``val`` have the values that the method keeps.
+        ones; predictions of ``val`` have the values that the method keeps. Warns of replicas that
+        are no more accurate than always predicting the largest class.
         """
         place = {(replica.trial, replica.seed): number for number, replica in enumerate(replicas)}
         last = [model for model in self.fitted if (model.trial, model.seed) in place]
@@ -83,49 +97,42 @@ class TrainedReplicas:
                         self.samples, last, self.cell, {UNSHIFTED: self.samples}, part
                     )
                 predicted += sorted(made, key=lambda record: place[record.trial, record.seed])
-        self._warn_of_weak(predicted)
+        for record in predicted if self.samples.classes else ():
+            y = self.samples.y[record.rows]
+            accuracy = (record.outputs.argmax(1) == y).mean()
+            largest = np.bincount(y).max() / len(y)
+            if record.part == "val" and accuracy <= largest:
+                LOGGER.warning(
+                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is not above the "
+                    "share of the largest class, %.3f; balancing groups costs accuracy, else "
+                    "search the hyperparameters of the method", self.cell.dataset, self.cell.label,
+                    record.trial, record.seed, accuracy, largest,
+                )  # fmt: skip
         self.validation += [
-            replace(record, values=record.values | self.kept[record.trial, record.seed])
+            replace(record, values=record.values | self.kept.get((record.trial, record.seed), {}))
             if record.part == "val"
             else record
             for record in predicted
         ]
 
-    def stops(
+    def _stops(
         self,
         stack: fitting.Stack,
         replicas: Sequence[Replica],
         should_prune: ShouldPrune | None,
-    ) -> fitting.Stops:
+        epoch: int,
+        losses: Tensor,
+    ) -> bool:
         """Whether a stack stops after an epoch because all its trials are pruned or failed."""
-        places: dict[str, list[int]] = {}
-        for number, replica in enumerate(replicas):
-            places.setdefault(replica.trial, []).append(number)
-
-        def stops(epoch: int, losses: Tensor) -> bool:
-            for place, quantity in stack.failed.items():
-                self._fail(replicas[place], quantity)
-            if should_prune is not None:
-                for trial in [name for name in places if name not in self.stopped]:
-                    if should_prune(trial, epoch, losses[places[trial]].mean().item()):
-                        self.stopped[trial] = "pruned"
-            return self.stopped.keys() >= places.keys()
-
-        return stops
-
-    def _warn_of_weak(self, predictions: Sequence[Prediction]) -> None:
-        """Warn of replicas that are no more accurate than always predicting the largest class."""
-        for predicted in predictions if self.samples.classes else ():
-            y = self.samples.y[predicted.rows]
-            accuracy = (predicted.outputs.argmax(1) == y).mean()
-            largest = np.bincount(y).max() / len(y)
-            if predicted.part == "val" and accuracy <= largest:
-                LOGGER.warning(
-                    "%s.%s, trial %s, seed %d: accuracy %.3f on validation rows is not above the "
-                    "share of the largest class, %.3f; balancing groups costs accuracy, else "
-                    "search the hyperparameters of the method", self.cell.dataset, self.cell.label,
-                    predicted.trial, predicted.seed, accuracy, largest,
-                )  # fmt: skip
+        for place, quantity in stack.failed.items():
+            self._fail(replicas[place], quantity)
+        trials = [replica.trial for replica in replicas]
+        if should_prune is not None:
+            for trial in [name for name in dict.fromkeys(trials) if name not in self.stopped]:
+                places = [place for place, name in enumerate(trials) if name == trial]
+                if should_prune(trial, epoch, losses[places].mean().item()):
+                    self.stopped[trial] = "pruned"
+        return self.stopped.keys() >= set(trials)
 
     def _fail(self, replica: Replica, quantity: str) -> None:
         """Note a failed trial of a search; raise for a configured one."""
@@ -165,7 +172,8 @@ class TrainedReplicas:
     def scores(self, scored: ScoredPart) -> dict[str, float]:
         """Mean score of every trial on validation rows, where it has one."""
         scores = evaluation.criterion_scores([str(scored)], self.validation, self.samples)
-        return selection.means(scores, scored)
+        _, by_trial = selection.means(scores, scored)
+        return {str(trial): float(score) for trial, score in by_trial.dropna().items()}
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
         criterion = str(Criterion.parse(criterion).over_seeds)  # stages are shared by all seeds
@@ -240,12 +248,14 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
         seen = samples.of_split(split)
         with naming(f"{cell.dataset}.{cell.label}: trial {replica.trial}"):
             checks.require_head(replica.network, cell)
-            decisions.require_groups(seen, split, cell.postprocessing)
+            if cell.postprocessing is not None:
+                decisions.require_groups(seen, split, cell.postprocessing)
             attributes.mitigated_attributes(seen, replica.method)
             checks.require_information(seen, split, replica.method)
             if replica.protocol.remove_correlation:
                 attributes.sensitive_features(seen)
-            augmentation.require_augmentable(replica.protocol.augmentation, samples)
+            if replica.protocol.augmentation != augmentation.NONE:
+                augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
         with naming(f"{cell.dataset}: groupings, {' & '.join(columns)}"):
             require_categorical(samples.of_split(samples.split_names[0]).attributes, columns)
@@ -263,3 +273,34 @@ def naming(place: str) -> Iterator[None]:
 def objective(cell: Cell) -> ScoredPart:
     """The metric that the first criterion of a cell optimises."""
     return Criterion.parse(cell.decides).objective
+
+
+def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> str:
+    """Name of the checkpoint of these replicas: a hash of everything their numbers depend on."""
+    splits = samples.splits
+    samples = samples.of_split(replicas[0].split(samples.split_names))
+    arrays = {
+        **samples.arrays,
+        "y": samples.y,
+        "sample_weight": samples.weights(),
+        "conditioning": values_of(samples.conditioning_values()),
+        **{
+            f"attribute.{attribute.name}": values_of(attribute)
+            for attribute in attributes.mitigated_attributes(samples, replicas[0].method)
+        },
+        **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
+    }
+    network = find("network", cell.network.name)
+    settings = {
+        "method": cell.method.name,
+        "network": cell.network.name,
+        "replicas": [repr(replica) for replica in replicas],
+        "questions": repr(samples.questions),
+        "weights": [
+            sha256_of(path)
+            for path in network.files(replicas[0].network)
+            if path.is_file()  # the network reports what is wrong with another one
+        ],
+        "device": str(device_named(replicas[0].protocol.device, "protocol.device")),
+    }
+    return checkpoints.key(arrays, settings)

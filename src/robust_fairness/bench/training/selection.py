@@ -50,29 +50,30 @@ def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, str
 
 
 def _best(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
-    """The best trial of every seed with its score; none where a seed has no trial with a score."""
-    if not criterion.per_seed:
-        return _best_over_seeds(scores, criterion)
-    each = [_best_over_seeds(item, criterion) for _, item in scores.groupby("seed", sort=False)]
-    return pd.concat(each if all(map(len, each)) else [each[0].iloc[:0]], ignore_index=True)
+    """Seeds of the best trial, or of each seed's own, with scores.
 
-
-def _best_over_seeds(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
-    """Seeds of the best trial with their scores; none where no trial has a score."""
-    by_seed = _by_seed(scores, criterion.objective)
-    by_trial = _by_trial(by_seed)
-    if criterion.constraint:
-        kept = _satisfying(scores, criterion.constraint)
-        by_trial = by_trial[by_trial.index.isin(kept)]
-    if by_trial.isna().all():
-        return pd.DataFrame(columns=["trial", "seed", "score"])
-    best = str(by_trial.idxmax() if criterion.objective.higher else by_trial.idxmin())
-    return by_seed.xs(best, level="trial").rename("score").reset_index().assign(trial=best)
+    None where no trial has a score, of a criterion per seed in one of the seeds.
+    """
+    parts = [scores]
+    if criterion.per_seed:
+        parts = [of_seed for _, of_seed in scores.groupby("seed", sort=False)]
+    best = []
+    for part in parts:
+        by_seed, by_trial = means(part, criterion.objective)
+        if criterion.constraint:
+            kept = _satisfying(part, criterion.constraint)
+            by_trial = by_trial[by_trial.index.isin(kept)]
+        if by_trial.isna().all():
+            return pd.DataFrame(columns=["trial", "seed", "score"])
+        trial = str(by_trial.idxmax() if criterion.objective.higher else by_trial.idxmin())
+        of_trial = by_seed.xs(trial, level="trial").rename("score").reset_index()
+        best.append(of_trial.assign(trial=trial))
+    return pd.concat(best, ignore_index=True)
 
 
 def _satisfying(scores: pd.DataFrame, constraint: Constraint) -> list[str]:
     """Trials with at least that share of the best value; or error, at most the inverse."""
-    values, share = _by_trial(_by_seed(scores, constraint.scored)), constraint.share
+    (_, values), share = means(scores, constraint.scored), constraint.share
     if constraint.scored.higher:
         kept = values >= share * values.max()
     else:
@@ -80,21 +81,12 @@ def _satisfying(scores: pd.DataFrame, constraint: Constraint) -> list[str]:
     return [str(trial) for trial in values.index[kept]]
 
 
-def _by_seed(scores: pd.DataFrame, scored: ScoredPart) -> pd.Series:
-    """Means over attributes by trial and seed; missing where one of them is."""
-    return (
+def means(scores: pd.DataFrame, scored: ScoredPart) -> tuple[pd.Series, pd.Series]:
+    """Means over attributes by trial and seed, and over seeds by trial; missing where one is."""
+    by_seed = (
         scores[scores["criterion"] == str(scored)]
         .groupby(["trial", "seed"], sort=False)["value"]
         .agg(lambda values: values.mean(skipna=False))
     )
-
-
-def _by_trial(by_seed: pd.Series) -> pd.Series:
-    """Means over seeds by trial; missing where one of them is."""
-    return by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
-
-
-def means(scores: pd.DataFrame, scored: ScoredPart) -> dict[str, float]:
-    """Mean score of every trial; trials without one are left out."""
-    result = _by_trial(_by_seed(scores, scored)).dropna()
-    return {str(trial): float(score) for trial, score in result.items()}
+    by_trial = by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
+    return by_seed, by_trial

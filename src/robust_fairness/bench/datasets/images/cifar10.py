@@ -14,7 +14,7 @@ from robust_fairness.bench.datasets.images import _cifar
 from robust_fairness.bench.samples.splits import (
     Fraction,
     SplitParameters,
-    official_splits,
+    random_splits,
     require_every_class,
 )
 from robust_fairness.core.errors import InputError
@@ -78,7 +78,7 @@ class Cifar10(ImageDataset):
             ]
         )
         known = int((chosen < training).sum())
-        frame = official_splits(known, len(chosen) - known, splits, parameters)
+        frame = random_splits(len(chosen), splits, parameters, known)
         codes = np.concatenate(y)[chosen]
         labels = pd.Series(pd.Categorical.from_codes(codes, pd.Index(_cifar.CLASSES)))
         require_every_class(frame, labels)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.lib.format import open_memmap
 from pydantic import AliasChoices, BaseModel, Field, NonNegativeInt, TypeAdapter, ValidationError
 
-from robust_fairness.bench.compute.progress import progress
+from robust_fairness.bench.compute.process import progress
 from robust_fairness.core.errors import InputError, first_line
 from robust_fairness.core.files import atomic_path, sha256_of
 from robust_fairness.core.locks import LOCK, locked

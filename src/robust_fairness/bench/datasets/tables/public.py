@@ -29,7 +29,7 @@ from robust_fairness.bench.datasets.tables._tables import (
     without,
 )
 from robust_fairness.bench.experiment.yaml_source import FASTER
-from robust_fairness.bench.samples.splits import Fraction, official_splits
+from robust_fairness.bench.samples.splits import Fraction, random_splits
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.raw_files import Files, as_official, unzipped
 
@@ -136,7 +136,7 @@ class PublicTable(TableDataset):
         """Splits whose test part is the test file, after ``training`` rows; None of random ones."""
         if self.parameters.split == "random":
             return None
-        return official_splits(training, rows - training, splits, self.parameters)
+        return random_splits(rows, splits, self.parameters, training)
 
 
 class Adult(PublicTable):

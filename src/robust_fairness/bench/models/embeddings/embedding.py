@@ -16,8 +16,7 @@ from robust_fairness.bench.models.base import (
     averaged_over_places,
     initialised,
 )
-from robust_fairness.bench.models.layers import SingleHead, unit_length
-from robust_fairness.bench.models.losses import ABSENT
+from robust_fairness.bench.models.layers import ABSENT, SingleHead, unit_length
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import RowShape

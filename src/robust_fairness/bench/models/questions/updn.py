@@ -12,8 +12,7 @@ from torch.nn import functional
 from torch.nn.utils.parametrizations import weight_norm
 
 from robust_fairness.bench.models.base import SingleModel, WeightsFile, initialised, require_classes
-from robust_fairness.bench.models.layers import unit_length
-from robust_fairness.bench.models.losses import binary_cross_entropy
+from robust_fairness.bench.models.layers import binary_cross_entropy, unit_length
 from robust_fairness.bench.models.packing import unpacked
 from robust_fairness.bench.models.questions._word_vectors import word_vectors
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
