@@ -33,7 +33,7 @@ DECLARED = {
 }  # fmt: skip
 FILES = {name: list(table.files) for name, table in DECLARED.items()}
 COLUMNS = {name: list(table.columns) for name, table in DECLARED.items()}
-DRUGS = {name: of.codes for name, of in DECLARED["drugs"].recoded.items()}
+DRUGS = {name: of.codes for name, of in DECLARED["drugs"].attributes.items()}
 MEMBER = public.Readmission.member
 SMALL = 240  # rows of a made-up file
 
@@ -579,7 +579,7 @@ def made(name: str, seed: int = 0) -> pd.DataFrame:
     """A made-up file: every category occurs; numbers are 0 to 19, and 0 or 1 where they must be."""
     rng = np.random.default_rng(seed)
     table: dict[str, object] = {}
-    fields = {} if name == "german" else DECLARED[name].fields()
+    fields = {} if name == "german" else DECLARED[name].fields
     for column, written in DECLARED[name].columns.items():
         field = fields.get(column)
         if isinstance(written, int):
@@ -748,7 +748,7 @@ def test_a_lost_row_or_column_is_one_line_that_names_the_file(
     if name not in ("iowa_recidivism", "oulad"):  # whose exports have other numbers of rows
         with pytest.raises(InputError, match=r": 239 rows, expected 240; the file may be incompl"):
             small(name, FEWER)
-    column = next(iter(DECLARED[name].fields()))
+    column = next(iter(DECLARED[name].fields))
     header = rf"unknown column '{re.escape(column)}'"
     fields = rf"line 1: {len(COLUMNS[name]) - 1} fields, expected {len(COLUMNS[name])}"
     with pytest.raises(InputError, match=header if DECLARED[name].header else fields) as error:
@@ -818,4 +818,4 @@ def test_every_number_of_a_declared_table_is_a_number() -> None:
         for written in () if table is DECLARED["german"] else table.columns.values():
             assert written is None or written == "text" or isinstance(written, int | list | dict)
         assert {*table.unread} <= {*table.columns}
-    assert isinstance(DECLARED["heart"].fields()["chol"], Number)
+    assert isinstance(DECLARED["heart"].fields["chol"], Number)

@@ -20,7 +20,7 @@ from tests.datasets import loading
 from tests.datasets.loading import Change, one_line, require_equal
 
 DEMO = "mimic3_demo"
-FIELDS = declared("sepsis").fields()
+FIELDS = declared("sepsis").fields
 
 
 def cohort(patients: int = 30, seed: int = 0) -> pd.DataFrame:

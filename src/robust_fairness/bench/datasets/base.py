@@ -101,11 +101,6 @@ class TypedTable:
     domain: str = ""
     units: pd.Series | None = None
 
-    @property
-    def unit_numbers(self) -> np.ndarray | None:
-        """The units as numbers from 0, int64 ``[n]``."""
-        return None if self.units is None else pd.factorize(self.units)[0].astype(np.int64)
-
     def named_splits(self, count: int, parameters: SplitParameters) -> pd.DataFrame:
         """Its own splits, or ``count`` random ones over units or rows; all have every class."""
         if self.splits is not None:
@@ -173,7 +168,7 @@ class TableDataset(Dataset):
             columns=tuple(made_of),
             conditioning=table.conditioning,
             domain=table.domain,
-            units=table.unit_numbers,
+            units=table.units,
         )
 
 
@@ -184,11 +179,13 @@ def labelled(
     splits: pd.DataFrame,
     sensitive: Iterable[str],
     files: Files,
+    units: pd.Series | None = None,
     **others: Any,
 ) -> Samples:
     """Samples of a categorical target, whose categories are the classes, or a numeric one.
 
-    ``others`` are further fields of ``Samples``; ``id`` is the number of the row by default.
+    ``units`` are numbered from 0. ``others`` are further fields of ``Samples``; ``id`` is the
+    number of the row by default.
     """
     classes: tuple[str, ...] = ()
     if isinstance(target.dtype, pd.CategoricalDtype):
@@ -201,6 +198,7 @@ def labelled(
         classes=classes,
         sensitive=tuple(sensitive),
         sources=dict(files.sources),
+        units=None if units is None else pd.factorize(units)[0].astype(np.int64),
         **{"id": np.arange(len(target)), **others},
     )
 

@@ -76,5 +76,5 @@ class ImageFolder(ImageDataset):
             files,
             id=names if parameters.id is None else labels.id,
             domain=labels.domain,
-            units=labels.unit_numbers,
+            units=labels.units,
         )

@@ -4,13 +4,13 @@ Each class turns the typed columns of its files into features, target and attrib
 """
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pandas as pd
 import yaml
-from pydantic import BaseModel, PositiveInt
+from pydantic import BaseModel, BeforeValidator, PositiveInt
 
 from robust_fairness.auditing.read.reading import read_cells
 from robust_fairness.auditing.read.schemas import Category, Field, Number, field, validated
@@ -61,6 +61,10 @@ class Recoded(BaseModel, extra="forbid", frozen=True):
         return coded(values, self.codes) if self.codes else values
 
 
+# The name of a column alone is that column.
+Made = Annotated[Recoded, BeforeValidator(lambda of: {"of": of} if isinstance(of, str) else of)]
+
+
 class Declared(BaseModel, extra="forbid", frozen=True):
     """A table as ``public.yml`` declares it.
 
@@ -76,18 +80,13 @@ class Declared(BaseModel, extra="forbid", frozen=True):
 
     files: dict[str, int | None]
     columns: dict[str, Any]
-    attributes: dict[str, str | Recoded] = {}
+    attributes: dict[str, Made] = {}
     header: bool = True
     delimiter: str = ","
     unread: tuple[str, ...] = ()
     kept: int = 0
 
-    @property
-    def recoded(self) -> dict[str, Recoded]:
-        """How each attribute is made."""
-        made = self.attributes.items()
-        return {name: Recoded(of=of) if isinstance(of, str) else of for name, of in made}
-
+    @cached_property
     def fields(self) -> dict[str, Field | None]:
         """What the columns that are read may hold."""
         return {n: field(kind) for n, kind in self.columns.items() if n not in self.unread}
@@ -109,18 +108,18 @@ class PublicTable(TableDataset):
     @property
     def feature_columns(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
         """The columns that attributes are made of, and those that tell as much."""
-        return {name: (of.of, *of.also) for name, of in declared(self.name).recoded.items()}
+        return {name: (of.of, *of.also) for name, of in declared(self.name).attributes.items()}
 
     def attributes(self, table: pd.DataFrame) -> dict[str, pd.Series]:
         """The attributes that are declared."""
-        return {name: of.groups(table) for name, of in declared(self.name).recoded.items()}
+        return {name: of.groups(table) for name, of in declared(self.name).attributes.items()}
 
     def typed(
         self, files: Files, file: str = "", fields: dict[str, Field | None] | None = None
     ) -> pd.DataFrame:
         """The columns of a file, by default the first, with their types, by row number from 0."""
         table, file = declared(self.name), file or self.required_files()[0]
-        fields = table.fields() if fields is None else fields
+        fields = table.fields if fields is None else fields
         cells = read_cells(
             self.blocks(files, file), file, list(fields),
             header=None if table.header else list(table.columns),
@@ -367,7 +366,7 @@ class CreditCard(PublicTable):
                 f"{file}: {len(present)} target columns; expected one of {self.targets}"
             )
         paid = Category({"0": "paid", "1": "default"})
-        table = validated(cells, declared(self.name).fields() | {present[0]: paid}, file)
+        table = validated(cells, declared(self.name).fields | {present[0]: paid}, file)
         files.note_values(file, table)
         undocumented = table[["EDUCATION", "MARRIAGE"]] == "undocumented"
         if self.parameters.undocumented == "drop":
@@ -589,7 +588,7 @@ class KddCensus(PublicTable):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         training, test = self.required_files()
-        first, fields = self.typed(files, training), declared(self.name).fields()
+        first, fields = self.typed(files, training), dict(declared(self.name).fields)
         for name, count in declared(self.name).columns.items():
             if isinstance(count, int):
                 kinds = self._categories(first[name], count, training)

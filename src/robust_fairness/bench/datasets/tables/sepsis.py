@@ -82,7 +82,7 @@ class Sepsis(PublicTable):
 
     def read(self, files: Files, splits: int) -> TypedTable:
         parameters = self.parameters
-        fields = declared(self.name).fields()
+        fields = declared(self.name).fields
         parts = []
         for name in parameters.trajectories:
             part = validated(read_cells(files.blocks(name), name, list(fields)), fields, name)
