@@ -184,7 +184,7 @@ BLINDNESS = {
 @pytest.mark.parametrize("blindness", BLINDNESS)
 def test_good_bad_and_unsure_differ_for_the_colour_blind(blindness: str) -> None:
     """CIE76 distances of the three colours in both themes, as people see them."""
-    css = (Path(rendering.__file__).parent / "templates" / "forest.css").read_text()
+    css = (Path(rendering.__file__).parent / "templates" / "base.html").read_text()
     for theme in (0, 1):
         seen = []
         for state in ("good", "bad", "unsure"):

@@ -17,7 +17,7 @@ from robust_fairness.bench.experiment.experiment import TestSet
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.numbers import as_decimal, exact
 from robust_fairness.metrics.criteria import Criterion
-from robust_fairness.report.rates import test_set_name as name_in_the_matrix
+from robust_fairness.report.pairs import test_set_name as name_in_the_matrix
 
 
 @pytest.mark.parametrize("seed", range(3))

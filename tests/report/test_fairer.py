@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.report.fairer import advantages
-from robust_fairness.report.first_screen import panels
+from robust_fairness.report.first_screen import advantages, panels
 from robust_fairness.report.matrix import matrices
 from tests.report.made_up import results, row
 

@@ -15,7 +15,7 @@ from robust_fairness.numbers.verdicts import tested as unadjusted
 from robust_fairness.report import Results
 from robust_fairness.report.first_screen import answers, panel, panels
 from robust_fairness.report.matrix import matrices, other_networks, undefined
-from robust_fairness.report.matrix_plots import MOST_LINES
+from robust_fairness.report.matrix_shown import MOST_LINES
 from tests.report.made_up import results, row
 
 GAP = "equalized_odds_difference"

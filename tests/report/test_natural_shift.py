@@ -11,11 +11,10 @@ from scipy import stats
 from robust_fairness.core import tables
 from robust_fairness.numbers.estimate import REFITS, Component, Estimate, over_domains
 from robust_fairness.report import Results
-from robust_fairness.report.effective_robustness import fitted_line
-from robust_fairness.report.gaps import at_equal_sizes
 from robust_fairness.report.natural_figures import draw_curves, draw_scatter
 from robust_fairness.report.natural_shift import (
     KEYS,
+    at_equal_sizes,
     curves,
     diagnoses,
     domain_columns,
@@ -27,6 +26,7 @@ from robust_fairness.report.natural_shift import (
     shares,
     tableshift,
 )
+from robust_fairness.report.statistics import fitted_line
 from robust_fairness.report.views import published
 from tests.report.made_up import results, row
 

@@ -16,8 +16,7 @@ from plotly.offline import get_plotlyjs
 from scipy import stats
 
 from robust_fairness.core import tables
-from robust_fairness.core.rendering.figure_html import plotly_source
-from robust_fairness.core.rendering.figures import cut, drawn, line_style, style
+from robust_fairness.core.rendering.figures import cut, drawn, line_style, plotly_source, style
 from robust_fairness.core.rendering.forest import ARROW, Mark, forest, scatter
 from robust_fairness.core.rendering.html import table
 from robust_fairness.papers import SECTIONS, VIEWS

@@ -5,7 +5,7 @@ import pandas as pd
 from robust_fairness.core import tables
 from robust_fairness.papers import SECTIONS
 from robust_fairness.report import Results
-from robust_fairness.report.trial_selection import agreement, selected_trials
+from robust_fairness.report.methods import agreement, selected_trials
 
 ROWS = [
     ("adult", "cuma", "accuracy", True, "default"),

@@ -57,7 +57,7 @@ def test_a_paper_has_no_row_of_datasets_that_do_not_concern_it(stored):
     alone = {name: of_datasets(run, [name]) for name in run.metrics["dataset"].unique()}
     for paper in PAPERS:
         section = SECTIONS[paper]
-        others = [name for name, part in alone.items() if not section.concerns(part)]
+        others = [name for name, part in alone.items() if not section.about.fits(part)]
         assert (len(others) < len(alone)) == (paper == stored)
         part = of_datasets(run, others)
         assert all(view.rows(part).empty for view in section.views)
@@ -99,8 +99,8 @@ def test_sections_of_papers_that_a_run_does_not_concern_are_not_computed():
 def test_a_dataset_of_a_users_own_concerns_a_paper_by_what_it_is(name, fields, facets):
     mine = [row(dataset="mine"), row(dataset="mine", **fields)]
     section = SECTIONS[name]
-    assert section.concerns(results(mine, {"mine": facets}))
-    assert not section.concerns(results([row(dataset="mine")], {"mine": {"kind": "table"}}))
+    assert section.about.fits(results(mine, {"mine": facets}))
+    assert not section.about.fits(results([row(dataset="mine")], {"mine": {"kind": "table"}}))
 
 
 @pytest.mark.parametrize("paper", PAPERS)

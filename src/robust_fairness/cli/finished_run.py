@@ -123,20 +123,16 @@ def report(run_id: str | None, opened: bool, compare: tuple[str, str] | None) ->
         place = str(provenance.output(run_id, "report"))
         click.echo(provenance.load_manifest(run_id)["outputs"]["report"]["path"])
     else:
-        place = str(_compared(*compare))
+        from robust_fairness.report import comparison
+
+        first, second = compare
+        path = COMPARISONS / f"{first}_{second}.html"
+        page = comparison(results_of(first), results_of(second), compare)
+        write_files({path: page}, force=True)
+        place = str(path)
         click.echo(place)
     if opened:
         click.launch(place)
-
-
-def _compared(first: str, second: str) -> Path:
-    """File of the page that sets two runs side by side."""
-    from robust_fairness.report import comparison
-
-    path = COMPARISONS / f"{first}_{second}.html"
-    page = comparison(results_of(first), results_of(second), (first, second))
-    write_files({path: page}, force=True)
-    return path
 
 
 def closing_lines(run_id: str) -> list[str]:
@@ -147,17 +143,18 @@ def closing_lines(run_id: str) -> list[str]:
     import pandas as pd
 
     from robust_fairness.report.first_screen import answers
-    from robust_fairness.report.matrix import STATES, preferred, words_of
+    from robust_fairness.report.matrix import STATES, matrices, words_of
     from robust_fairness.runs import provenance
 
     made = provenance.load_manifest(run_id)["outputs"].get("report")
     if made is None:
         return []
     place, results = f"Report: {made['path']}", results_of(run_id)
-    gaps = preferred(results)
-    if gaps is None:
+    by_gap = matrices(results)
+    if not by_gap:
         return [place]
-    (gap, rows), (answer, *parts) = gaps, answers(results)
+    (gap, rows), *_ = by_gap.items()
+    answer, *parts = answers(results)
     lines = [f"Does fairness survive the shift? {answer}.", *(f"  {part}." for part in parts)]
     if rows.empty:
         return [*lines, place]

@@ -97,16 +97,30 @@ def answer(
     """
     known = worst_first(pairs.reindex(columns=USED))
     if known.empty:
-        return _nothing(pairs)
+        if (pairs["state"] == "trivial").any():
+            return "Unknown: every model predicts one class or no better than that"
+        return "Unknown: every model failed" if len(pairs) else NOTHING
     fine = known[known["state"].isin(FINE)]
     if len(fine) == len(known):
-        places = known["place"].unique()
+        places, held = known["place"].unique(), fine["state"] == "held"
         where = "everywhere" if len(places) > 1 else f"in {places[0]}"
-        return f"Yes: {_gap(known, gap)} {_held(fine, amount)} {where}"
+        said = "shrank"
+        if held.any():
+            within = f"held within {amount(fine.loc[held, 'margin'].max())}"
+            said = within if held.all() else f"{within} or {said}"
+        return f"Yes: {_gap(known, gap)} {said} {where}"
     worst = known.iloc[0]
-    if worst["state"] in WORSE:
-        return f"No: {_gap(known.iloc[:1], gap)} {_worse(worst, known, amount)}"
-    return f"Unknown{_unknown(fine, known, amount, gap)}"
+    if worst["state"] not in WORSE:
+        return f"Unknown{_unknown(fine, known, amount, gap)}"
+    place = _places(known.iloc[:1], known)
+    place += f" ({worst['method']})" if known["method"].nunique() > 1 else ""
+    said = f"{WORSE[worst['state']]} {place}"
+    if worst["state"] == "grew" and pd.isna(worst["least"]):
+        said = f"grew {place}, by {amount(worst['change'])}"
+    elif worst["state"] == "grew":
+        least = np.floor(100 * worst["least"] + 1e-9) / 100
+        said = f"grew {f'by at least {amount(least)} ' if least > 0 else ''}{place}"
+    return f"No: {_gap(known.iloc[:1], gap)} {said}"
 
 
 def also(gaps: Mapping[str, pd.DataFrame], leading: str = "") -> str:
@@ -159,15 +173,6 @@ def _unknown(
     return f": {_gap(known, gap)} cannot be estimated{why}"
 
 
-def _nothing(pairs: pd.DataFrame) -> str:
-    """The answer where no comparison counts."""
-    if (pairs["state"] == "trivial").any():
-        return "Unknown: every model predicts one class or no better than that"
-    if len(pairs):
-        return "Unknown: every model failed"
-    return NOTHING
-
-
 def _gap(pairs: pd.DataFrame, name: str) -> str:
     """The gap of some comparisons, or that there are several."""
     names = pairs[["data", "attribute"]].drop_duplicates()
@@ -177,14 +182,6 @@ def _gap(pairs: pd.DataFrame, name: str) -> str:
     return f"the {name} by {attribute}" if attribute else f"the {name}"
 
 
-def _held(fine: pd.DataFrame, amount: Callable[[float], str]) -> str:
-    margins = sorted({*fine.loc[fine["state"] == "held", "margin"]})
-    if not margins:
-        return "shrank"
-    within = f"held within {amount(margins[-1])}"
-    return within if (fine["state"] == "held").all() else f"{within} or shrank"
-
-
 def _places(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
     """The test sets of some comparisons: one or two names, or their number."""
     names = list(dict.fromkeys(part["place"]))
@@ -192,18 +189,6 @@ def _places(part: pd.DataFrame, pairs: pd.DataFrame) -> str:
     of = f" of {data[0]}" if len(data) == 1 < pairs["data"].nunique() else ""
     where = " and ".join(names) if len(names) <= NAMED else f"{len(names)} test sets"
     return f"in {where}{of}"
-
-
-def _worse(worst: pd.Series, known: pd.DataFrame, amount: Callable[[float], str]) -> str:
-    """How much a gap grew at least, or that it reversed its sign, where, and of which model."""
-    place = _places(worst.to_frame().T, known)
-    model = f" ({worst['method']})" if known["method"].nunique() > 1 else ""
-    if worst["state"] != "grew":
-        return f"{WORSE[worst['state']]} {place}{model}"
-    if pd.isna(worst["least"]):
-        return f"grew {place}{model}, by {amount(worst['change'])}"
-    least = np.floor(100 * worst["least"] + 1e-9) / 100
-    return f"grew {f'by at least {amount(least)} ' if least > 0 else ''}{place}{model}"
 
 
 def fairer(methods: pd.DataFrame) -> str:

@@ -139,21 +139,26 @@ def tested(
     if covariance is not None and home.bounded:
         together = small_covariance(home.mean, away.mean, covariance, home.n)
         covariance = np.where(covariance == 0, 0.0, together)
-    tests = _Tests(home.corrected(), away.corrected(), of, ratio, covariance, family, level)
+    ends = home.corrected(), away.corrected()
+    shared = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio, covariance
+    signed = with_moderated(contrast(*ends[::-1], of.functions, of.functions, *shared))
+    known, bounds = signed.variance > 0, signed.bound(LEVEL)  # NaN: not known
     margin = np.broadcast_to(np.asarray(margin, np.float64), len(home.value))
-    here, there = (of.among(tests.known, rates.mean) for rates in (home, away))
+    here, there = (of.among(known, rates.mean) for rates in (home, away))
+    decisive = np.arange(len(known)), np.where(known, np.abs(signed.value), -1).argmax(-1)
+    variance = np.nan if spread is None else np.asarray(spread.variance)[decisive]
     table = pd.DataFrame(
         {
             "question": question, "at_home": here, "away": there, "change": there - here,
-            "low": tests.low, "high": tests.high, "least": tests.least, "error": tests.error,
-            "df": tests.df, "bound": tests.bounds.max(-1), "p_signed": tests.p_signed,
-            "p_held": np.where(tests.known, tests.signed.p_within(margin[:, None]), 1.0).max(-1),
-            **{f"p_{name}": p for name, p in tests.p.items()},
+            "error": signed.error[decisive], "df": signed.df[decisive],
+            "bound": np.where(known, bounds, np.inf).max(-1),
+            "p_held": np.where(known, signed.p_within(margin[:, None]), 1.0).max(-1),
+            "between_refits": np.sqrt(variance * refits),
+            **_directions(ends, of, shared, signed, family, level),
         }
     )  # fmt: skip
-    places = np.arange(len(table)), tests.decisive
-    variance = np.nan if spread is None else np.asarray(spread.variance)[places]
-    return _limited(table.assign(between_refits=np.sqrt(variance * refits)), tests, margin)
+    loosest = np.where(known, bounds, -1).argmax(-1)
+    return _limited(table, ends, of.functions[loosest] ** 2, covariance, signed, loosest, margin)
 
 
 def judged(tests: pd.DataFrame) -> pd.DataFrame:
@@ -223,88 +228,72 @@ def concluded(estimate: Estimate, n: Array) -> pd.DataFrame:
     )  # fmt: skip
 
 
-class _Tests:
-    """Estimates and unadjusted p-values of a family of changes of one gap."""
-
-    def __init__(
-        self,
-        home: Rates,
-        away: Rates,
-        of: LinearGap,
-        ratio: float | Array,
-        covariance: Array | None,
-        family: int,
-        level: float,
-    ) -> None:
-        self.home, self.away, self.functions = home, away, of.functions
-        self.covariance = covariance
-        self.ratio = np.reshape(ratio, (-1, 1)) if np.ndim(ratio) else ratio
-        rows = np.arange(len(home.value))
-        self.signed = self._of(away, home, of.functions, of.functions)
-        self.known = self.signed.variance > 0  # NaN: not known
-        self.decisive = np.where(self.known, np.abs(self.signed.value), -1).argmax(-1)
-        bounds = self.signed.bound(LEVEL)
-        self.bounds = np.where(self.known, bounds, np.inf)
-        self.loosest = np.where(self.known, bounds, -1).argmax(-1)
-        self.error = self.signed.error[rows, self.decisive]
-        self.df = self.signed.df[rows, self.decisive]
-        self._compare(of, family, level)
-
-    def _compare(self, of: LinearGap, family: int, level: float) -> None:
-        """P-values and bounds of growth, shrinking and reversal, times the number of functions."""
-        home, away, number = self.home, self.away, len(of.functions)
-        up, down = (
-            of.functions[of.values(self.known, rates.mean).argmax(-1)][:, None]
-            for rates in (away, home)
+def _directions(
+    ends: tuple[Rates, Rates],
+    of: LinearGap,
+    shared: tuple[float | Array, Array | None],
+    signed: Estimate,
+    family: int,
+    level: float,
+) -> dict[str, Array]:
+    """P-values and bounds of growth, shrinking and reversal, times the number of functions."""
+    home, away = ends
+    known, number = signed.variance > 0, len(of.functions)
+    up, down = (
+        of.functions[of.values(known, rates.mean).argmax(-1)][:, None] for rates in (away, home)
+    )
+    more, less, before, after = (
+        with_moderated(contrast(first, second, ups, downs, *shared))
+        for first, second, ups, downs in (
+            (away, home, up, of.functions), (home, away, down, of.functions),
+            (home, None, up, None), (away, None, up, None),
         )
-        more = self._of(away, home, up, of.functions)
-        less = self._of(home, away, down, of.functions)
-        before, after = self._of(home, None, up, None), self._of(away, None, up, None)
-        turned = np.maximum(1 - before.p_above(), after.p_above())[:, 0]
-        # growth among the known functions is growth; the gap is smaller only if every one is
-        p_more = np.where(self.known, more.p_above(), 0.0).max(-1)
-        p_less = np.where(self.known, less.p_above(), 1.0).max(-1)
-        smallest = np.where(self.known, self.signed.p_above(), 1.0).min(-1)
-        self.p = {
-            name: np.fmin(number * p, 1.0)
-            for name, p in (("grew", p_more), ("shrank", p_less), ("reversed", turned))
-        }
-        self.p_signed = np.minimum(number * smallest, 1)
-        tail = level / number
-        self.low, self.least = (
-            np.where(
-                self.known.any(-1),
-                np.where(self.known, more.value - more.critical(one_sided), np.inf).min(-1),
-                -np.inf,
-            )
-            for one_sided in (tail, tail / family)
+    )  # fmt: skip
+    tail = level / number
+    low, least = (
+        np.where(
+            known.any(-1),
+            np.where(known, more.value - more.critical(one_sided), np.inf).min(-1),
+            -np.inf,
         )
-        self.high = -np.where(self.known, less.value - less.critical(tail), -np.inf).min(-1)
-
-    def _of(self, first: Rates, second: Rates | None, up: Array, down: Array | None) -> Estimate:
-        return with_moderated(contrast(first, second, up, down, self.ratio, self.covariance))
-
-
-def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
-    """With what limits each test, and the number that would suffice."""
-    rows = np.arange(len(table))
-    squares = tests.functions[tests.loosest] ** 2
-    shared = 0.0 if tests.covariance is None else tests.covariance
-    parts = {
-        "rows at home": squares * np.maximum(tests.home.variance - shared, 0.0),
-        "rows away": squares * np.maximum(tests.away.variance - shared, 0.0),
+        for one_sided in (tail, tail / family)
+    )
+    # growth among the known functions is growth; the gap is smaller only if every one is
+    p_values = {
+        "p_grew": np.where(known, more.p_above(), 0.0).max(-1),
+        "p_shrank": np.where(known, less.p_above(), 1.0).max(-1),
+        "p_reversed": np.maximum(1 - before.p_above(), after.p_above())[:, 0],
     }
+    return {name: np.fmin(number * p, 1.0) for name, p in p_values.items()} | {
+        "p_signed": np.minimum(number * np.where(known, signed.p_above(), 1.0).min(-1), 1),
+        "low": low,
+        "high": -np.where(known, less.value - less.critical(tail), -np.inf).min(-1),
+        "least": least,
+    }
+
+
+def _limited(
+    table: pd.DataFrame,
+    ends: tuple[Rates, Rates],
+    squares: Array,
+    covariance: Array | None,
+    signed: Estimate,
+    loosest: Array,
+    margin: Array,
+) -> pd.DataFrame:
+    """With what limits each test, and the number that would suffice."""
+    rows, (home, away) = np.arange(len(table)), ends
+    shared = 0.0 if covariance is None else covariance
+    by_rows = [squares * np.maximum(end.variance - shared, 0.0) for end in ends]
     refits = np.zeros(len(table))
     for name in (REFITS, SPLITS):
-        if name in tests.signed.components:
-            refits = np.asarray(tests.signed.components[name].variance)[rows, tests.loosest]
-    variances = np.nan_to_num(np.column_stack([*parts.values(), refits]))
-    n = np.column_stack(
-        [tests.home.n, tests.away.n, np.full(len(table), tests.home.value.shape[-1])]
-    )
-    largest, rates = variances.argmax(1), tests.home.n.shape[1]
+        if name in signed.components:
+            refits = np.asarray(signed.components[name].variance)[rows, loosest]
+    variances = np.nan_to_num(np.column_stack([*by_rows, refits]))
+    n = np.column_stack([home.n, away.n, np.full(len(table), home.value.shape[-1])])
+    largest, rates = variances.argmax(1), home.n.shape[1]
     share, have = variances[rows, largest], n[rows, largest]
-    tails = LEVEL / (len(tests.functions) * max(1, len(table)))
+    tails = LEVEL / (signed.value.shape[-1] * max(1, len(table)))
     target = (margin / (special.ndtri(1 - tails) + special.ndtri(POWER))) ** 2
     total = variances.sum(1)
     rest = total - share
@@ -313,7 +302,7 @@ def _limited(table: pd.DataFrame, tests: _Tests, margin: Array) -> pd.DataFrame:
         factor = total / target
     names = np.repeat(["rows at home", "rows away", "refits"], [rates, rates, 1])
     unknown = ~np.isfinite(table["bound"].to_numpy())
-    counts = np.column_stack([tests.home.n, tests.away.n])
+    counts = n[:, :-1]
     fewest = counts.argmin(1)
     largest = np.where(unknown, fewest, largest)
     return table.assign(

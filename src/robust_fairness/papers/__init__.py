@@ -30,8 +30,8 @@
 
 ``<paper>/published.csv`` has the printed numbers as fractions (``report.views.published``).
 ``<paper>/views.py`` has the functions of its views, which ``views.yml`` declares; ``measured``, the
-scores that its claims are about; and ``concerns``: whether a run has any of them, without which the
-page of the run does not compute the section.
+scores that its claims are about; and ``ABOUT``: the runs that may have any of them, without which
+the page of a run does not compute the section.
 """
 
 from robust_fairness.report.claims.declared import PAPERS

@@ -1,8 +1,7 @@
 """Reports: views of the results of a run, figures, and the HTML page that holds them."""
 
 from robust_fairness.report.first_screen import comparison
-from robust_fairness.report.page import report, trade_off_figure
+from robust_fairness.report.page import report, summary_table, trade_off_figure
 from robust_fairness.report.results import Results
-from robust_fairness.report.summary import summary_table
 
 __all__ = ["Results", "comparison", "report", "summary_table", "trade_off_figure"]

@@ -7,7 +7,7 @@ Here every method of a run is ranked by all of them, and by how it fares under i
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from robust_fairness.numbers.estimate import over_refits
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report.ranks import FEWEST, compared, comparison_of
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
-from robust_fairness.report.statistics import kendall_tau, mean_tau, rank_agreement, sizes_of_splits
+from robust_fairness.report.statistics import kendall_tau, mean_tau, rank_agreement
 
 PLAIN = "erm"
 UNFAIRNESS = ("delta_eo", "faircocco_eo", "worst_group_accuracy")  # followed under shift
@@ -60,20 +60,18 @@ def tables_of(results: Results, measures: Sequence[str]) -> dict[str, pd.DataFra
     """
     result = {}
     for measure in measures:
-        values = by_seed(results, measure)
-        shifted = values[_is_shifted(values)]
+        result[measure], shifted = _parted(by_seed(results, measure))
         severity = shifted.index.to_frame()["severity"]
         largest = severity.groupby(level=["dataset", "shift"], sort=False).transform("max")
-        shifted = shifted[severity == largest]
-        result[measure] = values[~_is_shifted(values)].droplevel(["shift", "severity"])
-        means = shifted.groupby(level=["dataset", "seed"], sort=False)
+        means = shifted[severity == largest].groupby(level=["dataset", "seed"], sort=False)
         result[f"{measure} under shift"] = means.agg(partial(pd.Series.mean, skipna=False))
     return {name: frame for name, frame in result.items() if len(frame)}
 
 
-def _is_shifted(values: pd.DataFrame) -> np.ndarray:
-    """Which rows of ``by_seed`` are of shifted test sets."""
-    return values.index.get_level_values("shift") != UNSHIFTED
+def _parted(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows of ``by_seed`` by dataset and seed without a shift, and those under shift."""
+    shifted = values.index.get_level_values("shift") != UNSHIFTED
+    return values[~shifted].droplevel(["shift", "severity"]), values[shifted]
 
 
 def kendall_over_datasets(results: Results) -> pd.DataFrame:
@@ -154,26 +152,23 @@ def survival(results: Results) -> pd.DataFrame:
         worse=("worse", "sum"),
         better=("better", "sum"),
     )
-    taus = [_tau_of_shifts(results, metric) for metric in UNFAIRNESS]
+    taus = []
+    for metric in UNFAIRNESS:
+        with_shift, without = (
+            frame.groupby(level=PLACE, sort=False).mean()
+            for frame in _with_and_without(by_seed(results, metric))
+        )
+        tau = kendall_tau(with_shift.to_numpy(), without.to_numpy())
+        taus.append(pd.Series(tau, with_shift.index))
     result["tau"] = pd.concat(taus, keys=UNFAIRNESS, names=["metric"]).reindex(result.index)
     result["change for the worse"] = -result.pop("change")
     columns = ["metric", *PLACE, "methods", "tau", "change for the worse", "worse", "better"]
     return result.reset_index()[columns]
 
 
-def _tau_of_shifts(results: Results, metric: str) -> pd.Series:
-    """Kendall's tau between the orders of the methods without and with every shift."""
-    orders = [
-        frame.groupby(level=PLACE, sort=False).mean()
-        for frame in _with_and_without(by_seed(results, metric))
-    ]
-    return pd.Series(kendall_tau(*(order.to_numpy() for order in orders)), orders[0].index)
-
-
 def _with_and_without(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Shifted rows of ``by_seed``, and for each the unshifted one of its dataset and seed."""
-    shifted = values[_is_shifted(values)]
-    unshifted = values[~_is_shifted(values)].droplevel(["shift", "severity"])
+    unshifted, shifted = _parted(values)
     same = unshifted.reindex(shifted.droplevel(["shift", "severity"]).index)
     return _common(shifted, same.set_axis(shifted.index))
 
@@ -200,40 +195,26 @@ def tests(results: Results) -> pd.DataFrame:
         to_plain = values.drop(columns=PLAIN, errors="ignore").sub(plain, axis=0)
         differences = {WITH_PLAIN: to_plain, WITH_UNSHIFTED: with_shift - without}
         for compared_with, difference in differences.items():
-            result = _tested(difference, ratio)
+            wide = difference.rename_axis(columns="method").stack().dropna()  # noqa: PD013
+            wide = wide.unstack("seed")  # noqa: PD010
+            place = wide.index.to_frame(index=False)
+            seeds = wide.to_numpy(float)
+            shares = place["dataset"].map(ratio).fillna(0.0).to_numpy(float)
+            result = concluded(over_refits(seeds, shares), np.isfinite(seeds).sum(-1))
+            tested = np.where(place["shift"] == UNSHIFTED, "unshifted", "under shift")
+            better, worse = result["sign"] > 0, result["sign"] < 0
+            result = pd.concat([place, result], axis=1).assign(tested=tested)
+            result = result.assign(better=better, worse=worse)
             parts.append(result.assign(metric=metric, compared=compared_with))
     return pd.concat(parts, ignore_index=True)
 
 
-def _tested(differences: pd.DataFrame, ratio: pd.Series) -> pd.DataFrame:
-    """Tests of all methods and test sets of differences by seed."""
-    wide = differences.rename_axis(columns="method").stack().dropna().unstack("seed")  # noqa: PD010, PD013
-    place = wide.index.to_frame(index=False)
-    shares = place["dataset"].map(ratio).fillna(0.0).to_numpy(float)
-    values = wide.to_numpy(float)
-    result = concluded(over_refits(values, shares), np.isfinite(values).sum(-1))
-    result = pd.concat([place, result], axis=1)
-    return result.assign(
-        tested=np.where(result["shift"] == UNSHIFTED, "unshifted", "under shift"),
-        better=result["sign"] > 0,
-        worse=result["sign"] < 0,
-    )
-
-
-def against_plain(results: Results) -> pd.DataFrame:
-    """The tests of every method against plain training."""
-    return where(tests(results), compared=WITH_PLAIN)
-
-
 def significant(results: Results) -> pd.DataFrame:
-    """How many tests of every metric and comparison say better and worse, and where."""
-    return counted(tests(results), ["metric", "compared", "tested"])
-
-
-def counted(rows: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The number of tests by key, of those better and worse, and the datasets of the former."""
-    groups = rows.groupby(key, sort=False)
-    counts = groups.agg(tests=("sign", "size"), better=("better", "sum"), worse=("worse", "sum"))
+    """The number of tests of every metric and comparison, how many are better and worse, where."""
+    key, rows = ["metric", "compared", "tested"], tests(results)
+    counts = rows.groupby(key, sort=False).agg(
+        tests=("sign", "size"), better=("better", "sum"), worse=("worse", "sum")
+    )
     better = rows[rows["better"]].groupby(key, sort=False)["dataset"]
     names = better.agg(lambda names: ", ".join(dict.fromkeys(names))).rename("better on")
     return counts.join(names).fillna({"better on": ""}).reset_index()
@@ -247,7 +228,7 @@ def kept(results: Results) -> pd.DataFrame:
         that are fairer than plain training without the shift, how many of these still are with it,
         how many are worse than plain training, and the share that is left of their mean advantage.
     """
-    rows = against_plain(results)
+    rows = where(tests(results), compared=WITH_PLAIN)
     place, without = ["metric", "dataset", "method"], rows["shift"] == UNSHIFTED
     fairer = rows[without & rows["better"] & rows["metric"].isin(UNFAIRNESS)]
     pairs = rows[~without].merge(fairer, on=place, suffixes=("", " without"))
@@ -262,11 +243,6 @@ def kept(results: Results) -> pd.DataFrame:
     )
     result["share left"] = result.pop("with") / result.pop("without")
     return result.reset_index()
-
-
-def sizes(results: Results) -> pd.DataFrame:
-    """``sizes_of_splits`` of a run."""
-    return sizes_of_splits(results.splits)
 
 
 def ceilings(results: Results) -> pd.DataFrame:
@@ -302,21 +278,14 @@ def average_ranks(results: Results) -> pd.DataFrame:
         critical_difference (Nemenyi's).
     """
     parts = []
-    for metric in COMPARED:
-        for tested, shifted in (("unshifted", False), ("under shift", True)):
-            result = comparison_of(results.metrics, metric, shifted)
-            if result.test:
-                parts.append(
-                    result.ranks.rename_axis("method")
-                    .reset_index(name="rank")
-                    .assign(
-                        metric=metric,
-                        tested=tested,
-                        datasets=len(result.datasets),
-                        p=result.test.p,
-                        critical_difference=result.critical_difference,
-                    )  # fmt: skip
-                )
+    for metric, shifted in product(COMPARED, (False, True)):
+        result = comparison_of(results.metrics, metric, shifted)
+        if result.test:
+            ranks = result.ranks.rename_axis("method").reset_index(name="rank")
+            tested = "under shift" if shifted else "unshifted"
+            datasets, p = len(result.datasets), result.test.p
+            ranks = ranks.assign(metric=metric, tested=tested, datasets=datasets, p=p)
+            parts.append(ranks.assign(critical_difference=result.critical_difference))
     columns = ["metric", "tested", "method", "rank", "datasets", "p", "critical_difference"]
     return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)
 

@@ -72,28 +72,25 @@ def summarised(metrics: pd.DataFrame, part: "Shown") -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Shown:
-    """A metric that a figure shows."""
+    """A metric that a figure shows, with its first attribute, and what its axis is called."""
 
     metric: str
     attribute: str
-
-    @property
-    def higher(self) -> bool:
-        """Whether higher values are better."""
-        return find_metric(self.metric).better == "higher"
-
-    @property
-    def title(self) -> str:
-        """Name, attribute and direction, for an axis."""
-        by = f"by {self.attribute}, " if self.attribute else ""
-        return f"{self.metric}<br>{by}{'higher' if self.higher else 'lower'} is better"
+    higher: bool  # whether higher values are better
+    title: str
 
 
 def shown(metrics: pd.DataFrame, names: tuple[str, ...]) -> Shown | None:
     """The first of some metrics that has values, with its first attribute, the sensitive one."""
     first = metrics[metrics["value"].notna()].drop_duplicates("metric").set_index("metric")
     metric = next((name for name in names if name in first.index), None)
-    return Shown(metric, str(first.loc[metric, "attribute"])) if metric else None
+    if metric is None:
+        return None
+    attribute = str(first.loc[metric, "attribute"])
+    higher = find_metric(metric).better == "higher"
+    by = f"by {attribute}, " if attribute else ""
+    title = f"{metric}<br>{by}{'higher' if higher else 'lower'} is better"
+    return Shown(metric, attribute, higher, title)
 
 
 def trade_off(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
@@ -249,7 +246,8 @@ def by_group(metrics: pd.DataFrame, dataset: str) -> go.Figure | None:
         }
         for number, (method, of_method) in enumerate(bars.groupby("method", sort=False))
     ]
-    metric = Shown(rates.metric, "").title  # the other axis names the attribute
+    # the other axis names the attribute
+    metric = f"{rates.metric}<br>{'higher' if rates.higher else 'lower'} is better"
     title = f"{dataset}: {rates.metric} by {rates.attribute}{further}"
     figure = panelled(title, [Panel("", rates.attribute, metric)], traces)
     return figure.update_xaxes(type="category").update_layout(scattermode="group")

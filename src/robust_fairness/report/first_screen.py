@@ -1,6 +1,7 @@
 """The first screen of the report: the answer, its plot, what limits it, the matrix."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,28 +11,29 @@ from robust_fairness.core.numbers import counted
 from robust_fairness.core.rendering.html import rendered
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import also, answer, fairer, in_points, limit, worst_first
-from robust_fairness.numbers.estimate import FEWEST_REFITS, LEVEL
-from robust_fairness.report.fairer import advantages
+from robust_fairness.numbers.estimate import FEWEST_REFITS, LEVEL, over_refits
 from robust_fairness.report.matrix import (
     PAIR,
     PLACE,
     SMALL,
     homes,
+    is_plain,
     matrices,
     matrix,
     noun_of,
     undefined,
     words_of,
 )
-from robust_fairness.report.matrix_plots import plot, trade_off
-from robust_fairness.report.matrix_table import table_of
-from robust_fairness.report.pairs import METHOD_QUESTION, MODEL_QUESTION
-from robust_fairness.report.rates import test_set_name
-from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
+from robust_fairness.report.matrix_shown import plot, table_of, trade_off
+from robust_fairness.report.pairs import METHOD_QUESTION, MODEL_QUESTION, test_set_name
+from robust_fairness.report.results import UNSHIFTED, Results, where
 
 ALL = "all datasets"
 LISTED = 5  # names that are listed
 TRIVIALITY = {"constant_accuracy", "selection_rate_by_group"}  # metrics that find trivial models
+
+MODELS = ["data", "dataset", "attribute", "network"]  # that methods are compared among
+DECLINED = ("trivial", "missing")  # states of a model whose gap says nothing
 
 
 def panels(
@@ -47,11 +49,17 @@ def panels(
     by_gap = matrices(results, failed)
     several = max((rows["seeds"].max() for rows in by_gap.values()), default=0) >= FEWEST_REFITS
     of_methods = matrices(results, question=METHOD_QUESTION) if several else by_gap
-    better = {gap: advantages(of_methods[gap], gap, results) for gap in by_gap}
-    shown = [
-        panel(rows, gap, data, results) | {"unknown": unknown, "fairer": _fairer(better[gap], data)}
-        for gap, data, rows in _parts(by_gap, results)
-    ]
+    shown = []
+    for gap, rows in by_gap.items():
+        better = advantages(of_methods[gap], gap, results)
+        names = dict.fromkeys([*rows["data"], *(data for data, _ in undefined(results, gap))])
+        whole = [ALL] if len(names) > 1 else []
+        for data in [*whole, *map(str, names)]:
+            of_data, methods = (
+                part if data == ALL else part[part["data"] == data] for part in (rows, better)
+            )
+            content = panel(of_data, gap, data, results)
+            shown.append(content | {"unknown": unknown, "fairer": fairer(methods)})
     if shown:
         shown[0] |= _headline(by_gap, results)
     return [content | {"id": f"panel-{number}"} for number, content in enumerate(shown)]
@@ -75,11 +83,6 @@ def _headline(by_gap: Mapping[str, pd.DataFrame], results: Results) -> dict[str,
         "further": [text for text in further if text],
         "limit": limit(pairs[leading]) if said[leading].startswith("Unknown") else "",
     }
-
-
-def _fairer(methods: pd.DataFrame, data: str) -> str:
-    """The answer about methods, of all datasets or of one."""
-    return fairer(methods if data == ALL else methods[methods["data"] == data])
 
 
 def answers(results: Results) -> list[str]:
@@ -110,18 +113,6 @@ def comparison(first: Results, second: Results, names: tuple[str, str]) -> str:
     return rendered("robust_fairness.report", "comparison.html", panels=both, names=names)
 
 
-def _parts(
-    by_gap: Mapping[str, pd.DataFrame], results: Results
-) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Gap, dataset and rows of every panel; none where nothing can be estimated."""
-    for gap, rows in by_gap.items():
-        names = dict.fromkeys([*rows["data"], *(data for data, _ in undefined(results, gap))])
-        if len(names) > 1:
-            yield gap, ALL, rows
-        for name in names:
-            yield gap, str(name), rows[rows["data"] == name]
-
-
 def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str, Any]:
     """Answer, plots and matrices of some rows of a matrix; of all datasets the worst lines."""
     rows = _compared(rows)
@@ -130,13 +121,19 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
     noun = noun_of(gap)
     overall = answer(pairs, gap=noun)
     looks = {name: look for look, name in enumerate(rows["method"].unique())}
-    titled = [(_title(name, part, len(parts) == 1, noun), part) for _, name, part in parts]
     at_home = where(homes(results, gap), dataset=rows["dataset"].unique())
-    refits = _refits(results, gap)
-    drawings = [
-        plot(part, title, looks, _in_home(at_home, part), refits)
-        for title, part in titled or [("", rows)]
-    ]
+    scores = where(results.selected, metric=gap, group="").dropna(subset="value")
+    value = 1 - scores["value"] if find_metric(gap).better == "higher" else scores["value"]
+    refits = value.groupby([scores[name] for name in PAIR]).agg(list).to_dict()
+    plots = []
+    for _, name, part in parts or [("", "", rows)]:
+        said = [f"By {name}."] if name else []
+        if len(parts) > 1:
+            said.append(f"{answer(part.assign(attribute=''), gap=noun)}.")
+        alone = part["dataset"].unique()  # several sets of domains of home are not drawn
+        place = {"dataset": alone, "attribute": part["attribute"].unique()[:1]}
+        domains = where(at_home, **place) if len(alone) == 1 else at_home.iloc[:0]
+        plots.append(plot(part, " ".join(said), looks, domains, refits))
     return {
         "gap": gap,
         "words": words_of(gap),
@@ -148,17 +145,69 @@ def panel(rows: pd.DataFrame, gap: str, data: str, results: Results) -> dict[str
         "homes": _listed([*at_home["domain"].unique()], "domains") if len(at_home) else "",
         "answers": told if data == ALL or len(told) > len(parts) else [],
         "about": _about(rows, data, results),
-        "plots": [drawn for drawn in drawings if drawn],
+        "plots": [drawn for drawn in plots if drawn],
         "limit": limit(pairs) if overall.startswith("Unknown") else "",
         "again": _again(rows, results, gap),
         "matrices": [table_of(part, place, name, gap) for place, name, part in parts],
-        "margin": margins(rows),
+        "margin": " or ".join(f"{100 * size:g}" for size in sorted({*rows["margin"].dropna()})),
         "trade_off": [
             drawn for _, name, part in parts if (drawn := trade_off(part, name, looks, noun))
         ],
         "tests": counted({"tests": int(rows["p"].count())}),
         "level": f"{100 * LEVEL:g} %",
     }
+
+
+def advantages(rows: pd.DataFrame, gap: str, results: Results) -> pd.DataFrame:
+    """By how much methods have a smaller gap than plain training, in every other test set.
+
+    Differences are paired over seeds, of which there are at least ``FEWEST_REFITS``; the bounds of
+    all methods, datasets and attributes hold together (Bonferroni), since the least of those of
+    several test sets is taken. A method that predicts trivially in some test set is left out.
+
+    Args:
+        rows: the matrix of the gap, ``matrix.matrices``.
+        gap: its name.
+        results: the tables of the run.
+
+    Returns:
+        Columns data, attribute, method, least (lower 95 % bound in the test set where it is
+        smallest; missing with too few seeds) and accuracy (mean over test sets minus that of plain
+        training), a row for each method that has plain training with the same network beside it.
+    """
+    plain = is_plain(rows)
+    rows = rows.assign(there=rows["accuracy"] + rows["accuracy_change"])
+    compared = []
+    for key, part in rows.groupby(MODELS, sort=False):
+        names = rows.loc[part.index[plain[part.index]], "method"].unique()
+        for method, of_method in part[~plain[part.index]].groupby("method", sort=False):
+            if len(names) and not of_method["state"].isin(DECLINED).any():
+                of_plain = part[part["method"] == names[0]]
+                accuracy = float(of_method["there"].mean()) - float(of_plain["there"].mean())
+                compared.append((*key, names[0], method, accuracy))
+    table = pd.DataFrame(compared, columns=[*MODELS, "plain", "method", "accuracy"])
+    scores = where(results.selected, metric=gap, group="")
+    if find_metric(gap).better == "higher":
+        scores = scores.assign(value=1 - scores["value"])
+    keys = ["dataset", "attribute", "method", *PLACE]
+    by_seed = scores.pivot_table("value", keys, "seed")
+    methods = table[["dataset", "attribute", "method", "plain"]].reset_index(names="of")
+    pairs = methods.merge(rows[keys], on=keys[:3])
+    of_plain, of_method = (
+        by_seed.reindex(pd.MultiIndex.from_frame(pairs.assign(method=pairs[name])[keys]))
+        for name in ("plain", "method")
+    )
+    difference = of_plain.to_numpy(np.float64) - of_method.to_numpy(np.float64)
+    # seeds that have all test sets
+    whole = pd.DataFrame(np.isfinite(difference)).groupby(pairs["of"]).transform("all").to_numpy()
+    enough = whole.sum(1) >= FEWEST_REFITS
+    ratio = results.sizes_of_splits["ratio"].reindex(pairs["dataset"]).fillna(0.0).to_numpy()
+    estimate = over_refits(np.where(whole, difference, np.nan), ratio)
+    level = LEVEL / max(pairs["of"][enough].nunique(), 1)
+    bound = np.where(enough, estimate.value - estimate.critical(level), np.nan)
+    least = pd.Series(bound).groupby(pairs["of"]).agg(partial(pd.Series.min, skipna=False))
+    table["least"] = least.reindex(table.index).to_numpy()
+    return table[["data", "attribute", "method", "least", "accuracy"]]
 
 
 def _by_attribute(rows: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
@@ -180,11 +229,17 @@ def _lacking(
     told: Collection[tuple[str, str]], gap: str, data: str, results: Results
 ) -> dict[tuple[str, str], str]:
     """Why nothing can be said of a dataset and an attribute that are not among those told of."""
-    return {
-        key: f"Unknown: the {noun_of(gap)} cannot be estimated; {why}{_merge(small)}"
-        for key, (why, small) in undefined(results, gap).items()
-        if data in (ALL, key[0]) and key not in told
-    }
+    said = {}
+    for key, (why, small) in undefined(results, gap).items():
+        if data in (ALL, key[0]) and key not in told:
+            more = f" and {len(small) - LISTED} more" if len(small) > LISTED else ""
+            merge = (
+                f"; groups with fewer than {SMALL} rows of a class: {', '.join(small[:LISTED])}"
+                f"{more}; merge them with `values:` of the attribute"
+            )
+            reason = f"{why}{merge if small else ''}"
+            said[key] = f"Unknown: the {noun_of(gap)} cannot be estimated; {reason}"
+    return said
 
 
 def _pairs(rows: pd.DataFrame, gap: str, data: str, results: Results) -> pd.DataFrame:
@@ -204,13 +259,6 @@ def _answers(rows: pd.DataFrame, gap: str, data: str, results: Results) -> list[
     }
     by_key |= _lacking(by_key, gap, data, results)
     return [(", ".join(filter(None, key)), said) for key, said in by_key.items()]
-
-
-def _in_home(at_home: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """The domains of home of some rows of a matrix; none where several sets of domains are."""
-    if rows["dataset"].nunique() != 1:
-        return at_home.iloc[:0]
-    return where(at_home, dataset=rows["dataset"].iloc[0], attribute=rows["attribute"].iloc[0])
 
 
 def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame, noun: str) -> list[str]:
@@ -241,25 +289,6 @@ def _warnings(rows: pd.DataFrame, at_home: pd.DataFrame, noun: str) -> list[str]
                 "together."
             )
     return said
-
-
-@computed_once
-def _refits(results: Results, gap: str) -> Mapping[Any, list[float]]:
-    """The gap of every training, by cell, test set and attribute."""
-    scores = where(results.selected, metric=gap, group="").dropna(subset="value")
-    value = 1 - scores["value"] if find_metric(gap).better == "higher" else scores["value"]
-    return value.groupby([scores[name] for name in PAIR]).agg(list).to_dict()
-
-
-def _merge(small: Sequence[str]) -> str:
-    """Which groups are too small, of an attribute that cannot be estimated."""
-    if not small:
-        return ""
-    more = f" and {len(small) - LISTED} more" if len(small) > LISTED else ""
-    return (
-        f"; groups with fewer than {SMALL} rows of a class: {', '.join(small[:LISTED])}{more}; "
-        "merge them with `values:` of the attribute"
-    )
 
 
 def _about(rows: pd.DataFrame, data: str, results: Results) -> str:
@@ -321,16 +350,3 @@ def _again(rows: pd.DataFrame, results: Results, gap: str) -> str:
     said = answer(pairs, gap=noun_of(gap))
     helps = f". {limit(pairs)}" if said.startswith("Unknown") and limit(pairs) else ""
     return f"{about} ({seeds} trainings of each): {said}{helps}"
-
-
-def margins(rows: pd.DataFrame) -> str:
-    """The margins in percentage points, the smallest first."""
-    return " or ".join(f"{100 * margin:g}" for margin in sorted(set(rows["margin"].dropna())))
-
-
-def _title(attribute: str, rows: pd.DataFrame, alone: bool, noun: str) -> str:
-    """Heading of a plot: the attribute, and its answer where there are several."""
-    if alone:
-        return f"By {attribute}." if attribute else ""
-    said = answer(rows.assign(attribute=""), gap=noun)
-    return f"By {attribute}. {said}." if attribute else f"{said}."

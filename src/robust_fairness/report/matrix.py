@@ -22,7 +22,7 @@ independent, which overstates the error.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,14 +34,18 @@ from robust_fairness.numbers.quantities import Quantity
 from robust_fairness.numbers.rates import LinearGap, contrast
 from robust_fairness.numbers.verdicts import VERDICTS, Question, holm, judged
 from robust_fairness.report.agreement import PLAIN
-from robust_fairness.report.pairs import BOUNDS, METHOD_QUESTION, MOST_GROUPS, Pairs, tests_of
-from robust_fairness.report.rates import (
+from robust_fairness.report.pairs import (
+    BOUNDS,
     CELL,
+    METHOD_QUESTION,
+    MOST_GROUPS,
     PLACE,
     Measured,
+    Pairs,
     counts_of_tests,
     scores_of_tests,
     test_sets,
+    tests_of,
 )
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
 
@@ -106,34 +110,18 @@ def matrices(
         ``state`` may also be ``trivial``, where the model's predictions are, or those of more than
         half of the method's seeds, or ``missing``.
     """
-    return dict(_each_gap(results, failed, question))
+    names = gaps_among(results.selected["metric"].unique())
+    reasons = tuple((failed or {}).items())
+    made = {name: _matrix_of(results, name, reasons, question) for name in names}
+    known = {name: rows for name, rows in made.items() if rows is not None}
+    # without any a page still says why
+    return known or {name: NO_PAIRS for name in names if undefined(results, name)}
 
 
 def matrix(results: Results, gap: str, question: Question) -> pd.DataFrame:
     """One of ``matrices``, which are not all made for it."""
     rows = _matrix_of(results, gap, (), question)
     return NO_PAIRS if rows is None else rows
-
-
-def preferred(results: Results) -> tuple[str, pd.DataFrame] | None:
-    """The first of ``matrices`` with its gap, if there is one."""
-    return next(_each_gap(results), None)
-
-
-def _each_gap(
-    results: Results,
-    failed: Mapping[tuple[str, str], str] | None = None,
-    question: Question | None = None,
-) -> Iterator[tuple[str, pd.DataFrame]]:
-    names = gaps_among(results.selected["metric"].unique())
-    reasons, estimated = tuple((failed or {}).items()), False
-    for name in names:
-        rows = _matrix_of(results, name, reasons, question)
-        if rows is not None:
-            yield name, rows
-            estimated = True
-    if not estimated:  # a page still says why
-        yield from ((name, NO_PAIRS) for name in names if undefined(results, name))
 
 
 def gaps_among(names: Collection[str]) -> list[str]:
@@ -160,10 +148,31 @@ def _matrix_of(
     failed: tuple[tuple[tuple[str, str], str], ...],
     question: Question | None,
 ) -> pd.DataFrame | None:
-    """The matrix of a gap; None where no gap is known at home and in another test set."""
+    """The matrix of a gap, with accuracy, trivial predictors and missing cells.
+
+    None where no gap is known at home and in another test set.
+    """
     tests = tests_of(results, name, question)
-    away = tests[tests["shift"] != UNSHIFTED] if tests is not None else tests
-    return None if away is None else _matrix(away, results, dict(failed), question)
+    if tests is None:
+        return None
+    rows = judged(tests[tests["shift"] != UNSHIFTED])
+    rows = rows.join(_accuracies(results, question), on="test").join(_trivial(results), on="test")
+    of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
+    of_model = rows.pop("first_trivial").eq(True)
+    trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
+    rows["state"] = rows["state"].mask(trivial, "trivial")
+    rows["state"] = rows["state"].mask(rows["reason"] != "", "not estimable")
+    missing = [
+        {"dataset": dataset, "method": method, "algorithm": method, "network": "",
+         "postprocessing": "", "reason": reason, "state": "missing", "seeds": 0}
+        for (dataset, method), reason in failed
+    ]  # fmt: skip
+    absent = pd.DataFrame(missing, columns=["dataset", *MODEL, "reason", "state", "seeds"])
+    sets = rows[["dataset", "data", "trained_on", "attribute", "margin", *PLACE]].drop_duplicates()
+    rows = pd.concat([rows, absent.merge(sets, on="dataset")], ignore_index=True)
+    rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
+    texts: dict[Any, Any] = dict.fromkeys(rows[MATRIX].select_dtypes("string"), object)
+    return rows[MATRIX].astype(texts).copy()  # in one block for each type
 
 
 def homes(results: Results, name: str) -> pd.DataFrame:
@@ -177,40 +186,6 @@ def homes(results: Results, name: str) -> pd.DataFrame:
     if tests is None:
         return NO_PAIRS
     return tests[tests["shift"] == UNSHIFTED].reindex(columns=MATRIX)
-
-
-def _matrix(
-    tests: pd.DataFrame,
-    results: Results,
-    failed: Mapping[tuple[str, str], str],
-    question: Question | None,
-) -> pd.DataFrame:
-    """All tests of a gap, adjusted, with accuracy, trivial predictors and missing cells."""
-    rows = judged(tests)
-    rows = rows.join(_accuracies(results, question), on="test").join(_trivial(results), on="test")
-    of_method = rows.pop("trivial") > 0.5  # noqa: PLR2004 - half of the seeds
-    of_model = rows.pop("first_trivial").eq(True)
-    trivial = of_method.where(rows["question"] == METHOD_QUESTION, of_model)
-    rows["state"] = rows["state"].mask(trivial, "trivial")
-    rows["state"] = rows["state"].mask(rows["reason"] != "", "not estimable")
-    rows = pd.concat([rows, _missing(rows, failed)], ignore_index=True)
-    rows["accuracy_changed"] = rows["accuracy_changed"].eq(True)
-    texts: dict[Any, Any] = dict.fromkeys(rows[MATRIX].select_dtypes("string"), object)
-    return rows[MATRIX].astype(texts).copy()  # in one block for each type
-
-
-def _missing(rows: pd.DataFrame, failed: Mapping[tuple[str, str], str]) -> pd.DataFrame:
-    """Rows of failed cells on the test sets of their dataset."""
-    sets = rows[["dataset", "data", "trained_on", "attribute", "margin", *PLACE]].drop_duplicates()
-    absent = pd.DataFrame(
-        [
-            {"dataset": dataset, "method": method, "algorithm": method, "network": "",
-             "postprocessing": "", "reason": reason, "state": "missing", "seeds": 0}
-            for (dataset, method), reason in failed.items()
-        ],
-        columns=["dataset", *MODEL, "reason", "state", "seeds"],
-    )  # fmt: skip
-    return absent.merge(sets, on="dataset")
 
 
 @computed_once
@@ -301,7 +276,12 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
     ):
         if not results.declares(whole["dataset"].iloc[0], str(attribute)):
             continue
-        sizes = _smallest(results, tuple(whole["dataset"].unique()), str(attribute))
+        counts = where(
+            results.selected_counts, dataset=whole["dataset"].unique(), attribute=attribute
+        )
+        by_class = counts.groupby([*REPLICA, "group", "label"], sort=False)["n"].sum()
+        smallest = by_class.unstack(fill_value=0).min(axis=1)
+        sizes = smallest.groupby("group", sort=False).min()  # of the test set with fewest rows
         if len(sizes) > MOST_GROUPS:
             reason = f"{len(sizes)} groups; gaps are compared between at most {MOST_GROUPS}"
         elif len(whole) and whole["value"].isna().all():
@@ -312,21 +292,10 @@ def undefined(results: Results, gap_name: str) -> dict[tuple[str, str], tuple[st
     return reasons
 
 
-def _smallest(results: Results, datasets: Sequence[str], attribute: str) -> pd.Series:
-    """Rows of a class in the test set that has fewest of them, by group."""
-    counts = where(results.selected_counts, dataset=datasets, attribute=attribute)
-    sizes = (
-        counts.groupby([*REPLICA, "group", "label"], sort=False)["n"].sum().unstack(fill_value=0)
-    )
-    return sizes.min(axis=1).groupby("group", sort=False).min()
-
-
-def _error_name(name: str) -> str:
-    """The name of a metric as the matrix has its values: what should be low."""
-    return name if find_metric(name).better == "lower" else f"1 - {name}"
-
-
 def table(results: Results) -> pd.DataFrame:
-    """The matrices of all gaps, with the column metric."""
-    parts = [rows.assign(metric=_error_name(name)) for name, rows in matrices(results).items()]
+    """The matrices of all gaps, with the column metric: what should be low."""
+    parts = [
+        rows.assign(metric=name if find_metric(name).better == "lower" else f"1 - {name}")
+        for name, rows in matrices(results).items()
+    ]
     return pd.concat(parts)[["metric", *MATRIX]] if parts else pd.DataFrame()

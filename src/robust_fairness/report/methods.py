@@ -1,4 +1,4 @@
-"""The table for methods: scores of every method, and their differences to a baseline.
+"""Tables of methods: their scores with differences to a baseline, and which trials are selected.
 
 A score of a method is the mean over seeds of the scores of its trained models, also of gaps: the
 mean of the gaps, not the gap of mean rates. The standard deviation is that over seeds.
@@ -13,7 +13,7 @@ from robust_fairness.core.errors import unknown_name
 from robust_fairness.numbers.estimate import over_refits
 from robust_fairness.numbers.verdicts import concluded
 from robust_fairness.report.figures import FAIRNESS, QUALITY
-from robust_fairness.report.results import UNSHIFTED, Results, where
+from robust_fairness.report.results import CELL, UNSHIFTED, Results, where
 
 PLAIN = "erm"
 HOME, MEAN = "home", "mean under shift"
@@ -58,33 +58,26 @@ def methods(
     rows = rows.dropna(subset="value")
     if rows.empty:
         return pd.DataFrame(columns=COLUMNS)
-    rows = rows.assign(tested=_test_sets(rows))
+    is_shifted = rows["shift"] != UNSHIFTED
     if mean_under_shift:
-        rows = _with_mean(rows)
+        # of the seeds that have a score on all shifted test sets
+        shifted, home = rows[is_shifted], rows[~is_shifted].assign(tested=HOME)
+        largest = shifted.groupby(["dataset", "shift"])["severity"].transform("max")
+        keys = ["dataset", "attribute", "metric", "method", "seed"]
+        scores = shifted[shifted["severity"] == largest].groupby(keys, sort=False)["value"]
+        means = scores.agg(["mean", "size"]).reset_index()
+        most = means.groupby(["dataset", "attribute", "metric"])["size"].transform("max")
+        means = means[means["size"] == most].rename(columns={"mean": "value"})
+        rows = pd.concat([home, means.assign(tested=MEAN)])
+    else:
+        severity = rows["severity"].map(" {:g}".format).where(rows["severity"] != 0, "")
+        place = (rows["shift"] + severity).where(rows["domain"] == "", rows["domain"])
+        rows = rows.assign(tested=place.where(is_shifted, HOME))
     rows = pd.concat([where(rows, metric=name) for name in (metrics or known["metric"])])
     result = _compared(rows, against, results.sizes_of_splits["ratio"])[COLUMNS]
     return result.sort_values(
         PLACE, key=lambda names: pd.factorize(names)[0], kind="stable", ignore_index=True
     )
-
-
-def _test_sets(rows: pd.DataFrame) -> pd.Series:
-    """``HOME``, the name of another domain, or a synthetic shift with its severity."""
-    severity = rows["severity"].map(" {:g}".format).where(rows["severity"] != 0, "")
-    shift = (rows["shift"] + severity).where(rows["domain"] == "", rows["domain"])
-    return shift.where(rows["shift"] != UNSHIFTED, HOME)
-
-
-def _with_mean(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows at home, and means of the seeds that have a score on all shifted test sets."""
-    shifted = rows[rows["shift"] != UNSHIFTED]
-    largest = shifted.groupby(["dataset", "shift"])["severity"].transform("max")
-    keys = ["dataset", "attribute", "metric", "method", "seed"]
-    scores = shifted[shifted["severity"] == largest].groupby(keys, sort=False)["value"]
-    means = scores.agg(["mean", "size"]).reset_index()
-    most = means.groupby(["dataset", "attribute", "metric"])["size"].transform("max")
-    means = means[means["size"] == most].rename(columns={"mean": "value"})
-    return pd.concat([rows[rows["shift"] == UNSHIFTED], means.assign(tested=MEAN)])
 
 
 def _compared(rows: pd.DataFrame, against: str, ratio: pd.Series) -> pd.DataFrame:
@@ -133,21 +126,6 @@ def as_table(rows: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
     A cell has the mean ± standard deviation over seeds and, in brackets, the difference to the
     baseline with its interval; * where it is significant.
     """
-
-    def text(row: pd.Series) -> str:
-        shown = f"{row['mean']:.{digits}f}"
-        if np.isfinite(row["sd"]):
-            shown += f" ± {row['sd']:.{digits}f}"
-        if np.isfinite(row["difference"]):
-            ends = (
-                ""
-                if np.isnan(row["low"])
-                else f", {row['low']:+.{digits}f} to {row['high']:+.{digits}f}"
-            )
-            star = "*" if row["says"] in ("higher", "lower") else ""
-            shown += f" ({row['difference']:+.{digits}f}{ends}){star}"
-        return shown
-
     overall, by_attribute = rows[rows["attribute"] == ""], rows[rows["attribute"] != ""]
     attributes = by_attribute[["dataset", "attribute"]].drop_duplicates()
     repeated = overall.drop(columns="attribute").merge(attributes, on="dataset", how="left")
@@ -158,8 +136,49 @@ def as_table(rows: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
         .drop_duplicates()
         .sort_values(keys[:3], key=lambda names: pd.factorize(names)[0], kind="stable")
     )
-    cells = every.assign(text=every.apply(text, axis=1)).set_index([*keys, "metric"])["text"]
+    texts = []
+    for row in every.to_dict("records"):
+        text = f"{row['mean']:.{digits}f}"
+        if np.isfinite(row["sd"]):
+            text += f" ± {row['sd']:.{digits}f}"
+        if np.isfinite(row["difference"]):
+            ends = f", {row['low']:+.{digits}f} to {row['high']:+.{digits}f}"
+            star = "*" if row["says"] in ("higher", "lower") else ""
+            ends = "" if np.isnan(row["low"]) else ends
+            text += f" ({row['difference']:+.{digits}f}{ends}){star}"
+        texts.append(text)
+    cells = every.assign(text=texts).set_index([*keys, "metric"])["text"]
     table = cells.unstack("metric")[list(dict.fromkeys(rows["metric"]))].reindex(
         pd.MultiIndex.from_frame(places)
     )
     return table.fillna("").rename_axis(columns=None).reset_index()
+
+
+def selected_trials(results: Results) -> pd.DataFrame:
+    """The trial that each criterion selects on validation rows, used or only compared."""
+    used = results.choices["used"].map({True: "used", False: "compared"})
+    return results.choices.assign(used=used)
+
+
+def agreement(results: Results) -> pd.DataFrame:
+    """In how many cells a criterion selects the trial that the first one used selects."""
+    choices = results.choices
+    first = choices[choices["used"]].drop_duplicates(CELL)[[*CELL, "trial"]]
+    both = choices.merge(first, on=CELL, suffixes=("", " of the first"))
+    same = both.assign(same=both["trial"] == both["trial of the first"])
+    return same.groupby("criterion", as_index=False, sort=False).agg(
+        cells=("same", "size"), same=("same", "sum")
+    )
+
+
+def budgets(results: Results) -> pd.DataFrame:
+    """Trials of every cell, also as a share of the most of its dataset, and what its method saw."""
+    trials = results.trials.assign(pruned=results.trials["state"] == "pruned")
+    result = trials.groupby(CELL, as_index=False, sort=False).agg(
+        trials=("trial", "size"), pruned=("pruned", "sum"), epochs=("epochs", "sum")
+    )
+    largest = result.groupby("dataset")["trials"].transform("max")
+    result = results.with_facets(
+        result.assign(share=result["trials"] / largest), ["algorithm", "sees"]
+    )
+    return result[[*CELL, "algorithm", "sees", "trials", "share", "pruned", "epochs"]]

@@ -18,18 +18,13 @@ from robust_fairness.core.rendering.figures import (
 )
 from robust_fairness.metrics import find_metric
 from robust_fairness.numbers.answers import signed
-from robust_fairness.report.effective_robustness import fitted_line, within
+from robust_fairness.report.statistics import fitted_line, within
 
 KEYS = ["data", "attribute", "metric"]
 POINTS = 20  # of a curve
 DASHES = {"no change": "dot", "fitted line": "solid"}
 END = 0.2  # of the colours of changes, the same in all panels and runs
 WORSE_TO_BETTER = ["#b85a00", "#f0ac6c", "#f4f4f4", "#7fb2dc", "#1f66a8"]
-
-
-def better_higher(metric: object) -> bool:
-    """Whether higher values of a metric are better."""
-    return find_metric(str(metric)).better == "higher"
 
 
 def _panels(rows: pd.DataFrame) -> Iterator[tuple[int, str, str, pd.DataFrame]]:
@@ -56,7 +51,7 @@ def draw_matrix(rows: pd.DataFrame) -> go.Figure:
             "zmin": -END,
             "zmax": END,
             "colorscale": [[k / 4, item] for k, item in enumerate(WORSE_TO_BETTER)],
-            "reversescale": not better_higher(metric),
+            "reversescale": find_metric(metric).better != "higher",
             "showscale": False,
             "text": [[signed(item) for item in row] for row in table.to_numpy()],
             "texttemplate": "%{text}",
@@ -78,7 +73,19 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
         panels.append(Panel(title, "in distribution", "out of distribution"))
         known = part[["at_home", "ours"]].to_numpy()
         ends = np.array([np.nanmin(known), np.nanmax(known)])
-        lines = {"no change": (ends, ends)} | _fitted(metric, part)
+        lines = {"no change": (ends, ends)}
+        both, probit = (
+            part.dropna(subset=["at_home", "ours"]),
+            find_metric(metric).better == "higher",
+        )
+        home, away = both["at_home"].to_numpy(), both["ours"].to_numpy()
+        if probit:
+            home = within(home, both["n_at_home"].to_numpy())
+            away = within(away, both["n"].to_numpy())
+        fit = fitted_line(home, away, np.zeros(len(both), np.int64), probit)
+        if np.isfinite(fit.slope):  # scores at home vary
+            x = np.linspace(home.min(), home.max(), POINTS)
+            lines["fitted line"] = (x, fit.at(x, np.zeros(POINTS, np.int64)))
         for name, (x, y) in lines.items():
             line = {"color": GREY, "dash": DASHES[name]}
             traces.append((place, name, {"x": x, "y": y, "mode": "lines", "line": line}))
@@ -91,19 +98,6 @@ def draw_scatter(rows: pd.DataFrame) -> go.Figure:
         for place, name, trace in traces
     ]
     return panelled("In and out of distribution", panels, named, WRAP)
-
-
-def _fitted(metric: str, part: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The line through all points of a panel; none where scores at home do not vary."""
-    probit, part = better_higher(metric), part.dropna(subset=["at_home", "ours"])
-    home, away = part["at_home"].to_numpy(), part["ours"].to_numpy()
-    if probit:
-        home, away = within(home, part["n_at_home"].to_numpy()), within(away, part["n"].to_numpy())
-    line = fitted_line(home, away, np.zeros(len(part), np.int64), probit)
-    if not np.isfinite(line.slope):
-        return {}
-    x = np.linspace(home.min(), home.max(), POINTS)
-    return {"fitted line": (x, line.at(x, np.zeros(POINTS, np.int64)))}
 
 
 def draw_curves(rows: pd.DataFrame) -> go.Figure:

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
-from robust_fairness.numbers.estimate import LEVEL, over_domains
+from robust_fairness.metrics import find_metric
+from robust_fairness.numbers.estimate import LEVEL, of_rate, over_domains
 from robust_fairness.numbers.verdicts import concluded, holm
 from robust_fairness.report import methods, natural_figures
-from robust_fairness.report.effective_robustness import fitted_line, within
-from robust_fairness.report.gaps import at_equal_sizes, signed_differences
 from robust_fairness.report.ranks import compared
 from robust_fairness.report.results import FACET, UNSHIFTED, Results, computed_once
-from robust_fairness.report.statistics import with_intervals
+from robust_fairness.report.statistics import fitted_line, with_intervals, within
 from robust_fairness.report.views import published
 
 MEASURES = (*methods.MEASURES, "roc_auc", "balanced_accuracy")
@@ -22,6 +22,16 @@ FEWEST_METHODS = 3  # of a line that one of them is compared with
 UNTIL = "trained_until"  # facet of designs with ordered domains: the last one trained on
 COLUMNS = 3  # that are shown of every domain
 UNKNOWN = "inconclusive"
+# Rates of single groups in the tidy table, and what their difference is called.
+DIFFERENCES = {
+    "accuracy_by_group": "accuracy_difference",
+    "selection_rate_by_group": "selection_rate_difference",
+    "true_positive_rate_by_group": "true_positive_rate_difference",
+    "false_positive_rate_by_group": "false_positive_rate_difference",
+}
+REPLICA = [
+    "dataset", "method", "trial", "seed", "shift", "severity", "domain", "attribute", "metric",
+]  # fmt: skip
 
 
 @computed_once
@@ -31,15 +41,27 @@ def matrix(results: Results) -> pd.DataFrame:
     Columns data, attribute, metric, method, trained_on, tested_on, ours (mean over seeds), std,
     seeds, n (test rows), at_home (mean on test rows of the domains trained on), n_at_home, change.
     """
-    rows = _outside(results)
+    alone = results.by_domain
+    if alone.empty:
+        return pd.DataFrame()
+    overall = results.metrics[results.metrics["dataset"].isin(alone["dataset"])]
+    overall = overall[overall["shift"] == UNSHIFTED]
+    other = alone[alone["shift"] != UNSHIFTED]
+    keys = ["dataset", "method", "trial", "seed", "attribute", "metric"]
+    parts = []
+    for name in MEASURES:
+        home = compared(overall, name).rename(columns={"value": "at_home", "n": "n_at_home"})
+        both = compared(other, name).merge(home[[*keys, "at_home", "n_at_home"]], on=keys)
+        parts.append(both.assign(change=both["value"] - both["at_home"]))
+    rows = pd.concat(parts).rename(columns={"domain": "tested_on"})
+    rows = results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
     if rows.empty:
         return rows
-    cells = rows.groupby([*TRAINING, "tested_on"], as_index=False, sort=False).agg(
+    return rows.groupby([*TRAINING, "tested_on"], as_index=False, sort=False).agg(
         ours=("value", "mean"), std=("value", "std"), seeds=("value", "count"),
         n=("n", "median"), at_home=("at_home", "mean"), n_at_home=("n_at_home", "median"),
         change=("change", "mean"),
     )  # fmt: skip
-    return cells
 
 
 def diagnoses(results: Results) -> pd.DataFrame:
@@ -54,7 +76,7 @@ def gaps(results: Results) -> pd.DataFrame:
     ``change`` is that of the signed difference, second group minus first, which small test sets do
     not bias, tested by ``over_pairs``. ``gap_at_home``
     and ``gap_away`` are absolute values as test sets of the smaller size would give them, see
-    ``gaps.at_equal_sizes``, ``gap_change`` their difference; ``plain_change`` is that of the
+    ``at_equal_sizes``, ``gap_change`` their difference; ``plain_change`` is that of the
     absolute values as they are. ``n_at_home`` and ``n_away`` are the rows of the smaller group
     (of the class that the rate is of), the median over domains.
     """
@@ -120,7 +142,7 @@ def robustness(results: Results) -> pd.DataFrame:
         return rows
     rows = rows.dropna(subset=["ours", "at_home"])
     for names, part in rows.groupby(KEYS, sort=False):
-        probit = natural_figures.better_higher(names[2])
+        probit = find_metric(str(names[2])).better == "higher"
         pairs = part.groupby(["trained_on", "tested_on"], sort=False).ngroup().to_numpy()
         x, y = part["at_home"].to_numpy(), part["ours"].to_numpy()
         if probit:
@@ -204,8 +226,7 @@ def found_regions(results: Results) -> pd.DataFrame:
     known = (rows["low"] > 0) | (rows["high"] < 0)
     direction = np.where(rows["change"] < 0, "falls", "rises")
     rows = rows.assign(
-        says=np.where(known, direction, UNKNOWN),
-        least=rows[["low", "high"]].abs().min(axis=1),
+        says=np.where(known, direction, UNKNOWN), least=rows[["low", "high"]].abs().min(axis=1)
     )
     rows["least"] = rows["least"].where(known, -rows["least"])
     return rows.sort_values("least", ascending=False, ignore_index=True)
@@ -260,19 +281,59 @@ def over_pairs(
     return tests[shown].reset_index()
 
 
-def _outside(results: Results) -> pd.DataFrame:
-    """Scores of rows of other domains with the one at home, of one trial and one attribute."""
-    alone = results.by_domain
-    if alone.empty:
-        return pd.DataFrame()
-    overall = results.metrics[results.metrics["dataset"].isin(alone["dataset"])]
-    overall = overall[overall["shift"] == UNSHIFTED]
-    other = alone[alone["shift"] != UNSHIFTED]
-    keys = ["dataset", "method", "trial", "seed", "attribute", "metric"]
-    parts = []
-    for name in MEASURES:
-        home = compared(overall, name).rename(columns={"value": "at_home", "n": "n_at_home"})
-        both = compared(other, name).merge(home[[*keys, "at_home", "n_at_home"]], on=keys)
-        parts.append(both.assign(change=both["value"] - both["at_home"]))
-    rows = pd.concat(parts).rename(columns={"domain": "tested_on"})
-    return results.with_facets(rows, ["data", "trained_on"], {"data": "dataset"})
+def at_equal_sizes(
+    first: np.ndarray, second: np.ndarray, variances: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Absolute values of two differences of rates, as test sets of one size would give them.
+
+    An absolute value of a noisy number is too large on average, the more so the noisier it is: a
+    plug-in gap falls when it is computed from more rows. Here the difference of the larger test set
+    gets the mean of its absolute value with as much noise added as the smaller one has more, which
+    is what random subsets of the size of the smaller one would give on average. If the differences
+    are equal in truth, both values have the same mean.
+
+    Args:
+        first: differences of two rates ``[n]``.
+        second: the differences to compare them with ``[n]``.
+        variances: sampling variances of both.
+    """
+    expected = []
+    for mean, variance in zip((first, second), variances, strict=True):
+        # the mean of the absolute value of a normal variable; without deviation that of its mean
+        deviation = np.sqrt(np.maximum(*variances) - variance)
+        safe = np.where(deviation > 0, deviation, 1)
+        ratio = mean / safe
+        density = np.exp(-(ratio**2) / 2) / np.sqrt(2 * np.pi)
+        folded = 2 * safe * density + mean * (1 - 2 * special.ndtr(-ratio))
+        expected.append(np.where(deviation > 0, folded, np.abs(mean)))
+    return expected[0], expected[1]
+
+
+def signed_differences(metrics: pd.DataFrame) -> pd.DataFrame:
+    """Rates of each further group minus that of the first: columns ``REPLICA``, groups, value, ...
+
+    ``value`` is the difference, ``variance`` its binomial sampling variance, ``n`` the rows of the
+    smaller group. Rows are those that methods are compared by: of one trial and one attribute.
+
+    Args:
+        metrics: rows of the tidy table, with those of single groups.
+    """
+    result = []
+    for metric, name in DIFFERENCES.items():
+        rates = metrics[(metrics["metric"] == metric) & (metrics["group"] != "")]
+        # the group as a column of its own: scores of all rows are compared
+        rows = compared(rates.assign(of=rates["group"], group=""), metric).assign(metric=name)
+        rows = rows[rows["n"] > 1][[*REPLICA, "of", "value", "n"]]
+        rows = rows.assign(variance=of_rate(rows["value"], rows["n"]))
+        first = rows.groupby("dataset", sort=False)["of"].transform("first")
+        is_first = rows["of"] == first
+        both = rows[~is_first].merge(rows[is_first], on=REPLICA, suffixes=("", "_first"))
+        result.append(
+            both[REPLICA].assign(
+                groups=both["of"] + " minus " + both["of_first"],
+                value=both["value"] - both["value_first"],
+                variance=both["variance"] + both["variance_first"],
+                n=both[["n", "n_first"]].min(axis=1),
+            )
+        )
+    return pd.concat(result, ignore_index=True)

@@ -77,9 +77,11 @@ def scores(metrics: pd.DataFrame, metric: str, shifted: bool) -> pd.DataFrame:
     """
     rows = compared(metrics, metric)
     rows = rows[(rows["shift"] != UNSHIFTED) == shifted]
-    result = {
-        str(dataset): _scores_of(part) for dataset, part in rows.groupby("dataset", sort=False)
-    }
+    strongest = rows.groupby(["dataset", "shift"])["severity"].transform("max")
+    result = {}
+    for dataset, part in rows[rows["severity"] == strongest].groupby("dataset", sort=False):
+        by_shift = part.groupby(["method", "shift"], sort=False)["value"].mean()
+        result[str(dataset)] = by_shift.groupby("method", sort=False).mean()
     return pd.DataFrame(result, dtype=np.float64).T
 
 
@@ -90,14 +92,6 @@ def compared(metrics: pd.DataFrame, metric: str) -> pd.DataFrame:
     parts = [of_shown_trial(part) for _, part in rows.groupby("dataset", sort=False)]
     shown = pd.concat([rows.iloc[:0], *parts])
     return shown[shown["attribute"] == shown["first"]].drop(columns="first")
-
-
-def _scores_of(rows: pd.DataFrame) -> pd.Series:
-    """Scores of one dataset by method."""
-    strongest = rows.groupby("shift")["severity"].transform("max")
-    keys = ["method", "shift"]
-    by_shift = rows[rows["severity"] == strongest].groupby(keys, sort=False)["value"].mean()
-    return by_shift.groupby("method", sort=False).mean()
 
 
 def complete(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:

@@ -63,9 +63,17 @@ class Results:
     @classmethod
     def of(cls, metrics: pd.DataFrame, **others: pd.DataFrame) -> "Results":
         """Results of the tables of a run, whose metrics may have rows of single domains."""
+        plain = {}
+        for name, table in {"metrics": metrics, **others}.items():
+            # names of columns are few in every table
+            rows = table.set_axis(table.columns.astype(object), axis=1)
+            if len(rows) <= SMALL:
+                # texts as Python objects, in one block: selecting rows is fast then
+                texts: dict[Any, Any] = dict.fromkeys(rows.select_dtypes("string"), object)
+                rows = rows.astype(texts).copy()
+            plain[name] = rows
+        metrics = plain.pop("metrics")
         alone = metrics["domain"] != ""
-        plain = {name: _with_plain_text(item) for name, item in others.items()}
-        metrics = _with_plain_text(metrics)
         return cls(metrics[~alone], by_domain=metrics[alone], **plain)
 
     @cached_property
@@ -95,6 +103,13 @@ class Results:
         """Rows of ``counts`` of the replicas in ``selected``."""
         replica = [*TRIAL, "seed"]
         return self.counts.merge(self.selected[replica].drop_duplicates(), on=replica)
+
+    @cached_property
+    def comparable(self) -> pd.DataFrame:
+        """Rows of ``metrics`` of datasets that have several models or shifted test sets."""
+        scored = self.metrics[["dataset", "method", "seed", "shift", "severity"]].drop_duplicates()
+        several = scored["dataset"].value_counts() > 1
+        return where(self.metrics, dataset=several.index[several])
 
     @cached_property
     def unshifted(self) -> pd.DataFrame:
@@ -139,7 +154,8 @@ class Results:
         result = rows.merge(facets, how="left", on=CELL)
         for name in names:
             value = result[otherwise[name]] if name in otherwise else ""
-            result[name] = result[name].astype(object).mask(_missing(result[name]), value)
+            known = result[name].astype(object)
+            result[name] = known.mask(known.isna() | (known == ""), value)
         return result
 
     def with_hparams(self, rows: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -182,18 +198,6 @@ def computed_once(compute: Callable[..., Computed]) -> Callable[..., Computed]:
         return known
 
     return shared
-
-
-def _with_plain_text(rows: pd.DataFrame) -> pd.DataFrame:
-    """A small table with its texts as Python objects, in one block: selecting rows is fast then.
-
-    Names of columns are few in every table.
-    """
-    rows = rows.set_axis(rows.columns.astype(object), axis=1)
-    if len(rows) > SMALL:
-        return rows
-    texts: dict[Any, Any] = dict.fromkeys(rows.select_dtypes("string"), object)
-    return rows.astype(texts).copy()
 
 
 def _missing(values: Columns) -> Columns:

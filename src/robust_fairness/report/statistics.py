@@ -1,9 +1,11 @@
-"""Means over seeds, sizes of splits, and rank correlations with their uncertainty."""
+"""Means over seeds, sizes of splits, rank correlations, and lines through scores of models."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import special
 
 from robust_fairness.numbers.estimate import REFITS, Component, Estimate, over_refits, resampled
 
@@ -99,10 +101,7 @@ def rank_agreement(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
     picks = np.random.default_rng(0).integers(0, seeds, (DRAWS, seeds))
     tau, draws = (
         kendall_tau(*means) if methods >= FEWEST else np.full(len(means[0]), np.nan)
-        for means in (
-            (a.mean(0)[None], b.mean(0)[None]),
-            (a[picks].mean(1), b[picks].mean(1)),
-        )
+        for means in ((a.mean(0)[None], b.mean(0)[None]), (a[picks].mean(1), b[picks].mean(1)))
     )
     return _with_interval(resampled(tau, draws[None], seeds), methods)
 
@@ -116,3 +115,51 @@ def _with_interval(tau: Estimate, n: int) -> dict[str, float]:
     """A rank correlation ``[1]`` with its interval, cut off at -1 and 1."""
     low, high = (float(end[0]) for end in tau.interval())
     return {"tau": float(tau.value[0]), "low": max(low, -1.0), "high": min(high, 1.0), "n": n}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line on the probit scale, or on the raw one, with an intercept for each pair of domains."""
+
+    slope: float
+    intercepts: np.ndarray
+    probit: bool
+
+    def at(self, at_home: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+        """The scores elsewhere that scores at home predict."""
+        x = special.ndtri(at_home) if self.probit else at_home
+        y = self.slope * x + self.intercepts[pairs]
+        return np.asarray(special.ndtr(y) if self.probit else y)
+
+
+def fitted_line(
+    at_home: np.ndarray, elsewhere: np.ndarray, pairs: np.ndarray, probit: bool
+) -> Line:
+    r"""The line through scores of several models in one or more pairs of domains.
+
+    .. math:: \Phi^{-1}(a_{ood}) = b\,\Phi^{-1}(a_{id}) + c_p
+
+    is fitted by least squares, with one slope and an intercept for each pair p. For one pair it is
+    that of Taori et al. (2020, arXiv 2007.00644) and Miller et al. (2021, arXiv 2107.04649).
+
+    Args:
+        at_home: scores in distribution ``[n]``, proportions within 0 and 1 on the probit scale.
+        elsewhere: scores out of distribution ``[n]``.
+        pairs: number of the pair of domains of each score, from 0, int ``[n]``.
+        probit: use the probit scale, for proportions, instead of the raw one, for gaps.
+
+    Returns:
+        The line; its slope is missing where scores at home do not vary within a pair.
+    """
+    x, y = (special.ndtri(item) if probit else item for item in (at_home, elsewhere))
+    counts = np.bincount(pairs)
+    mean_x, mean_y = (np.bincount(pairs, item) / counts for item in (x, y))
+    from_mean = x - mean_x[pairs]
+    spread = np.sum(from_mean**2)
+    slope = float(np.sum(from_mean * y) / spread) if spread > 1e-12 else np.nan
+    return Line(slope, mean_y - slope * mean_x, probit)
+
+
+def within(scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Proportions of some numbers of rows, kept half a row away from 0 and 1."""
+    return np.clip(scores, 0.5 / rows, 1 - 0.5 / rows)

@@ -1,6 +1,6 @@
 """Views: the results of a run as the tables and figures of a paper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -19,7 +19,7 @@ from robust_fairness.core.rendering.figures import drawn
 from robust_fairness.metrics.criteria import EVERY
 from robust_fairness.numbers.estimate import wilson_interval
 from robust_fairness.report.claims import declared, effects
-from robust_fairness.report.results import CELL, Results, where
+from robust_fairness.report.results import CELL, FACET, Results, where, with_metrics
 from robust_fairness.report.statistics import over_seeds
 
 PUBLISHED = {
@@ -30,6 +30,44 @@ PUBLISHED = {
 }  # fmt: skip
 NUMBERS = [name for name, kind in PUBLISHED.items() if kind == "float64"]
 PLACE = ["dataset", "method", "trial", "shift", "severity", "attribute", "group", "metric"]
+
+
+@dataclass(frozen=True)
+class About:
+    """The runs that may have rows of a view or a section: those with any of these, or all runs.
+
+    Attributes:
+        paper: whose claims and published numbers name datasets.
+        datasets: further ones, and those that have them as facet ``study``.
+        tables: of ``Results``, with rows.
+        facets: of cells.
+        shifts: of scores.
+        quantities: that metrics measure.
+    """
+
+    paper: str = ""
+    datasets: Collection[str] = ()
+    tables: Collection[str] = ()
+    facets: Collection[str] = ()
+    shifts: Collection[str] = ()
+    quantities: Collection[str] = ()
+
+    def fits(self, results: Results) -> bool:
+        """Whether a run is one of them; the page of another one does not compute the rows."""
+        if self == About():
+            return True
+        names = {*self.datasets, *(datasets_of(self.paper) if self.paper else ())}
+        rows = results.metrics
+        known = (
+            not results.studied.isdisjoint(names)
+            or any(len(getattr(results, name)) for name in self.tables)
+            or any(FACET + name in results.cells for name in self.facets)
+            or rows["shift"].isin(self.shifts).any()
+        )
+        if known or not self.quantities:
+            return bool(known)
+        measured = with_metrics(rows.drop_duplicates("metric"), ["quantity"])["quantity"]
+        return bool(measured.isin(self.quantities).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +81,7 @@ class View:
         make: returns its rows from ``results``; none if nothing of it was run.
         draw: draws these rows, for what the paper shows as a figure.
         needs: tables of ``Results`` without which it has no rows.
+        about: the runs that it is shown of, if it has rows.
         columns: those that are shown, with their titles; all if there are none.
     """
 
@@ -52,6 +91,7 @@ class View:
     make: Callable[..., pd.DataFrame]
     draw: Callable[[pd.DataFrame], go.Figure] | None
     needs: tuple[str, ...]
+    about: About
     columns: Mapping[str, str]
 
     def rows(self, results: Results) -> pd.DataFrame:
@@ -75,27 +115,26 @@ class Section:
         title: its title.
         views: its views.
         measured: of a paper, returns the scores that its claims are about.
-        concerns: whether a run may have rows of its views or scores of its claims.
+        about: the runs that it is shown of, if it has rows.
     """
 
     name: str
     title: str
     views: tuple[View, ...]
     measured: Callable[[Results], pd.DataFrame] | None
-    concerns: Callable[[Results], bool]
+    about: About
 
     def claims(self, results: Results) -> pd.DataFrame:
-        """``claims.effects.table`` of a paper; no rows of anything else."""
-        if not self.measured:
-            return pd.DataFrame()
+        """``claims.effects.table`` of a paper."""
+        assert self.measured is not None
         return effects.table(declared.listed()[self.name], self.measured(results), results)
 
 
-@cache
 def own_section(name: str) -> Section:
     """The section that a module of the report makes, as ``views.yml`` declares it."""
     package = "robust_fairness.report"
-    return section_of(f"{package}.{name}", name, **declared_in(package)[name])
+    fields = {"module": name} | declared_in(package)[name]
+    return section_of(f"{package}.{fields.pop('module')}", name, **fields)
 
 
 def declared_in(package: str) -> dict[str, Any]:
@@ -117,8 +156,7 @@ def section_of(module: str, name: str, title: str, views: Mapping[str, Any]) -> 
     functions = vars(import_module(module))
     scope = SimpleNamespace(**{**GENERIC, **functions})
     made = tuple(_view(key, scope, **fields) for key, fields in views.items())
-    concerns = functions.get("concerns", lambda results: True)
-    return Section(name, title, made, functions.get("measured"), concerns)
+    return Section(name, title, made, functions.get("measured"), functions.get("ABOUT", About()))
 
 
 def _view(
@@ -131,6 +169,7 @@ def _view(
     figure: str = "",
     looks: Mapping[str, Any] = MappingProxyType({}),
     needs: Sequence[str] = (),
+    about: Mapping[str, Any] = MappingProxyType({}),
     columns: Sequence[str] = (),
     titles: Mapping[str, str] = MappingProxyType({}),
 ) -> View:
@@ -139,7 +178,7 @@ def _view(
         looks = {"title": title, **looks}
     draw = partial(attrgetter(figure)(scope), **looks) if figure else None
     shown = {name: titles.get(name, name) for name in columns}
-    return View(key, title, note, make, draw, tuple(needs), shown)
+    return View(key, title, note, make, draw, tuple(needs), About(**about), shown)
 
 
 @cache
@@ -225,5 +264,13 @@ def subgroups(dataset: str, attribute: str, results: Results) -> pd.DataFrame:
     return result.assign(low=low, high=high)
 
 
+def sizes_of_splits(results: Results) -> pd.DataFrame:
+    """``Results.sizes_of_splits`` as a table."""
+    return results.sizes_of_splits.reset_index()
+
+
 # What views of several sections name.
-GENERIC = {"beside_published": beside_published, "drawn": drawn, "subgroups": subgroups}
+GENERIC = {
+    "beside_published": beside_published, "drawn": drawn, "sizes_of_splits": sizes_of_splits,
+    "subgroups": subgroups,
+}  # fmt: skip

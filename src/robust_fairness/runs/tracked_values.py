@@ -73,14 +73,11 @@ def answers_of(outputs: Collection[str], catalog: Any) -> list[str]:
     from robust_fairness.report.first_screen import answers
     from robust_fairness.report.results import TABLES, Results
 
-    if not {"metrics", "counts"} <= {*outputs}:
-        return []
     made = [name for name in TABLES if name in outputs and catalog.exists(name)]
     if not {"metrics", "counts"} <= {*made}:
         return []
-    return [
-        f"{line}." for line in answers(Results.of(**{name: catalog.load(name) for name in made}))
-    ]
+    results = Results.of(**{name: catalog.load(name) for name in made})
+    return [f"{line}." for line in answers(results)]
 
 
 def headlines(metrics: Any) -> dict[str, float]:

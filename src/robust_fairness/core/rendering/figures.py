@@ -1,22 +1,28 @@
-"""Style of all figures, and figures made of several panels.
+"""Style of all figures, figures made of several panels, and figures and images as HTML.
 
 Panels are in plotly's grid, so that a narrow page can stack them: ``layout.meta`` has the number
 of panels and the largest number of columns.
 """
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib.resources import files
+from io import BytesIO
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
+from markupsafe import Markup
 from pandas.api.types import is_number
+from PIL import Image
 from plotly.basedatatypes import BaseTraceType
+from plotly.io import to_json
 
-from robust_fairness.core.numbers import exact
+from robust_fairness.core.numbers import exact, written
 
 # The colour-blind safe palette of Okabe and Ito (2008) without yellow, too pale on white. Markers
 # and dashes repeat with other periods, so that no combination repeats early.
@@ -53,6 +59,8 @@ TEMPLATE = go.layout.Template(
         "title": {"font": {"size": 16}, "x": 0, "xref": "paper"},
     }
 )
+SMALL = TEMPLATE.to_plotly_json()  # instead of plotly's, which takes 7 kB per figure
+MOST_PANELS = 12  # that the alternative text of a figure describes
 
 Trace = dict[str, Any]  # a trace or a part of the layout, in plotly's JSON form
 
@@ -189,20 +197,21 @@ def panelled(
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     axes: Trace = {}
+    headings = []  # above the left corner of each panel
     for place, panel in enumerate(panels):
         x, y = _axes(place)
         axes[f"xaxis{x[1:]}"] = {"title": {"text": panel.x}, "range": panel.x_range}
         axes[f"yaxis{y[1:]}"] = {"title": {"text": panel.y}, "range": panel.y_range}
+        if panel.title:
+            heading = {"text": panel.title, "showarrow": False, "font": {"size": 14}}
+            across = {"x": 0, "xref": f"{x} domain", "xanchor": "left", "align": "left"}
+            headings.append(heading | across | {"y": 1, "yref": f"{y} domain", "yanchor": "bottom"})
     return go.Figure(
         list(traces),
         {
             "template": TEMPLATE,
             "title": {"text": title},
-            "annotations": [
-                _heading(panel.title, *_axes(place))
-                for place, panel in enumerate(panels)
-                if panel.title
-            ],
+            "annotations": headings,
             "meta": {"panels": len(panels), "columns": columns, "row": row, "around": AROUND},
             "grid": {
                 "rows": rows,
@@ -216,15 +225,6 @@ def panelled(
             **axes,
         },
     )
-
-
-def _heading(text: str, x: str, y: str) -> Trace:
-    """Annotation with the title of a panel, above its left corner."""
-    return {
-        "text": text, "showarrow": False, "font": {"size": 14}, "align": "left",
-        "x": 0, "xref": f"{x} domain", "xanchor": "left",
-        "y": 1, "yref": f"{y} domain", "yanchor": "bottom",
-    }  # fmt: skip
 
 
 def _axes(place: int) -> tuple[str, str]:
@@ -262,7 +262,9 @@ def cut(figure: Trace) -> Trace:
             if axis.get("range") is None:
                 along = [trace[letter] for trace in traces if trace.get(letter) is not None]
                 bars = any(trace["type"] == "bar" for trace in traces)
-                points = np.concatenate([*map(_numbers, along), [0.0] * bars])
+                numbers = [pd.to_numeric(pd.Series([*some]), errors="coerce") for some in along]
+                points = np.concatenate([*numbers, [0.0] * bars]).astype(np.float64)
+                points = points[np.isfinite(points)]
                 axis = layout[name] = axis | {"range": _range(points, ended)}
             low, high = axis["range"]
             for trace, lows, highs in ended:
@@ -270,11 +272,6 @@ def cut(figure: Trace) -> Trace:
                     ends = ((lows < low, low, heads[0]), (highs > high, high, heads[1]))
                     arrows += [_heads(trace, letter, *end) for end in ends if end[0].any()]
     return figure | {"layout": layout, "data": [*figure["data"], *arrows]}
-
-
-def _numbers(values: Any) -> np.ndarray:
-    known = pd.to_numeric(pd.Series(list(values)), errors="coerce").to_numpy(np.float64)
-    return known[np.isfinite(known)]
 
 
 def _intervals(letter: str, trace: Trace) -> tuple[Trace, np.ndarray, np.ndarray] | None:
@@ -317,3 +314,68 @@ def _heads(trace: Trace, letter: str, mask: np.ndarray, end: float, symbol: str)
 def error_bars(half: pd.Series) -> Trace:
     """Symmetric error bars of this half length."""
     return {"array": half.to_numpy(), "thickness": 1, "width": 3}
+
+
+@cache
+def plotly_source() -> Markup:
+    """JavaScript of Plotly, compressed by gzip, as base64; see ``plotly/ATTRIBUTION.md``."""
+    path = files("robust_fairness.core.rendering") / "plotly" / "plotly-cartesian.min.js.gz"
+    return Markup(base64.b64encode(path.read_bytes()).decode())  # noqa: S704 - letters and digits
+
+
+def figure(drawn: go.Figure, name: str) -> dict[str, Any]:
+    """A figure for a page: its JSON, alternative text, and whether its panels may be rearranged.
+
+    The page draws it when it becomes visible.
+    """
+    parts = cut(drawn.to_plotly_json())
+    # the page shows the title, since plotly's does not wrap
+    changed = {"template": SMALL, "autosize": True, "title": {}}
+    shown = parts | {"layout": parts["layout"] | changed}
+    # as in jinja2's tojson: nothing in a script may look like its end
+    text = to_json(shown, validate=False).replace("<", "\\u003c")
+    return {
+        "name": f"figure-{name}",
+        "title": drawn.layout.title.text or "",
+        "label": in_words(drawn),
+        "fluid": bool(drawn.layout.meta),
+        "json": Markup(text),  # noqa: S704 - without tags
+    }
+
+
+def in_words(drawn: go.Figure) -> str:
+    """Alternative text: the title and, for every panel, the range and the extreme series."""
+    panels: dict[tuple[str, str], list[Any]] = {}
+    for trace in drawn.data:
+        if trace.hoverinfo != "skip":
+            panels.setdefault((trace.xaxis or "x", trace.yaxis or "y"), []).append(trace)
+    titles = {note.xref: note.text.replace("<br>", " ") for note in drawn.layout.annotations}
+    told = []  # range of a panel and, if it has several named traces, those with its ends
+    for (x, y), traces in panels.items():
+        ends = []
+        for trace in traces:
+            values = np.asarray(() if getattr(trace, "y", None) is None else trace.y)
+            if not np.issubdtype(values.dtype, np.number):  # of heat maps and names
+                continue
+            if len(values := values[np.isfinite(values)]):
+                name = str(trace.name or "")
+                ends += [(float(values.min()), name), (float(values.max()), name)]
+        if not ends:
+            continue
+        (low, lowest), (high, highest) = min(ends), max(ends)
+        axis = (drawn.layout[f"yaxis{y[1:]}"].title.text or "values").replace("<br>", ", ")
+        several = len({name for _, name in ends}) > 1
+        who = f", lowest {lowest}, highest {highest}" if several else ""
+        title = titles.get(f"{x} domain", "")
+        place = f"{title}: " if title else ""
+        told.append(f"{place}{axis}, from {written(low)} to {written(high)}{who}.")
+    further = f"{len(told) - MOST_PANELS} further panels." if len(told) > MOST_PANELS else ""
+    title = drawn.layout.title.text or "Figure"
+    return " ".join([f"{title}.", *told[:MOST_PANELS], further]).strip()
+
+
+def image(shown: np.ndarray, caption: str) -> dict[str, str]:
+    """A PNG image as base64 text, with its caption."""
+    content = BytesIO()
+    Image.fromarray(shown).save(content, format="PNG")
+    return {"content": base64.b64encode(content.getvalue()).decode(), "shows": caption}

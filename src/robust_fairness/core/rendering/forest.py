@@ -4,7 +4,7 @@ A forest plot is a table whose rows contain a drawing, so that its numbers are t
 in colour and in marker.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from robust_fairness.core.rendering.html import breakable
 
-COLOURS = 7  # of ``forest.css``: the palette of all figures
+COLOURS = 7  # of ``base.html``: the palette of all figures
 SHAPES = (
     "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-3.5-3.5h7v7h-7z", "M0-5l5 5l-5 5l-5-5z",
     "M0-5l5 8h-10z", "M0 5l5-8h-10z", "M-1.5-5h3v3.5H5v3H1.5V5h-3V1.5H-5v-3h3.5z",
@@ -103,19 +103,17 @@ def _rows(
         strong = " worse" if mark.worse else ""
         heard = f"<span class=unseen>{escape(mark.words)}</span>" if mark.words else ""
         hidden = " aria-hidden=true" if mark.words else ""
+        value, before = (
+            "{} ({} to {})".format(*map(write, part)) for part in (mark.value, mark.before)
+        )
+        gap = value if np.isnan(mark.before[0]) else f"{value}, at home {before}"
         rows.append(
             f"<tr{'' if place else ' class=first'}>{head}{model}"
             f"<td class=axis>{_drawn(mark, ticks)}"
-            f"<span class=unseen>{escape(_said(mark, write))}</span></td>"
+            f"<span class=unseen>{escape(gap)}</span></td>"
             f"<td class='what{strong}'><span{hidden}>{escape(mark.text)}</span>{heard}</td></tr>"
         )
     return "".join(rows)
-
-
-def _said(mark: Mark, write: Callable[[float], str]) -> str:
-    parts = (mark.value, mark.before)
-    value, before = ("{} ({} to {})".format(*map(write, part)) for part in parts)
-    return value if np.isnan(mark.before[0]) else f"{value}, at home {before}"
 
 
 def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
@@ -142,7 +140,7 @@ def _drawn(mark: Mark, ticks: Sequence[float]) -> str:
     if high > ticks[-1]:
         parts.append(marker(ARROW, "100%", str(MIDDLE)))
     if np.isfinite(value):
-        parts.append(marker(_shape(mark.look), percent(value, ticks), str(MIDDLE)))
+        parts.append(marker(SHAPES[mark.look % len(SHAPES)], percent(value, ticks), str(MIDDLE)))
     return f"<svg aria-hidden=true>{''.join(parts)}</g></svg>"
 
 
@@ -153,12 +151,9 @@ def marker(path: str, x: str, y: str, turned: int = 0) -> str:
 
 
 def _dot(look: int) -> str:
+    shape, colour = SHAPES[look % len(SHAPES)], look % COLOURS
     box = "viewBox='-6 -6 12 12' aria-hidden=true"
-    return f"<svg class='dot mark m{look % COLOURS}' {box}><path d='{_shape(look)}'/></svg>"
-
-
-def _shape(look: int) -> str:
-    return SHAPES[look % len(SHAPES)]
+    return f"<svg class='dot mark m{colour}' {box}><path d='{shape}'/></svg>"
 
 
 def axis_ticks(low: float, high: float) -> list[float]:
@@ -189,9 +184,12 @@ def scatter(
         y: name of the second one.
         write: the text of a value.
     """
-    across = _ticks_of(first[0] for _, first, _ in models.values())
-    up = _ticks_of(second[0] for _, _, second in models.values())
-    parts, listed = [], []
+    axes, parts, listed = [], [], []
+    for points in np.array([(first[0], second[0]) for _, first, second in models.values()]).T:
+        known = points[np.isfinite(points)]
+        around = max(0.1 * float(np.ptp(known)), STEPS[0])
+        axes.append(axis_ticks(float(known.min()) - around, float(known.max()) + around))
+    across, up = axes
     for tick in across:
         at = percent(tick, across, 9, 88)
         parts.append(f"<line class=g x1='{at}' x2='{at}' y1='3%' y2='83%'/>")
@@ -215,7 +213,7 @@ def scatter(
         parts.append(
             f"<g class='mark m{look % COLOURS}'><line x1='{left}' x2='{right}' y1='{there}' "
             f"y2='{there}'/><line x1='{here}' x2='{here}' y1='{low}' y2='{high}'/>"
-            f"{marker(_shape(look), here, there)}{''.join(arrows)}</g>"
+            f"{marker(SHAPES[look % len(SHAPES)], here, there)}{''.join(arrows)}</g>"
         )
         values = "; ".join("{} ({} to {})".format(*map(write, part)) for part in (first, second))
         listed.append(
@@ -225,10 +223,3 @@ def scatter(
         f"<svg class=scatter role=img aria-label='{escape(y)} against {escape(x)}, values below'>"
         f"{''.join(parts)}</svg><ul class=models>{''.join(listed)}</ul>"
     )
-
-
-def _ticks_of(values: Iterable[float]) -> list[float]:
-    points = np.asarray(list(values))
-    known = points[np.isfinite(points)]
-    around = max(0.1 * float(np.ptp(known)), STEPS[0])
-    return axis_ticks(float(known.min()) - around, float(known.max()) + around)

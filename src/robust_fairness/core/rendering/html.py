@@ -1,6 +1,5 @@
 """HTML of pages: templates and tables."""
 
-from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -63,17 +62,15 @@ def table(frame: pd.DataFrame, caption: str, headed: bool = False) -> Markup:
 
 def _box(frame: pd.DataFrame, caption: str, headed: bool) -> str:
     head = "".join(f"<th scope='col'>{escape(str(name))}</th>" for name in frame.columns)
-    body = "".join(_row(row, headed) for row in frame.itertuples(index=False, name=None))
+    rows = []
+    for row in frame.itertuples(index=False, name=None):
+        name, *cells = map(_cell, row)
+        first = f"<th scope='row'>{breakable(name)}</th>" if headed else f"<td>{escape(name)}</td>"
+        rows.append(f"<tr>{first}{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>")
     return (
         f"<div class='scroll' tabindex='0' role='region' aria-label='{escape(caption)}'><table>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
-
-
-def _row(row: Sequence[Any], headed: bool) -> str:
-    name, *cells = map(_cell, row)
-    first = f"<th scope='row'>{breakable(name)}</th>" if headed else f"<td>{escape(name)}</td>"
-    return f"<tr>{first}{''.join(f'<td>{escape(text)}</td>' for text in cells)}</tr>"
 
 
 def _cell(value: Any) -> str:

@@ -16,7 +16,7 @@ from robust_fairness.papers.bias_mitigation.bias_variables import PAPER, STANDAR
 from robust_fairness.report.claims.row_variances import of_small, with_row_variances
 from robust_fairness.report.results import CELL, UNSHIFTED, Results, objectives, where, with_metrics
 from robust_fairness.report.statistics import over_seeds, over_trials
-from robust_fairness.report.views import datasets_of, published, selected_beside, subgroups
+from robust_fairness.report.views import About, published, selected_beside, subgroups
 
 DEFAULT_VARIABLE = "distractor_shape"
 VARIABLES = (
@@ -34,13 +34,7 @@ MINORITY = "Male & Blond_Hair"
 ALPHAS = ("accuracy_at", "mean_accuracy_at")  # criteria of Figure 6
 UNBIASED, DIFFERENCE = "unbiased_accuracy", "majority_minority_difference"
 SIDES = {"majority_accuracy": "majority", "minority_accuracy": "minority", UNBIASED: "unbiased"}
-
-
-def concerns(results: Results) -> bool:
-    """Whether a run has scores of the paper's datasets or of forms of them."""
-    tuned = published(PAPER, "hyperparameters")["dataset"]
-    named = {*STUDIES, CELEBA, *questions.DATASETS, *tuned, *datasets_of(PAPER)}
-    return not results.studied.isdisjoint(named)
+ABOUT = About(PAPER, (*STUDIES, CELEBA, *questions.DATASETS))
 
 
 def by_variables(results: Results, metric: str) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where
 from robust_fairness.report.statistics import over_seeds
-from robust_fairness.report.views import datasets_of, joined_published, published
+from robust_fairness.report.views import About, joined_published, published
 
 PAPER = "equalized_robustness"
 SENSITIVE = {
@@ -23,11 +23,7 @@ FEWEST_SEEDS = 3  # of a correlation
 DEFAULT_ALPHA = 1.0
 CURVATURE = "curvature_by_group"
 LOWEST_ACCURACY = 0.7  # of the area of a trade-off: the most frequent class of C&C
-
-
-def concerns(results: Results) -> bool:
-    """Whether a run has scores of the paper's datasets or of forms of them."""
-    return not results.studied.isdisjoint({*SENSITIVE, *datasets_of(PAPER)})
+ABOUT = About(PAPER, SENSITIVE)
 
 
 def measured(results: Results) -> pd.DataFrame:
@@ -128,12 +124,6 @@ def of_studies(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["study"].isin(SENSITIVE) & (mask | (rows["attribute"] == ""))]
 
 
-def _test_sets(rows: pd.DataFrame) -> list[tuple[str, float]]:
-    """Shift and severity of the shifted test sets."""
-    shifted = rows[rows["shift"] != UNSHIFTED][["shift", "severity"]]
-    return sorted(set(shifted.itertuples(index=False, name=None)))
-
-
 def _by_method(rows: pd.DataFrame, shift: str, severity: float) -> list[pd.DataFrame]:
     """Delta-ER and Delta-EO on a test set, seeds by methods, of the seeds that all methods have."""
     rows = where(rows, method=METHODS)
@@ -152,7 +142,8 @@ def correlations(results: Results) -> pd.DataFrame:
     rows = where(rows, trial="default", group="")
     result = []
     for dataset, item in rows.groupby("dataset", sort=False):
-        for shift, severity in _test_sets(item):
+        shifted = item[item["shift"] != UNSHIFTED][["shift", "severity"]]
+        for shift, severity in sorted({*shifted.itertuples(index=False, name=None)}):
             robustness, fairness = _by_method(item, shift, severity)
             place = {"dataset": dataset, "shift": shift, "severity": severity}
             result += [

@@ -19,24 +19,11 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from robust_fairness.core.numbers import exact
-from robust_fairness.core.rendering.figures import (
-    WRAP,
-    Panel,
-    Trace,
-    in_panel,
-    panelled,
-    style,
-)
+from robust_fairness.core.rendering.figures import WRAP, Panel, Trace, in_panel, panelled, style
 from robust_fairness.report.claims.row_variances import with_row_variances
 from robust_fairness.report.results import UNSHIFTED, Results, where, with_metrics
 from robust_fairness.report.statistics import over_seeds
-from robust_fairness.report.views import (
-    beside,
-    datasets_of,
-    joined_published,
-    published,
-    selected_beside,
-)
+from robust_fairness.report.views import About, beside, joined_published, published, selected_beside
 
 PAPER = "fair_metric_learning"
 UPSTREAM = ("recall_at", "nmi", "u_kl")
@@ -72,16 +59,7 @@ WITHOUT_DARKEST, AGAINST_WHITE = f"light_dark_gap_without_{DARKEST}", "white_gap
 FACTS = ["quantity", "aggregation"]  # of metrics
 MOST_NAMED = 20  # colours that a legend names
 NOT_KEYS = ("group", "value", "n", "variance", "covariance", "note")  # columns of metrics
-
-
-def concerns(results: Results) -> bool:
-    """Whether a run has scores or planes of embeddings, or scores of the paper's datasets."""
-    if len(results.planes) or not results.studied.isdisjoint(
-        {*STUDIES, *ATTRIBUTES, *datasets_of(PAPER)}
-    ):
-        return True
-    rows = results.metrics.drop_duplicates("metric")
-    return bool(with_metrics(rows, FACTS)["quantity"].isin(UPSTREAM).any())
+ABOUT = About(PAPER, (*STUDIES, *ATTRIBUTES), ("planes",), quantities=UPSTREAM)
 
 
 def gaps(results: Results) -> pd.DataFrame:

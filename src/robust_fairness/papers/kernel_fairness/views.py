@@ -28,7 +28,7 @@ from robust_fairness.report.results import (
     with_metrics,
 )
 from robust_fairness.report.statistics import over_seeds
-from robust_fairness.report.views import datasets_of, joined_published, published
+from robust_fairness.report.views import About, joined_published, published
 
 PAPER = "kernel_fairness"
 NOTIONS = {"dp": "demographic parity", "eo": "equalised odds", "cal": "calibration"}
@@ -88,11 +88,7 @@ ATTRIBUTES = {
     **{name: some for numbers in FRONTIERS.values() for name, some in numbers.values()},
     **SENSITIVE, **SEARCHED, **FURTHER, **ESTIMATION,
 }  # fmt: skip
-
-
-def concerns(results: Results) -> bool:
-    """Whether a run has scores of the paper's datasets or of forms of them."""
-    return not results.studied.isdisjoint({*ATTRIBUTES, *datasets_of(PAPER)})
+ABOUT = About(PAPER, ATTRIBUTES)
 
 
 def of_notion(results: Results, rows: pd.DataFrame, notion: str) -> pd.DataFrame:

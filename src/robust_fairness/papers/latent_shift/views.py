@@ -26,11 +26,12 @@ from robust_fairness.numbers.estimate import covariance_of_copies, small_covaria
 from robust_fairness.report.claims.row_variances import of_small
 from robust_fairness.report.results import UNSHIFTED, Results, computed_once, where
 from robust_fairness.report.statistics import with_intervals
-from robust_fairness.report.views import published
+from robust_fairness.report.views import About, published
 
 PAPER = "latent_shift"
 EXTEND, OVERLAP, TRUNCATION = "extend", "overlap", "truncation"
 AXES = {EXTEND: "angle", OVERLAP: "angle", TRUNCATION: "R"}
+ABOUT = About(tables=("generator_quality",), shifts=AXES)
 LARGE, FULL = "large", "full"
 TRAINING_SETS = {"": "standard", LARGE: "twice as large", FULL: "full support"}
 WITH, WITHOUT = "with augmentation", "without augmentation"
@@ -50,11 +51,6 @@ SLOPE = {
     **dict.fromkeys(("slope", "low", "high", "intercept", "R squared"), "float64"),
     **{"points": "int64", "units": "int64", "note": "str"},
 }
-
-
-def concerns(results: Results) -> bool:
-    """Whether a run has scores under a latent shift, or of a generator."""
-    return len(results.generator_quality) > 0 or bool(results.metrics["shift"].isin(AXES).any())
 
 
 @computed_once
@@ -89,20 +85,9 @@ def accuracies(results: Results) -> pd.DataFrame:
     result = pd.concat([origins, shifted.assign(position=shifted["severity"])])
     result = result.rename(columns={"value": "accuracy"})
     result["change"] = result["accuracy"] - result["unshifted"]  # Delta-accuracy (4.2)
-    columns = [
-        *CELL,
-        *FACETS,
-        "seed",
-        "severity",
-        "position",
-        "accuracy",
-        "unshifted",
-        "change",
-        "n",
-    ]
-    return result.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)[
-        columns
-    ]
+    result = result.sort_values([*CELL, "seed", "position"], kind="stable", ignore_index=True)
+    numbers = ["seed", "severity", "position", "accuracy", "unshifted", "change", "n"]
+    return result[[*CELL, *FACETS, *numbers]]
 
 
 def standard(results: Results, **values: str) -> pd.DataFrame:
@@ -386,6 +371,9 @@ def measured(results: Results) -> pd.DataFrame:
     together = small_covariance(
         changes["unshifted"], changes["accuracy"], _covariance(results, changes), changes["n"]
     )
+    # rows of the reference classifier are not paired with those of others
+    net = net_of_reference(results, changes.drop(columns=["by_row", "by_row_home"]))
+    variance = net["error"] + net["error_home"] + net["lost_variance"]
     parts = [
         origins.drop_duplicates(["dataset", "method", "seed"]).assign(
             metric="unshifted", value=origins["accuracy"], variance=origins["error"]
@@ -396,18 +384,11 @@ def measured(results: Results) -> pd.DataFrame:
             variance=changes["error"] + changes["error_home"] - 2 * np.nan_to_num(together),
             by_row=changes["by_row"] - changes["by_row_home"],
         ),
-        _net(results, changes),
+        net.assign(metric="net_change_at_largest", value=net["change"], variance=variance),
         _falls(rows, keys),
         _linearity_by_seed(results),
     ]
     return pd.concat(parts, ignore_index=True).assign(trial="default", group="")
-
-
-def _net(results: Results, changes: pd.DataFrame) -> pd.DataFrame:
-    """Changes net of the reference classifier, whose rows are not paired with those of others."""
-    rows = net_of_reference(results, changes.drop(columns=["by_row", "by_row_home"]))
-    variance = rows["error"] + rows["error_home"] + rows["lost_variance"]
-    return rows.assign(metric="net_change_at_largest", value=rows["change"], variance=variance)
 
 
 def _correct(results: Results, rows: pd.DataFrame) -> pd.Series:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
+from robust_fairness.bench.experiment.experiment import Experiment
 from robust_fairness.catalog import names
 from robust_fairness.core.errors import Failure, InputError
 
@@ -92,40 +92,25 @@ def report(metrics: Any, manifest: dict[str, Any], experiment: Experiment, **par
         dataset.name: parts.pop(names.of_dataset(dataset.name, "results"), None)
         for dataset in experiment.datasets
     }
-    cells = [
-        {
-            "dataset": cell.dataset,
-            "method": cell.label,
-            **_state(collected[cell.dataset], cell.label),
-        }
-        for cell in experiment.cells
-    ]
+    cells = []
+    for cell in experiment.cells:
+        made = collected[cell.dataset]
+        state, reason = "not selected", ""
+        if isinstance(made, Failure):  # collecting the dataset itself
+            state, reason = "failed", str(made)
+        elif made is not None and cell.label in made.reasons:
+            reason = made.reasons[cell.label] or ""
+            state = "done" if made.reasons[cell.label] is None else "failed"
+        place = {"dataset": cell.dataset, "method": cell.label}
+        cells.append(place | {"state": state, "reason": reason})
     if metrics.empty and any(cell["state"] == "done" for cell in cells):
         raise InputError("metrics: no rows although a cell is done; use another --run-id")
-    sheets = {
-        dataset.name: (made.contact_sheet, _caption(dataset))
-        for dataset in experiment.datasets
-        if isinstance(made := collected[dataset.name], Collected) and made.contact_sheet is not None
-    }
+    sheets = {}
+    for dataset in experiment.datasets:
+        made, attribute = collected[dataset.name], dataset.contact_sheet
+        if isinstance(made, Collected) and made.contact_sheet is not None:
+            caption = ATTRIBUTE.format(attribute) if isinstance(attribute, str) else CLASSES
+            sheets[dataset.name] = made.contact_sheet, FAMILY if dataset.generator else caption
     further = {name: part for name, part in parts.items() if not isinstance(part, Failure)}
     results = reporting.Results.of(metrics, **further)
     return reporting.report(results, cells, manifest, SECTIONS.values(), sheets)
-
-
-def _caption(dataset: DatasetConfig) -> str:
-    if dataset.generator:
-        return FAMILY
-    attribute = dataset.contact_sheet
-    return ATTRIBUTE.format(attribute) if isinstance(attribute, str) else CLASSES
-
-
-def _state(collected: Collected | Failure | None, label: str) -> dict[str, str]:
-    """Done, failed and why, or not selected; collecting the dataset may itself have failed."""
-    if isinstance(collected, Failure):
-        return {"state": "failed", "reason": str(collected)}
-    if collected is None or label not in collected.reasons:
-        return {"state": "not selected", "reason": ""}
-    reason = collected.reasons[label]
-    return (
-        {"state": "done", "reason": ""} if reason is None else {"state": "failed", "reason": reason}
-    )

@@ -5,7 +5,6 @@ from itertools import chain
 
 from kedro.pipeline import Node, Pipeline
 
-from robust_fairness.bench.experiment.experiment import DatasetConfig
 from robust_fairness.catalog import names
 from robust_fairness.pipelines.builders import fan_in, tables_of
 from robust_fairness.pipelines.reporting.nodes import (
@@ -27,6 +26,16 @@ def create_pipeline() -> Pipeline:
     results = {
         name: name for name in (names.of_dataset(dataset.name, "results") for dataset in datasets)
     }
+    collecting = []  # what each dataset and its cells made
+    for dataset in datasets:
+        inputs = [*chain.from_iterable(tables_of(dataset).values())]
+        # not for the report: what nothing reads would lie beside the box of the dataset
+        inputs += [names.of_cell(cell.name, "history") for cell in dataset.cells]
+        if dataset.contact_sheet:
+            inputs.append(names.of_dataset(dataset.name, "contact_sheet"))
+        made, place = names.of_dataset(dataset.name, "results"), f"dataset.{dataset.name}"
+        read = {name: name for name in inputs}
+        collecting.append(fan_in(collect, read, made, "collect", dataset.name, place))
     joined = dict.fromkeys(table for dataset in datasets for table in tables_of(dataset))
     joining = update_wrapper(partial(join, *joined), join)
     shown = {name: name for name in ("manifest", "cells", *joined)} | results
@@ -34,27 +43,10 @@ def create_pipeline() -> Pipeline:
     summary = ["summary", "trade_off"]
     return Pipeline(
         [
-            *map(_collecting, datasets),
+            *collecting,
             fan_in(joining, results, {name: name for name in joined}, "join", NAMESPACE),
             Node(describe_cells, EXPERIMENT, "cells", name="describe_cells", namespace=NAMESPACE),
             Node(summarise, "metrics", summary, name="summarise", namespace=NAMESPACE),
             fan_in(report, shown, "report", "report", NAMESPACE),
         ]
-    )
-
-
-def _collecting(dataset: DatasetConfig) -> Node:
-    """The node of a dataset that takes what it and its cells made."""
-    inputs = [*chain.from_iterable(tables_of(dataset).values())]
-    # not for the report: what nothing reads would lie beside the box of the dataset in Kedro-Viz
-    inputs += [names.of_cell(cell.name, "history") for cell in dataset.cells]
-    if dataset.contact_sheet:
-        inputs.append(names.of_dataset(dataset.name, "contact_sheet"))
-    return fan_in(
-        collect,
-        {name: name for name in inputs},
-        names.of_dataset(dataset.name, "results"),
-        "collect",
-        dataset.name,
-        f"dataset.{dataset.name}",
     )

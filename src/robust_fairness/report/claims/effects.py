@@ -148,14 +148,13 @@ class _Scores:
         """The rows of a side of an effect."""
         named = reduce(or_, map(dict, sides))
         asked = {name: value for name, value in USUAL.items() if name in self.rows} | named
-        chosen = [self._have(name, value) for name, value in asked.items() if value != ANY]
+        chosen = []
+        for name, value in asked.items():
+            values = tuple(value) if isinstance(value, list) else (value,)
+            if values != (ANY,) and (name, values) not in self.known:
+                self.known[name, values] = self.rows[name].isin(values).to_numpy()
+            chosen += [] if values == (ANY,) else [self.known[name, values]]
         return self.rows.iloc[np.flatnonzero(np.logical_and.reduce(chosen))]
-
-    def _have(self, column: str, value: Any) -> np.ndarray:
-        values = tuple(value) if isinstance(value, list) else (value,)
-        if (column, values) not in self.known:
-            self.known[column, values] = self.rows[column].isin(values).to_numpy()
-        return self.known[column, values]
 
 
 def _answered(claim: Claim, scores: _Scores) -> Claim:
@@ -284,14 +283,12 @@ def _on_one(part: Part, of_both: Rows, scores: _Scores) -> Measured:
             components[ROWS] = Component(by_rows)
     elif len(value):
         question, components[ROWS] = MODELS, Component(by_rows)
-    constant = any(_constant(side) for side in sides)
+    # whether some method, mean over seeds, is no more accurate than the most frequent class
+    constant = any(
+        "edge" in side and (side.groupby(CELL)["edge"].mean() <= 0).any() for side in sides
+    )
     reach = _reach(part, sides[1], both[1]["value"].mean()) if part.second else np.inf
     return Measured(value, question, ratio, constant, reach, components)
-
-
-def _constant(side: pd.DataFrame) -> bool:
-    """Whether some method, mean over seeds, is no more accurate than the most frequent class."""
-    return "edge" in side and bool((side.groupby(CELL)["edge"].mean() <= 0).any())
 
 
 def _reach(part: Part, other: pd.DataFrame, value: float) -> float:
@@ -348,17 +345,11 @@ def _by_row(sides: Sequence[pd.DataFrame], seeds: pd.Index) -> np.ndarray | None
 
 
 def _needed(effect: Measured, part: Part, state: str, tests: int) -> str:
-    """What would decide an open part, in words."""
-    return {
-        "void": "models that are more accurate than the most frequent class",
-        "out of reach": f"data on which {part.size:.3f} is possible, here at most "
-        f"{effect.reach:.3f}",
-        "undecided": _seeds_or_rows(effect, part, tests),
-    }.get(state, "")
-
-
-def _seeds_or_rows(effect: Measured, part: Part, tests: int) -> str:
-    """How many seeds, or rows, would show an effect of the margin with a power of ``POWER``."""
+    """What would decide an open part: seeds, or rows, for a power of ``POWER`` at its margin."""
+    if state != "undecided":
+        reach = f"data on which {part.size:.3f} is possible, here at most {effect.reach:.3f}"
+        accurate = "models that are more accurate than the most frequent class"
+        return {"void": accurate, "out of reach": reach}.get(state, "")
     seeds = len(effect.by_seed)
     rows, refits = effect.variance(ROWS), effect.variance(REFITS)
     if effect.disagrees(part):

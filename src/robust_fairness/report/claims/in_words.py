@@ -52,7 +52,10 @@ def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
     """The line of ``judged`` about the parts of a claim."""
     furthest = _furthest(rows)
     decides = [part["question"] for part in rows if part["state"] in DECIDED]
-    verdict, states = _whom(rows, decides), _states(rows)
+    models, verdict, states = decides.count(MODELS), str(rows[0]["verdict"]), _states(rows)
+    if models:  # the verdict is about these only
+        some = f" in {models} of {len(decides)}" if models < len(decides) else ""
+        verdict = f"{verdict} (these models{some})"
     short = f"{verdict}: {states}" if states else verdict
     more = _possible(rows) if furthest["verdict"] in OPEN else ""
     says = f"{short}{';' if states else ':'} {more}" if more else short
@@ -63,7 +66,7 @@ def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
         "counted": short,
         "says": says,
         "needs": _needs(rows),
-        "whom": MODELS if MODELS in decides else "",
+        "whom": MODELS if models else "",
         "known_before": ", ".join(dict.fromkeys(part["known_before"] for part in rows)),
     }
 
@@ -71,13 +74,6 @@ def _judged(rows: Sequence[dict[Any, Any]]) -> dict[str, Any]:
 def _furthest(rows: Sequence[dict[Any, Any]]) -> dict[Any, Any]:
     """The part that is furthest from what is claimed."""
     return min(rows, key=itemgetter("nearness"))
-
-
-def _whom(rows: Sequence[dict[Any, Any]], decides: Sequence[str]) -> str:
-    """The verdict, and whom it is about."""
-    models, verdict = decides.count(MODELS), str(rows[0]["verdict"])
-    some = f" in {models} of {len(decides)}" if models < len(decides) else ""
-    return f"{verdict} (these models{some})" if models else verdict
 
 
 def _states(rows: Sequence[dict[Any, Any]]) -> str:

@@ -3,10 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from robust_fairness.numbers.estimate import (
-    of_rate,
-    small_counts,
-)
+from robust_fairness.numbers.estimate import of_rate, small_counts
 from robust_fairness.report.results import UNSHIFTED, Results, where
 
 MODEL = ["dataset", "method", "trial", "seed"]
