@@ -26,7 +26,7 @@ import fsspec
 from kedro.config import OmegaConfigLoader
 from omegaconf.errors import OmegaConfBaseException
 
-from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment
+from robust_fairness.bench.experiment.experiment import DatasetConfig, Experiment, used_by
 from robust_fairness.bench.experiment.reading import layered, read, require_files
 from robust_fairness.bench.experiment.yaml_source import Node, deep_merged, located, parse
 from robust_fairness.catalog import names
@@ -353,6 +353,11 @@ class ConfigLoader(OmegaConfigLoader):
         listed = [node.value for node in domains.fields.values() if isinstance(node.value, list)]
         places = {str(node.plain): node.place for nodes in listed for node in nodes}
         return places.get(name, domains.place)
+
+    @property
+    def used(self) -> dict[str, list[str]]:
+        """Names of everything that this run uses, by kind."""
+        return used_by(self.validated_experiment)
 
 
 def _temporary_folder() -> Path:

@@ -19,7 +19,6 @@ from kedro.io.core import generate_timestamp
 from kedro.utils import find_kedro_project
 
 from robust_fairness.bench.datasets import fetch
-from robust_fairness.bench.experiment.experiment import used_by
 from robust_fairness.catalog import names
 from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code, packages
@@ -276,7 +275,7 @@ def new_manifest(run_params: Mapping[str, Any], loader: Any) -> dict[str, Any]:
                 for dataset in experiment.datasets
             },
         },
-        "used": used_by(loader.validated_experiment),
+        "used": loader.used,
         "git": git_state(),
         "code": code(),
         "accepted": [],
