@@ -78,7 +78,7 @@ def test_an_owner_on_another_machine_is_not_taken_for_dead(lock):
 HOLDER = """
 import sys
 from pathlib import Path
-from robust_fairness.core.locks import locked
+from robust_fairness.core.files import locked
 with locked(Path("some.lock")):
     print("locked", flush=True)
     sys.stdin.read()

@@ -11,13 +11,14 @@ from scipy import stats
 from robust_fairness.core import tables
 from robust_fairness.numbers.estimate import REFITS, Component, Estimate, over_domains
 from robust_fairness.report import Results
-from robust_fairness.report.natural_figures import draw_curves, draw_scatter
 from robust_fairness.report.natural_shift import (
     KEYS,
     at_equal_sizes,
     curves,
     diagnoses,
     domain_columns,
+    draw_curves,
+    draw_scatter,
     found_regions,
     gaps,
     matrix,

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from robust_fairness.bench import training
-from robust_fairness.bench.training import attributes, data
+from robust_fairness.bench.training import data, preprocessing
 from robust_fairness.core.errors import InputError
 from robust_fairness.numbers.groups import numbers_of
 from tests.training.conftest import make_cell, make_samples
@@ -40,7 +40,7 @@ def test_categories_are_one_hot_and_numbers_standardised_on_the_training_rows():
     """As pandas has it; missing values stay missing."""
     samples = make_mixed()
     train = data.part_rows(samples, samples.split_names[:2], "train")
-    encoding = attributes.encode(columns(samples, "kind", "age"), train, LIKE)
+    encoding = preprocessing.encode(columns(samples, "kind", "age"), train, LIKE)
     assert encoding.centre.shape == (2, 4)
     everything = encoding.of(torch.arange(40).expand(2, 40)).numpy()
     expected = pd.get_dummies(samples.attributes["kind"]).to_numpy(float).copy()
@@ -57,7 +57,7 @@ def test_a_category_is_never_taken_for_a_number():
     samples = make_mixed()
     samples.attributes["flat"] = 3.0
     train = data.part_rows(samples, samples.split_names[:1], "train")
-    encoding = attributes.encode(columns(samples, "only", "flat"), train, LIKE)
+    encoding = preprocessing.encode(columns(samples, "only", "flat"), train, LIKE)
     np.testing.assert_array_equal(encoding.of(train)[0], [[1, 0, 0]] * train.shape[1])
 
 
@@ -65,7 +65,7 @@ def test_no_attribute_has_no_column():
     """A dataset without sensitive attributes."""
     samples = make_mixed()
     train = data.part_rows(samples, samples.split_names[:1], "train")
-    assert attributes.encode([], train, LIKE).of(train).shape == (1, train.shape[1], 0)
+    assert preprocessing.encode([], train, LIKE).of(train).shape == (1, train.shape[1], 0)
 
 
 def test_continuous_attributes_train_the_methods_that_need_no_group():

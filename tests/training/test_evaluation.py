@@ -16,7 +16,7 @@ from robust_fairness.bench.training.records import (
     from_arrays,
     to_arrays,
 )
-from robust_fairness.bench.training.selection import choose
+from robust_fairness.bench.training.search import choose
 
 from .conftest import make_cell, make_samples
 from .test_images import make_images

@@ -11,7 +11,7 @@ from robust_fairness.bench import training
 from robust_fairness.bench.models.images import biased_mnist_cnn, resnet18
 from robust_fairness.bench.models.randomness import Randomness
 from robust_fairness.bench.training import data, fitting, search
-from robust_fairness.bench.training.attributes import mitigated_groups, subgroups_of
+from robust_fairness.bench.training.preprocessing import mitigated_groups, subgroups_of
 from robust_fairness.core.samples import PARTS, Samples
 
 from .conftest import assert_same_bits, make_cell, make_samples

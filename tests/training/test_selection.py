@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from robust_fairness.bench import training
-from robust_fairness.bench.training.selection import choose, compare
+from robust_fairness.bench.training.search import choose, compare
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError
 from robust_fairness.metrics.criteria import criterion_text

@@ -16,7 +16,7 @@ from robust_fairness.cli.commands import fault, force_option, write_files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.escaping import for_console, for_console_lines
 from robust_fairness.core.extras import needed_by
-from robust_fairness.core.locks import lock_of, locked
+from robust_fairness.core.files import lock_of, locked
 
 if TYPE_CHECKING:
     from robust_fairness.auditing.audit import Audit

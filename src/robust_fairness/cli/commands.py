@@ -20,8 +20,7 @@ from robust_fairness import __version__
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.escaping import for_console_lines
 from robust_fairness.core.extras import command, extra_of, needed_by
-from robust_fairness.core.files import atomic_paths
-from robust_fairness.core.locks import lock_of, locked
+from robust_fairness.core.files import atomic_paths, lock_of, locked
 
 # Where the commands are, imported when one is used; CORE are those that need no extra.
 COMMANDS = {

@@ -1,22 +1,33 @@
-"""Atomic writes, where a crash leaves the old or the new file, and checksums."""
+"""Atomic writes, where a crash leaves the old or the new file, checksums, and locks.
+
+Locks of files among processes are those of the kernel: they end with their holder.
+"""
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from robust_fairness.core.errors import InputError
 
 ROOT = Path(__file__).parents[1]  # the package
 # The configuration of the package: inside of it, in a clone beside ``src``.
 CONF = next(filter(Path.is_dir, (ROOT / "conf", ROOT.parents[1] / "conf")), ROOT / "conf")
+logger = logging.getLogger(__name__)
+
+LOCK = ".lock"
+WARNS_AFTER = 5.0  # seconds that a lock is held elsewhere
 IS_POSIX = os.name == "posix"  # elsewhere, signal 0 is no question whether a process exists
 
 
@@ -167,3 +178,43 @@ def _exists(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def lock_of(path: Path) -> Path:
+    """The lock of a file that is read, changed and written, or written only if it is new."""
+    return path.with_name(f".{path.name}{LOCK}")
+
+
+@contextmanager
+def locked(path: Path, limit: float = 120.0) -> Iterator[None]:
+    """Hold a lock, a file that names its holder, until the block or this process ends.
+
+    Raises:
+        InputError: another process has held it for ``limit`` seconds.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock, begun = FileLock(path, poll_interval=0.01, fallback_to_soft=False), time.monotonic()
+
+    def held() -> str:
+        holder = ""
+        with suppress(FileNotFoundError):  # it has just ended
+            holder = path.read_text(encoding="utf-8")[:200]
+        return (
+            f"{path}: locked by {holder or 'another process'} for {time.monotonic() - begun:.0f} s"
+        )
+
+    try:
+        try:
+            lock.acquire(timeout=min(WARNS_AFTER, limit))
+        except Timeout:
+            logger.warning("%s; waiting for it", held())
+            lock.acquire(timeout=max(limit - WARNS_AFTER, 0))
+    except Timeout:
+        raise InputError(f"{held()}; end that process, or wait for it and start again") from None
+    try:
+        path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        with suppress(OSError):  # Windows deletes no open file; those who wait notice the new one
+            path.unlink()
+        lock.release()

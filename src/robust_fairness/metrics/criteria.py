@@ -91,7 +91,13 @@ class Criterion:
             return _of_mapping(value)
         if not isinstance(value, str):
             raise InputError(f"criterion {value!r}, allowed: the name of a metric, or a mapping")
-        return _of_text(value)
+        text = value.removesuffix(PER_SEED)
+        if text != value:
+            return replace(cls.parse(text), per_seed=True)
+        objective, subject, rest = text.partition(SUBJECT_TO)
+        share, _, scored = rest.partition(OF_BEST)
+        constraint = _constraint(share, scored) if subject else None
+        return cls(ScoredPart.parse(objective), constraint)
 
     @property
     def scored(self) -> tuple[ScoredPart, ...]:
@@ -130,17 +136,6 @@ def criterion_text(value: str | Mapping[str, object]) -> str:
         if scored.part not in VALIDATION_PARTS:
             raise unknown_name("part of the rows to select on", scored.part, VALIDATION_PARTS)
     return str(criterion)
-
-
-def _of_text(text: str) -> Criterion:
-    every_seed = text.removesuffix(PER_SEED)
-    if every_seed != text:
-        return replace(_of_text(every_seed), per_seed=True)
-    objective, subject, rest = text.partition(SUBJECT_TO)
-    if subject:
-        share, _, scored = rest.partition(OF_BEST)
-        return Criterion(ScoredPart.parse(objective), _constraint(share, scored))
-    return Criterion(ScoredPart.parse(text))
 
 
 def _of_mapping(value: Mapping[str, object]) -> Criterion:

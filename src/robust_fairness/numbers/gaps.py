@@ -71,7 +71,7 @@ def ratio(means: Means, names: Names) -> Score:
     if not means.value[highest]:
         return Score(None, 0, "0 in every group")
     note = _note(means, names, f"{names[lowest]} over {names[highest]}")
-    rows = _rows(means, [highest, lowest])
+    rows = int(means.n[[highest, lowest]].astype(np.int64).sum())
     return Score(float(means.value[lowest] / means.value[highest]), rows, note)
 
 
@@ -98,7 +98,7 @@ def mean_group(means: Means, names: Names) -> Score:
     if absent := missing(means.shown, names) or _undefined(means, names, 1):
         return absent
     variance = float(means.variance.sum() / len(names) ** 2)
-    return Score(float(means.value.mean()), _rows(means, range(len(names))), variance=variance)
+    return Score(float(means.value.mean()), int(means.n.astype(np.int64).sum()), variance=variance)
 
 
 def majority_gap(means: Means, names: Names, training: Array) -> Score:
@@ -187,13 +187,8 @@ def _gap(
     minuend, subtrahend = [names[place] for place in first], [names[place] for place in second]
     note = _note(means, names, f"{listed(minuend)} less {listed(subtrahend)}")
     variances = [means.variance[[*side]].sum() / len(side) ** 2 for side in (first, second)]
-    rows = _rows(means, [*first, *second])
+    rows = int(means.n[[*first, *second]].astype(np.int64).sum())  # whole ones
     return Score(float(sign * value), rows, note, variance=float(sum(variances)))
-
-
-def _rows(means: Means, places: Sequence[int]) -> int:
-    """Whole rows of some groups."""
-    return int(means.n[[*places]].astype(np.int64).sum())
 
 
 def _note(means: Means, names: Names, note: str) -> str:

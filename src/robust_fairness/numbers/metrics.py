@@ -427,21 +427,16 @@ def parse_metrics(names: pd.Series) -> pd.DataFrame:
         Columns quantity, aggregation, better, and one per option; a name that is no metric is a
         quantity without aggregation.
     """
-    facts_of = {name: _described(name) for name in names.dropna().unique()}
+    facts_of: dict[str, dict[str, object]] = {}
+    for name in names.dropna().unique():
+        try:
+            metric = find_metric(name)
+        except InputError:
+            facts_of[name] = {"quantity": name, "aggregation": "", "better": ""}
+            continue
+        facts = {"quantity": metric.quantity, "aggregation": metric.aggregation}
+        facts_of[name] = {**facts, "better": metric.better, **metric.options}
     rows = [facts_of.get(name, {}) for name in names]
     options = [key for facts in facts_of.values() for key in facts]
     columns = dict.fromkeys(["quantity", "aggregation", "better", *options])
     return pd.DataFrame(rows, index=names.index, columns=list(columns))
-
-
-def _described(name: str) -> dict[str, object]:
-    try:
-        metric = find_metric(name)
-    except InputError:
-        return {"quantity": name, "aggregation": "", "better": ""}
-    facts = {
-        "quantity": metric.quantity,
-        "aggregation": metric.aggregation,
-        "better": metric.better,
-    }
-    return {**facts, **metric.options}

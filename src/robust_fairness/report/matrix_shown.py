@@ -181,6 +181,10 @@ def _line(
     at_home, accuracy = (_mean(homes, name) for name in ("at_home", "accuracy"))
     states = [row["state"] for row in run]
     only_trivial = set(states) == {"trivial"}
+    ordered = {  # those without the number come last
+        name: sorted(run, key=lambda row: (pd.isna(row[name]), row[name]))
+        for name in ("accuracy_change", "p")
+    }
     by_set: dict[Any, list[Any]] = {}
     for row in rows:
         by_set.setdefault(tuple(row[name] for name in PLACE), []).append(row)
@@ -192,23 +196,18 @@ def _line(
         "last": only_trivial,
         "at_home": points(at_home),
         "accuracy": points(accuracy),
-        "worst": _accuracy(_sorted(run, "accuracy_change")[0]) if run else "",
+        "worst": _accuracy(ordered["accuracy_change"][0]) if run else "",
         "cells": [
             _cell(by_set[key], column) if key in by_set else _absent(column)
             for key, column in columns.items()
         ],
-        "pairs": [_pair(row) for row in _sorted(run, "p")],
+        "pairs": [_pair(row) for row in ordered["p"]],
     }
 
 
 def _mean(rows: Iterable[Any], name: str) -> float:
     """The mean of what is known."""
     return float(pd.Series([row[name] for row in rows], dtype=np.float64).mean())
-
-
-def _sorted(rows: Iterable[Any], name: str) -> list[Any]:
-    """Rows by a number; those without it come last."""
-    return sorted(rows, key=lambda row: (pd.isna(row[name]), row[name]))
 
 
 def _absent(test_set: str) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from robust_fairness.catalog.atomic import AtomicDataset
 from robust_fairness.core.code import code, packages
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.escaping import hidden
-from robust_fairness.core.files import atomic_path, checksum, sha256_of
-from robust_fairness.core.locks import LOCK, locked
+from robust_fairness.core.files import LOCK, atomic_path, checksum, locked, sha256_of
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any
 from robust_fairness.bench.experiment.experiment import DEFAULT_TRIAL, Cell
 from robust_fairness.core.errors import Failure, InputError
 from robust_fairness.core.escaping import hidden
-from robust_fairness.core.locks import locked
+from robust_fairness.core.files import locked
 from robust_fairness.runs import provenance
 from robust_fairness.runs.session import environment
 from robust_fairness.runs.tracked_values import (

@@ -18,7 +18,6 @@ from robust_fairness.bench.training import (
     fitting,
     prediction,
     search,
-    selection,
 )
 from robust_fairness.bench.training.evaluation import count, evaluate
 from robust_fairness.bench.training.prediction import UNSHIFTED
@@ -107,7 +106,7 @@ def select(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> pd
 
     A metric of groups counts for the sensitive attributes only.
     """
-    return selection.choose(
+    return search.choose(
         evaluation.criterion_scores(cell.selections, validation, samples), cell.selections
     )
 
@@ -124,7 +123,7 @@ def compare(samples: Samples, validation: Sequence[Prediction], cell: Cell) -> p
     cell_of = {"dataset": cell.dataset, "method": cell.label, "trials": len(trials)}
     rows = [
         {**cell_of, **score, "used": score["criterion"] in cell.selections}
-        for score in selection.compare(scores, criteria)
+        for score in search.compare(scores, criteria)
     ]
     return tables.table(tables.CHOICES, rows)
 

@@ -15,7 +15,8 @@ from robust_fairness.bench.models.base import LabelledRows
 from robust_fairness.bench.models.packing import packed
 from robust_fairness.bench.models.randomness import DropoutNoise, Randomness
 from robust_fairness.bench.training import preprocessing
-from robust_fairness.bench.training.attributes import (
+from robust_fairness.bench.training.augmentation import AUGMENTATIONS
+from robust_fairness.bench.training.preprocessing import (
     Encoding,
     encode,
     groups_are_classes,
@@ -23,7 +24,6 @@ from robust_fairness.bench.training.attributes import (
     mitigated_groups,
     subgroups_of,
 )
-from robust_fairness.bench.training.augmentation import AUGMENTATIONS
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.questions import IMAGE, TOKENS, QuestionShape, RowShape
 from robust_fairness.core.samples import Samples

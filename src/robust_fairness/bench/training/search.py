@@ -1,4 +1,7 @@
-"""The trained replicas of a cell, and the rounds of its search, stage by stage."""
+"""The trained replicas of a cell, the rounds of its search, and the choice of a trial.
+
+The choice is a pure function of scores on validation rows.
+"""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,14 +19,13 @@ from robust_fairness.bench.compute.checkpoints import Checkpoint, threads
 from robust_fairness.bench.compute.process import device_named
 from robust_fairness.bench.experiment.experiment import Cell, Replica, require_replicas
 from robust_fairness.bench.training import (
-    attributes,
     augmentation,
     checks,
     decisions,
     evaluation,
     fitting,
     prediction,
-    selection,
+    preprocessing,
 )
 from robust_fairness.bench.training.prediction import UNSHIFTED
 from robust_fairness.bench.training.records import Fitted, Prediction
@@ -37,6 +39,9 @@ from robust_fairness.numbers.groups import require_categorical, values_of
 
 if TYPE_CHECKING:
     from robust_fairness.bench.training.optuna_stage import Asked, OptunaStage
+
+
+from robust_fairness.metrics.criteria import EVERY, Constraint
 
 LOGGER = logging.getLogger(__name__)
 ShouldPrune = Callable[[str, int, float], bool]  # a trial, after an epoch of that mean loss
@@ -172,7 +177,7 @@ class TrainedReplicas:
     def scores(self, scored: ScoredPart) -> dict[str, float]:
         """Mean score of every trial on validation rows, where it has one."""
         scores = evaluation.criterion_scores([str(scored)], self.validation, self.samples)
-        _, by_trial = selection.means(scores, scored)
+        _, by_trial = means(scores, scored)
         return {str(trial): float(score) for trial, score in by_trial.dropna().items()}
 
     def best(self, trials: Sequence[str], criterion: str) -> str:
@@ -184,7 +189,7 @@ class TrainedReplicas:
                 "allowed: values with which training stays finite"
             )
         scores = evaluation.criterion_scores([criterion], among, self.samples)
-        return str(selection.choose(scores, [criterion])["trial"].iloc[0])
+        return str(choose(scores, [criterion])["trial"].iloc[0])
 
 
 @dataclass(frozen=True)
@@ -250,10 +255,10 @@ def require_fitting(samples: Samples, cell: Cell) -> None:
             checks.require_head(replica.network, cell)
             if cell.postprocessing is not None:
                 decisions.require_groups(seen, split, cell.postprocessing)
-            attributes.mitigated_attributes(seen, replica.method)
+            preprocessing.mitigated_attributes(seen, replica.method)
             checks.require_information(seen, split, replica.method)
             if replica.protocol.remove_correlation:
-                attributes.sensitive_features(seen)
+                preprocessing.sensitive_features(seen)
             if replica.protocol.augmentation != augmentation.NONE:
                 augmentation.require_augmentable(replica.protocol.augmentation, samples)
     for columns in cell.groupings:
@@ -286,7 +291,7 @@ def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> s
         "conditioning": values_of(samples.conditioning_values()),
         **{
             f"attribute.{attribute.name}": values_of(attribute)
-            for attribute in attributes.mitigated_attributes(samples, replicas[0].method)
+            for attribute in preprocessing.mitigated_attributes(samples, replicas[0].method)
         },
         **{f"split.{name}": splits[name].cat.codes.to_numpy() for name in splits},
     }
@@ -304,3 +309,86 @@ def training_key(samples: Samples, cell: Cell, replicas: Sequence[Replica]) -> s
         "device": str(device_named(replicas[0].protocol.device, "protocol.device")),
     }
     return checkpoints.key(arrays, settings)
+
+
+def choose(scores: pd.DataFrame, criteria: Sequence[str]) -> pd.DataFrame:
+    """The trials that each criterion selects, as rows of ``tables.SELECTION``.
+
+    The trial whose mean over seeds (and over sensitive attributes) is best wins, the earlier one
+    where two are equal; all its seeds are selected. A criterion per seed does so within each seed.
+    ``every`` selects all trials. ``scores`` has
+    columns trial, seed, criterion, value, in the order of the trials; a trial whose score is
+    missing for a seed cannot be selected.
+    """
+    replicas = scores[["trial", "seed"]].drop_duplicates()
+    rows: list[dict] = []
+    for criterion in criteria:
+        if criterion == EVERY:
+            chosen = replicas.assign(score=float("nan"))
+        else:
+            chosen = _best(scores, Criterion.parse(criterion))
+        if chosen.empty:
+            raise InputError(f"selection by {criterion}: no trial has a score for all seeds")
+        rows += [{"selection": criterion, **row} for row in chosen.to_dict("records")]
+    return tables.table(tables.SELECTION, rows)
+
+
+def compare(scores: pd.DataFrame, criteria: Sequence[str]) -> list[dict[str, str | float]]:
+    """The trial selected by each criterion: criterion, trial, score (a mean over seeds).
+
+    Of a criterion per seed these are all trials that it selects, the most frequent one first.
+    Criteria that no trial has a score of are left out.
+    """
+    result = [(criterion, _best(scores, Criterion.parse(criterion))) for criterion in criteria]
+    return [
+        {
+            "criterion": name,
+            "trial": " | ".join(best["trial"].value_counts().index),
+            "score": best["score"].mean(),
+        }
+        for name, best in result
+        if len(best)
+    ]
+
+
+def _best(scores: pd.DataFrame, criterion: Criterion) -> pd.DataFrame:
+    """Seeds of the best trial, or of each seed's own, with scores.
+
+    None where no trial has a score, of a criterion per seed in one of the seeds.
+    """
+    parts = [scores]
+    if criterion.per_seed:
+        parts = [of_seed for _, of_seed in scores.groupby("seed", sort=False)]
+    best = []
+    for part in parts:
+        by_seed, by_trial = means(part, criterion.objective)
+        if criterion.constraint:
+            kept = _satisfying(part, criterion.constraint)
+            by_trial = by_trial[by_trial.index.isin(kept)]
+        if by_trial.isna().all():
+            return pd.DataFrame(columns=["trial", "seed", "score"])
+        trial = str(by_trial.idxmax() if criterion.objective.higher else by_trial.idxmin())
+        of_trial = by_seed.xs(trial, level="trial").rename("score").reset_index()
+        best.append(of_trial.assign(trial=trial))
+    return pd.concat(best, ignore_index=True)
+
+
+def _satisfying(scores: pd.DataFrame, constraint: Constraint) -> list[str]:
+    """Trials with at least that share of the best value; or error, at most the inverse."""
+    (_, values), share = means(scores, constraint.scored), constraint.share
+    if constraint.scored.higher:
+        kept = values >= share * values.max()
+    else:
+        kept = values * share <= values.min()
+    return [str(trial) for trial in values.index[kept]]
+
+
+def means(scores: pd.DataFrame, scored: ScoredPart) -> tuple[pd.Series, pd.Series]:
+    """Means over attributes by trial and seed, and over seeds by trial; missing where one is."""
+    by_seed = (
+        scores[scores["criterion"] == str(scored)]
+        .groupby(["trial", "seed"], sort=False)["value"]
+        .agg(lambda values: values.mean(skipna=False))
+    )
+    by_trial = by_seed.groupby("trial", sort=False).agg(lambda values: values.mean(skipna=False))
+    return by_seed, by_trial

@@ -23,8 +23,7 @@ from pydantic import AliasChoices, BaseModel, Field, NonNegativeInt, TypeAdapter
 
 from robust_fairness.bench.compute.process import progress
 from robust_fairness.core.errors import InputError, first_line
-from robust_fairness.core.files import atomic_path, sha256_of
-from robust_fairness.core.locks import LOCK, locked
+from robust_fairness.core.files import LOCK, atomic_path, locked, sha256_of
 from robust_fairness.core.questions import COUNTS_FILE, FEATURES_FILE, Boxes
 
 INFO, FEATURES = "gqa_objects_info.json", "features"
