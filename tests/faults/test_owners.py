@@ -13,7 +13,7 @@ import pytest
 
 from robust_fairness.bench.compute import checkpoints
 from robust_fairness.bench.compute.checkpoints import Checkpoint
-from robust_fairness.core import locks
+from robust_fairness.core import files
 from robust_fairness.core.errors import InputError
 from robust_fairness.core.files import boot
 from robust_fairness.runs import provenance
@@ -87,17 +87,17 @@ with locked(Path("some.lock")):
 
 def test_a_lock_that_is_held_elsewhere_is_named(monkeypatch, caplog):
     """After some seconds by a warning, after more by an error; a killed holder frees it."""
-    monkeypatch.setattr(locks, "WARNS_AFTER", 0.05)
+    monkeypatch.setattr(files, "WARNS_AFTER", 0.05)
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout.readline() == "locked\n"
         named = rf"some\.lock: locked by process {holder.pid} on .* for \d s; end that process"
-        with pytest.raises(InputError, match=named), locks.locked(Path("some.lock"), limit=0.2):
+        with pytest.raises(InputError, match=named), files.locked(Path("some.lock"), limit=0.2):
             pass
         assert caplog.text.count(f"some.lock: locked by process {holder.pid} on") == 1
         holder.kill()
-    with locks.locked(Path("some.lock"), limit=0.2):
+    with files.locked(Path("some.lock"), limit=0.2):
         pass
     assert not Path("some.lock").exists()
 
