@@ -22,8 +22,9 @@ from kedro.io.core import Version
 from safetensors.numpy import load_file, save, save_file
 
 from robust_fairness.bench.training.records import Fitted
-from robust_fairness.catalog.arrays import TYPES, ModelsDataset, SamplesDataset, mapped
+from robust_fairness.catalog.arrays import ModelsDataset, SamplesDataset
 from robust_fairness.catalog.files import PictureDataset, table
+from robust_fairness.catalog.mapping import TYPES, mapped
 from robust_fairness.catalog.schemas import Schema
 from robust_fairness.core import tables
 from robust_fairness.core.errors import InputError

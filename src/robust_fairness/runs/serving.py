@@ -26,7 +26,7 @@ from robust_fairness.bench.datasets.encoding import TableColumn, columns_of, enc
 from robust_fairness.bench.experiment.experiment import Cell
 from robust_fairness.bench.experiment.plugins import Named
 from robust_fairness.bench.training.records import Fitted, from_arrays, to_arrays
-from robust_fairness.catalog.arrays import parts_of, save_parts
+from robust_fairness.catalog.mapping import parts_of, save_parts
 from robust_fairness.core.errors import InputError, unknown_name
 from robust_fairness.core.extras import extra_of
 from robust_fairness.core.files import sha256_of
