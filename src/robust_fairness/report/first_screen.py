@@ -226,12 +226,12 @@ def _compared(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lacking(
-    told: Collection[tuple[str, str]], gap: str, data: str, results: Results
+    answered: Collection[tuple[str, str]], gap: str, data: str, results: Results
 ) -> dict[tuple[str, str], str]:
-    """Why nothing can be said of a dataset and an attribute that are not among those told of."""
+    """Why nothing can be said of a dataset and an attribute that are not among those answered."""
     said = {}
     for key, (why, small) in undefined(results, gap).items():
-        if data in (ALL, key[0]) and key not in told:
+        if data in (ALL, key[0]) and key not in answered:
             more = f" and {len(small) - LISTED} more" if len(small) > LISTED else ""
             merge = (
                 f"; groups with fewer than {SMALL} rows of a class: {', '.join(small[:LISTED])}"

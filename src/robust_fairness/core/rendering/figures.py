@@ -350,7 +350,7 @@ def in_words(drawn: go.Figure) -> str:
         if trace.hoverinfo != "skip":
             panels.setdefault((trace.xaxis or "x", trace.yaxis or "y"), []).append(trace)
     titles = {note.xref: note.text.replace("<br>", " ") for note in drawn.layout.annotations}
-    told = []  # range of a panel and, if it has several named traces, those with its ends
+    described = []  # range of a panel and, if it has several named traces, those with its ends
     for (x, y), traces in panels.items():
         ends = []
         for trace in traces:
@@ -368,10 +368,12 @@ def in_words(drawn: go.Figure) -> str:
         who = f", lowest {lowest}, highest {highest}" if several else ""
         title = titles.get(f"{x} domain", "")
         place = f"{title}: " if title else ""
-        told.append(f"{place}{axis}, from {written(low)} to {written(high)}{who}.")
-    further = f"{len(told) - MOST_PANELS} further panels." if len(told) > MOST_PANELS else ""
+        described.append(f"{place}{axis}, from {written(low)} to {written(high)}{who}.")
+    further = (
+        f"{len(described) - MOST_PANELS} further panels." if len(described) > MOST_PANELS else ""
+    )
     title = drawn.layout.title.text or "Figure"
-    return " ".join([f"{title}.", *told[:MOST_PANELS], further]).strip()
+    return " ".join([f"{title}.", *described[:MOST_PANELS], further]).strip()
 
 
 def image(shown: np.ndarray, caption: str) -> dict[str, str]:
